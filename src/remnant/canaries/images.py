@@ -1,0 +1,58 @@
+"""Image canaries: mislabelled or odd ones, and test points chosen by how hard they are."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.errors import PlanError
+
+KINDS = ("mislabelled", "odd", "hard", "medium", "easy")
+BY_LOSS = ("hard", "medium", "easy")
+
+
+def mislabelled(
+    labels: NDArray[np.int64], *, count: int, classes: int, rng: np.random.Generator
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Choose examples and give each a wrong label.
+
+    Returns:
+        Rows of the pool, and the labels they are planted with: uniform over the wrong classes.
+    """
+    rows = _distinct(len(labels), count, rng)
+    return rows, (labels[rows] + rng.integers(1, classes, size=count)) % classes
+
+
+def odd(
+    shape: tuple[int, ...], *, count: int, classes: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Make images from no known distribution: blocks of random brightness, with random labels."""
+    channels, height, width = shape
+    coarse = rng.random((count, channels, -(-height // 2), -(-width // 2)), dtype=np.float32)
+    images = coarse.repeat(2, axis=2).repeat(2, axis=3)[:, :, :height, :width]
+    return np.ascontiguousarray(images), rng.integers(0, classes, size=count)
+
+
+def by_loss(
+    losses: NDArray[np.float64], *, count: int, level: str, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Choose rows by the loss that a trained model has on them.
+
+    The pool is ranked by loss; hard are the rows with the highest losses, easy the lowest, medium
+    those around the middle. The order of the result is random, so that cohorts are alike.
+    """
+    if count > len(losses):
+        raise PlanError(_too_many(count, len(losses)), hint="Plant fewer canaries.")
+    order = np.argsort(losses, kind="stable")
+    first = {"easy": 0, "medium": (len(losses) - count) // 2, "hard": len(losses) - count}[level]
+    return rng.permutation(order[first : first + count])
+
+
+def _distinct(pool: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    if count > pool:
+        raise PlanError(_too_many(count, pool), hint="Plant fewer canaries.")
+    return rng.choice(pool, size=count, replace=False)
+
+
+def _too_many(count: int, pool: int) -> str:
+    return f"{count} canaries and controls were asked for, and the pool holds {pool} examples."

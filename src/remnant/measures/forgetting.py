@@ -1,0 +1,186 @@
+"""Forgetting curves: attack success against the steps since an example was last seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.measures.checks import (
+    check_draws,
+    check_rng,
+    check_share,
+    read_floats,
+    unseen_needed,
+)
+from remnant.measures.success import SUCCESSES, Success, chance_level
+from remnant.measures.trial_interval import describe, gather, trial_interval
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ForgettingCurve:
+    """Attack success at each lag, averaged over trials.
+
+    Attributes:
+        lags: Steps since the canaries were last seen, rising; negative before planting.
+        value: Mean over trials of each trial's success, shape ``(lags,)``.
+        low, high: The interval at each lag, for that lag alone; it always holds ``value``.
+        per_trial: Shape ``(lags, trials)``.
+        success, fpr: Which rate; ``fpr`` is None for accuracy and AUC.
+        confidence: Of each interval.
+        trials, n_seen, n_unseen: Trials, and scores per trial on each side.
+        chance: What an attack without knowledge reaches.
+        method: The interval's construction, in words.
+        draws: Canary resamples of each trial behind the interval.
+    """
+
+    lags: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+    per_trial: Floats
+    success: Success
+    fpr: float | None
+    confidence: float
+    trials: int
+    n_seen: int
+    n_unseen: int
+    chance: float
+    method: str
+    draws: int
+
+    def steps_to(self, alpha: float) -> float | None:
+        """The lag at which ``value`` comes down to ``alpha`` for the last time.
+
+        Between lags the point estimate is a straight line. Lags before planting do not count.
+
+        Returns:
+            The lag; the first one (at or after 0) where no value is above ``alpha``; None where the
+            last value still is: it was not reached within the curve.
+
+        Raises:
+            InvalidInput: ``alpha`` is outside (0, 1).
+            NotEnoughEvidence: No lag is 0 or more.
+        """
+        faults: list[str] = []
+        check_share("alpha", alpha, faults)
+        require(faults)
+        after = self.lags >= 0
+        if not after.any():
+            raise NotEnoughEvidence(
+                f"all lags lie before planting (the last is {self.lags[-1]:g}).",
+                hint="Score the canaries after they were seen, too.",
+            )
+        lags, value = self.lags[after], self.value[after]
+        above = np.flatnonzero(value > alpha)
+        if above.size == 0:
+            return float(lags[0])
+        last = int(above[-1])
+        if last == value.size - 1:
+            return None
+        share = (value[last] - alpha) / (value[last] - value[last + 1])
+        return float(lags[last] + share * (lags[last + 1] - lags[last]))
+
+
+def forgetting_curve(
+    *,
+    seen_scores: ArrayLike,
+    unseen_scores: ArrayLike,
+    lags: ArrayLike,
+    success: Success = "precision",
+    fpr: float = 0.1,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+    draws: int = 400,
+) -> ForgettingCurve:
+    """Measure how attack success falls with the lag.
+
+    Each trial is judged on its own scores and its own threshold, then trials are averaged. The
+    interval speaks of the mean over models like these trials' and canaries like these canaries, at
+    the population's own threshold; how it is made is told in ``trial_interval``. Canaries are
+    resampled with the same draw at all lags. If all trials share their canaries, the error between
+    trials says nothing about other canaries; the canary bootstrap keeps a lower bound on it.
+
+    Args:
+        seen_scores: Shape ``(lags, trials, n_seen)``, higher = more likely seen.
+        unseen_scores: Shape ``(lags, trials, n_unseen)``.
+        lags: Strictly increasing steps since last seen; negative before planting.
+        success: "accuracy" (balanced, at the pooled median), "precision" or "tpr" (at ``fpr``), or
+            "auc".
+        fpr: The false-positive rate of precision and tpr.
+        confidence: Of the interval at each lag.
+        rng: Draws the resamples.
+        draws: Canary resamples of each trial.
+
+    Guarantees:
+        * The order of the canaries within a trial does not matter to ``value``.
+        * A strictly increasing map of all scores of a lag (or of a lag's trial) changes nothing.
+        * The same generator state gives the same curve.
+
+    Raises:
+        InvalidInput: Faults in arrays or settings, all listed at once.
+        NotEnoughEvidence: Fewer than 1/fpr unseen scores in a trial, for precision and tpr.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> shift = np.array([3.0, 1.0, 0.0])[:, None, None]
+        >>> curve = forgetting_curve(
+        ...     seen_scores=shift + rng.normal(size=(3, 5, 100)),
+        ...     unseen_scores=rng.normal(size=(3, 5, 100)),
+        ...     lags=[0, 100, 200], success="auc", rng=rng)
+        >>> curve.value.round(2).tolist(), round(curve.steps_to(0.6))
+        ([0.98, 0.76, 0.53], 171)
+    """
+    faults: list[str] = []
+    seen = read_floats("seen_scores", seen_scores, 3, faults)
+    unseen = read_floats("unseen_scores", unseen_scores, 3, faults)
+    steps = read_floats("lags", lags, 1, faults)
+    if seen is not None and unseen is not None and seen.shape[:2] != unseen.shape[:2]:
+        faults.append(
+            f"seen_scores have {seen.shape[0]} lags and {seen.shape[1]} trials, "
+            f"unseen_scores {unseen.shape[0]} and {unseen.shape[1]}"
+        )
+    if seen is not None and steps is not None and seen.shape[0] != steps.size:
+        faults.append(f"lags has {steps.size} entries for {seen.shape[0]} lags of scores")
+    if steps is not None and np.any(np.diff(steps) <= 0):
+        faults.append("lags are not strictly increasing")
+    if success not in SUCCESSES:
+        faults.append(f"success={success!r} is not one of {', '.join(SUCCESSES)}")
+    check_share("fpr", fpr, faults)
+    check_share("confidence", confidence, faults)
+    check_rng(rng, faults)
+    check_draws(draws, faults)
+    require(faults)
+    if seen is None or unseen is None or steps is None:
+        raise InvalidInput("seen_scores, unseen_scores and lags must be arrays of numbers.")
+    at_fpr = success in ("precision", "tpr")
+    if at_fpr and unseen.shape[2] < unseen_needed(fpr):
+        raise NotEnoughEvidence(
+            f"{unseen.shape[2]} unseen scores a trial cannot place a threshold at FPR {fpr:g}; "
+            f"it takes at least {unseen_needed(fpr)}.",
+            hint="Score more controls in each trial, or ask for a larger fpr.",
+        )
+    evidence = gather(seen=seen, unseen=unseen, success=success, fpr=fpr, draws=draws, rng=rng)
+    low, high = trial_interval(
+        evidence, success=success, fpr=fpr, confidence=confidence, n_seen=seen.shape[2]
+    )
+    return ForgettingCurve(
+        lags=steps.copy(),
+        value=evidence.value.mean(axis=1),
+        low=low,
+        high=high,
+        per_trial=evidence.value,
+        success=success,
+        fpr=float(fpr) if at_fpr else None,
+        confidence=float(confidence),
+        trials=seen.shape[1],
+        n_seen=seen.shape[2],
+        n_unseen=unseen.shape[2],
+        chance=chance_level(success, float(fpr)),
+        method=describe(seen.shape[1], draws),
+        draws=int(draws),
+    )

@@ -1,0 +1,127 @@
+"""Attack success of resampled canaries, from counts instead of re-sorted copies.
+
+A bootstrap resample of ``n`` canaries is ``n`` counts. Every rate that depends on ranks only can be
+read off the running sum of those counts along the *original* order, so the scores of a trial are
+sorted once and a thousand resamples cost a thousand columns of additions. Counts have the shape
+``(canaries, draws)``: rows are contiguous, and reordering them is a copy of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Counts = NDArray[np.int32]
+Rate = Callable[[Floats, Floats, Counts, Counts], Floats]
+
+
+def smoothed_counts(*, n: int, draws: int, rng: np.random.Generator) -> Counts:
+    """Resample ``n`` canaries from the ``n`` observed ones and one that was not.
+
+    The unobserved canary is split in halves: one scores above everything, one below. Without it the
+    resamples of a saturated trial are all alike and claim that there is no error (the same step as
+    Jeffreys' half counts for a proportion).
+
+    Returns:
+        Counts of shape ``(n + 2, draws)``; the last two rows belong to the scores +inf and -inf.
+    """
+    shares = np.full(n + 2, 1.0 / (n + 1))
+    shares[n:] = 0.5 / (n + 1)
+    return np.ascontiguousarray(rng.multinomial(n, shares, size=draws).T.astype(np.int32))
+
+
+def with_unobserved(scores: Floats) -> Floats:
+    """The scores that belong to the rows of ``smoothed_counts``."""
+    return np.concatenate([scores, [np.inf, -np.inf]])
+
+
+def resampled_auc(seen: Floats, unseen: Floats, seen_n: Counts, unseen_n: Counts) -> Floats:
+    """Chance that a seen score beats an unseen one (ties half), for each column of counts."""
+    order = np.argsort(unseen, kind="stable")
+    ranked = unseen[order]
+    below = _running(unseen_n[order])
+    strictly = below[np.searchsorted(ranked, seen, side="left")]
+    weakly = below[np.searchsorted(ranked, seen, side="right")]
+    wins = np.einsum("nd,nd->d", seen_n, strictly + weakly, dtype=np.float64) / 2.0
+    return np.asarray(wins / (seen_n.sum(axis=0) * below[-1].astype(np.float64)))
+
+
+def resampled_accuracy(seen: Floats, unseen: Floats, seen_n: Counts, unseen_n: Counts) -> Floats:
+    """Balanced accuracy at the balanced pooled median (ties half), for each column of counts.
+
+    Both sides weigh one half, whatever their sizes; all comparisons are made on whole numbers.
+    """
+    pool = np.concatenate([seen, unseen])
+    order = np.argsort(pool, kind="stable")
+    ranked = pool[order]
+    nothing = np.zeros((1, seen_n.shape[1]), dtype=np.int32)
+    n_seen = seen_n.sum(axis=0, dtype=np.int64)
+    n_unseen = unseen_n.sum(axis=0, dtype=np.int64)
+    blank_seen = np.broadcast_to(nothing, seen_n.shape)
+    blank_unseen = np.broadcast_to(nothing, unseen_n.shape)
+    seen_below = _running(np.concatenate([seen_n, blank_unseen])[order])
+    unseen_below = _running(np.concatenate([blank_seen, unseen_n])[order])
+
+    mass = seen_below[1:] * n_unseen + unseen_below[1:] * n_seen
+    half = n_seen * n_unseen
+    row = np.minimum((mass < half).sum(axis=0), pool.size - 1)
+    start = np.searchsorted(ranked, ranked[row], side="left")
+    stop = np.searchsorted(ranked, ranked[row], side="right")
+    column = np.arange(row.size)
+    # Where the median falls between two scores nothing lies on it; else its own group counts half.
+    start = np.where(mass[stop - 1, column] == half, stop, start)
+    seen_down = (seen_below[start, column] + seen_below[stop, column]) / 2.0
+    unseen_down = (unseen_below[start, column] + unseen_below[stop, column]) / 2.0
+    return np.asarray(0.5 * (1.0 - seen_down / n_seen + unseen_down / n_unseen))
+
+
+def resampled_tpr(fpr: float) -> Rate:
+    r"""TPR at a threshold whose *expected* FPR is ``fpr``, for each column of counts.
+
+    The r-th largest of n unseen scores has an expected FPR of r/(n+1), so the share of seen scores
+    above it is read at ``r = fpr (n+1)``, linearly between whole r. Exchangeable scores then
+    give ``fpr`` on average, exactly; the rule of ``tpr_at_fpr`` gives (k+1)/(n+1), which is more.
+    Ties between the sides are broken at random, in expectation.
+    """
+
+    def rate(seen: Floats, unseen: Floats, seen_n: Counts, unseen_n: Counts) -> Floats:
+        seen_up = np.argsort(-seen, kind="stable")
+        unseen_up = np.argsort(-unseen, kind="stable")
+        falling = -unseen[unseen_up]
+        seen_above = _running(seen_n[seen_up])
+        unseen_above = _running(unseen_n[unseen_up])
+        n_unseen = int(unseen_above[-1, 0])
+        over = np.searchsorted(-seen[seen_up], falling, side="left")
+        upto = np.searchsorted(-seen[seen_up], falling, side="right")
+        column = np.arange(seen_n.shape[1])
+
+        def at(rank: int) -> Floats:
+            if rank > n_unseen:
+                return np.ones(column.size)
+            row = (unseen_above[1:] < rank).sum(axis=0)
+            start = np.searchsorted(falling, falling[row], side="left")
+            stop = np.searchsorted(falling, falling[row], side="right")
+            ahead = unseen_above[start, column]
+            share = (rank - ahead) / (unseen_above[stop, column] - ahead + 1.0)
+            strictly = seen_above[over[row], column]
+            tied = seen_above[upto[row], column] - strictly
+            return np.asarray((strictly + tied * share) / seen_above[-1])
+
+        r = fpr * (n_unseen + 1)
+        whole = math.floor(r + 1e-9)
+        part = max(r - whole, 0.0)
+        lower = at(whole)
+        return lower if part == 0.0 else (1.0 - part) * lower + part * at(whole + 1)
+
+    return rate
+
+
+def _running(counts: Counts) -> Counts:
+    """Running sums down the rows, with a leading row of zeros."""
+    sums = np.zeros((counts.shape[0] + 1, counts.shape[1]), dtype=np.int32)
+    np.cumsum(counts, axis=0, out=sums[1:])
+    return sums

@@ -1,0 +1,17 @@
+"""Who sees what, when: plans as frozen data, and the schedules that follow from them."""
+
+from remnant.plans.inject import InjectPlan
+from remnant.plans.ledger import Ledger
+from remnant.plans.poison import PoisonPlan
+from remnant.plans.schedule import ArraySchedule, Schedule, Trunk
+from remnant.plans.shadow import ShadowPlan
+
+__all__ = [
+    "ArraySchedule",
+    "InjectPlan",
+    "Ledger",
+    "PoisonPlan",
+    "Schedule",
+    "ShadowPlan",
+    "Trunk",
+]

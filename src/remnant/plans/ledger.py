@@ -1,0 +1,35 @@
+"""The ledger: which canary was used at which step, in which member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ledger:
+    """One line per canary, member and step at which the canary was used.
+
+    Attributes:
+        member: Who used it, shape ``(lines,)``.
+        canary: Which one, counted from 0 within the plan.
+        step: At which step of the schedule, in increasing order.
+        uses: How many copies of it were in that batch.
+    """
+
+    member: NDArray[np.int64]
+    canary: NDArray[np.int64]
+    step: NDArray[np.int64]
+    uses: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+def ledger_of(lines: dict[tuple[int, int, int], int]) -> Ledger:
+    """Build a ledger from ``{(step, member, canary): uses}``."""
+    rows = np.array([(*key, lines[key]) for key in sorted(lines)], dtype=np.int64).reshape(-1, 4)
+    step, member, canary, uses = rows.T
+    return Ledger(member=member, canary=canary, step=step, uses=uses)

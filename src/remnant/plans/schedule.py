@@ -1,0 +1,87 @@
+"""Who is given which rows at which step: the one thing in which plans differ."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.errors import InvalidInput, require
+
+Batch = tuple[NDArray[np.int64], NDArray[np.bool_]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trunk:
+    """A stretch that several members share, so that it need be trained only once.
+
+    Attributes:
+        steps: Until this step every member's batches equal its parent's.
+        parents: The member whose batches each member shares, shape ``(members,)``.
+    """
+
+    steps: int
+    parents: NDArray[np.int64]
+
+
+class Schedule(ABC):
+    """Batches of a population, random access in the step.
+
+    Attributes:
+        members: Members of the population.
+        steps: Steps from 0 to ``steps - 1`` have a batch.
+        batch_size: Rows each member is given a step.
+        trunk: The shared beginning, where there is one.
+    """
+
+    members: int
+    steps: int
+    batch_size: int
+    trunk: Trunk | None = None
+
+    def batch(self, step: int) -> Batch:
+        """Return the rows of the example store and who is active at ``step``.
+
+        Returns:
+            ``indices`` int64 ``(members, batch_size)`` and ``active`` bool ``(members,)``. The rows
+            of a member that is not active are valid and mean nothing.
+
+        Raises:
+            InvalidInput: The step is outside the schedule.
+        """
+        if not 0 <= step < self.steps:
+            raise InvalidInput(
+                f"step={step} is outside the schedule of {self.steps} steps.",
+                hint=f"Ask for steps 0 to {self.steps - 1}.",
+            )
+        return self._batch(int(step))
+
+    @abstractmethod
+    def _batch(self, step: int) -> Batch: ...
+
+
+class ArraySchedule(Schedule):
+    """A schedule given as ``indices[steps, members, batch]`` and ``active[steps, members]``."""
+
+    def __init__(
+        self, indices: NDArray[np.int64], *, active: NDArray[np.bool_] | None = None
+    ) -> None:
+        faults = []
+        if indices.ndim != 3 or 0 in indices.shape:
+            faults.append(f"indices has shape {indices.shape}, not (steps, members, batch)")
+        if not np.issubdtype(indices.dtype, np.integer):
+            faults.append(f"indices has dtype {indices.dtype}, not an integer one")
+        if active is not None and active.shape != indices.shape[:2]:
+            faults.append(f"active has shape {active.shape}, not {indices.shape[:2]}")
+        if active is not None and active.dtype != np.bool_:
+            faults.append(f"active has dtype {active.dtype}, not bool")
+        require(faults)
+        self._indices = indices
+        self._active = active
+        self.steps, self.members, self.batch_size = indices.shape
+
+    def _batch(self, step: int) -> Batch:
+        active = np.ones(self.members, bool) if self._active is None else self._active[step]
+        return self._indices[step].astype(np.int64, copy=False), active

@@ -1,0 +1,126 @@
+"""SHADOW: many models, each on a random part of the data, so that everyone is seen and unseen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.errors import PlanError, require
+from remnant.plans.fingerprint import fingerprint, plan_fields
+from remnant.plans.ledger import Ledger, ledger_of
+from remnant.plans.order import SAMPLINGS, Order, generator
+from remnant.plans.schedule import Batch, Schedule
+from remnant.plans.twins import _INIT, _ORDER, PRECISIONS, one_of, whole
+
+_SPLIT = 9
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShadowPlan:
+    """Models on random halves, in complementary pairs.
+
+    Members ``2p`` and ``2p + 1`` split the examples between them, so that over an even number of
+    models every example is seen by exactly half. A member depends on its own number and the seed,
+    never on how many others there are.
+
+    Attributes:
+        models: How many.
+        steps: Updates of each.
+        fraction: Share of the examples each one sees. Other than one half gives independent
+            parts instead of pairs.
+        batch, seed, sampling, precision: As in the twin plans.
+
+    Example:
+        >>> seen = ShadowPlan(models=4, steps=10).seen(examples=6)
+        >>> seen.sum(axis=0)
+        array([2, 2, 2, 2, 2, 2])
+    """
+
+    models: int
+    steps: int
+    batch: int = 64
+    seed: int = 0
+    fraction: float = 0.5
+    sampling: str = "epoch"
+    precision: str = "float32"
+
+    kind: ClassVar[str] = "shadow"
+
+    def __post_init__(self) -> None:
+        faults: list[str] = []
+        for name, least in (("models", 1), ("steps", 1), ("batch", 1), ("seed", 0)):
+            whole(self, name, least, faults)
+        one_of(self, "sampling", SAMPLINGS, faults)
+        one_of(self, "precision", PRECISIONS, faults)
+        if not isinstance(self.fraction, int | float) or not 0 < self.fraction < 1:
+            faults.append(f"fraction={self.fraction!r} is not between 0 and 1")
+        require(faults, error=PlanError, hint="Mend the plan's fields.")
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of all fields: it moves exactly when one of them does."""
+        return fingerprint(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data."""
+        return plan_fields(self)
+
+    @property
+    def members(self) -> int:
+        """How many models the plan trains."""
+        return self.models
+
+    @property
+    def seeds(self) -> list[int]:
+        """The start of each member."""
+        return [int(generator(self.seed, _INIT, m).integers(2**31)) for m in range(self.models)]
+
+    def seen(self, *, examples: int) -> NDArray[np.bool_]:
+        """Return which member sees which example, bool ``(models, examples)``."""
+        count = round(self.fraction * examples)
+        if not 0 < count < examples:
+            raise PlanError(
+                f"fraction={self.fraction} of examples={examples} leaves nothing seen or unseen.",
+                hint="Give more examples.",
+            )
+        seen = np.zeros((self.models, examples), dtype=bool)
+        paired = self.fraction == 0.5
+        for member in range(self.models):
+            draw = generator(self.seed, _SPLIT, member // 2 if paired else member)
+            order = draw.permutation(examples)
+            second = paired and member % 2 == 1
+            seen[member, order[count:] if second else order[:count]] = True
+        return seen
+
+    def schedule(self, *, examples: int) -> Schedule:
+        """Return the schedule over a store of ``examples`` rows."""
+        return _ShadowSchedule(self, self.seen(examples=examples))
+
+    def ledger(self, *, examples: int | None = None) -> Ledger:
+        """Return an empty ledger: SHADOW plants nothing; ``seen`` says who saw what."""
+        return ledger_of({})
+
+
+class _ShadowSchedule(Schedule):
+    def __init__(self, plan: ShadowPlan, seen: NDArray[np.bool_]) -> None:
+        self.members, self.steps, self.batch_size = plan.members, plan.steps, plan.batch
+        pools = [np.flatnonzero(row) for row in seen]
+        self._groups = []
+        for size in sorted({len(pool) for pool in pools}):  # two sizes when a half is odd
+            of_size = [m for m, pool in enumerate(pools) if len(pool) == size]
+            order = Order(
+                keys=[(plan.seed, _ORDER, m) for m in of_size],
+                pool=size,
+                batch=plan.batch,
+                sampling=plan.sampling,
+            )
+            self._groups.append((np.array(of_size), np.stack([pools[m] for m in of_size]), order))
+
+    def _batch(self, step: int) -> Batch:
+        indices = np.empty((self.members, self.batch_size), dtype=np.int64)
+        for members, pools, order in self._groups:
+            indices[members] = np.take_along_axis(pools, order.rows(step), axis=1)
+        return indices, np.ones(self.members, dtype=bool)

@@ -1,0 +1,222 @@
+"""Two ways to get every member's gradient: all at once, or one after another.
+
+Both read and write the same stacked state, so the optimizer, the checkpoints and the probes do not
+know which one ran. Which one runs follows from the model and the device alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+
+from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.population.blueprint import Blueprint, Loss, Traits
+from remnant.population.precision import training_cast
+from remnant.population.randomness import keys
+from remnant.population.state import Named, State
+
+BACKENDS = ("stacked", "serial")
+_STREAMS = 8  # members in flight at once on a GPU
+_GLOBAL = -1  # stands for a layer in the key of torch's global generator
+
+
+class Backend(Protocol):
+    """Computes gradients and outputs of all rows of a state."""
+
+    name: str
+
+    def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
+        """Return each member's gradient of its mean loss; buffers move as in training."""
+        ...
+
+    def outputs(self, state: State, inputs: Tensor) -> Tensor:
+        """Return every member's evaluation outputs on the same inputs, members first."""
+        ...
+
+
+def choose_backend(traits: Traits, device: torch.device, wanted: str | None) -> tuple[str, str]:
+    """Return the backend and, in words, the rule that chose it."""
+    if wanted is not None and wanted not in BACKENDS:
+        raise InvalidInput(
+            f"backend={wanted!r} is not one of {', '.join(BACKENDS)}.",
+            hint="Leave it out to let the rule choose.",
+        )
+    if wanted == "serial":
+        return "serial", "asked for"
+    for applies, reason in (
+        (traits.recurrent, "recurrent layers do not vmap"),
+        (traits.draws, "the model draws random numbers of its own"),
+        (traits.reassigns, "the model replaces its buffers"),
+    ):
+        if applies and wanted == "stacked":
+            raise UnsupportedModel(f"backend='stacked': {reason}.", hint="Leave backend out.")
+        if applies:
+            return "serial", reason
+    if wanted == "stacked":
+        return "stacked", "asked for"
+    if traits.convolutional and device.type == "cuda":
+        return "serial", "convolutions on a GPU are faster one model at a time"
+    return "stacked", "every layer vmaps"
+
+
+class Stacked:
+    """All members in one pass: ``vmap`` over stacked parameters, one backward of their sum."""
+
+    name = "stacked"
+
+    def __init__(self, blueprint: Blueprint, loss: Loss, precision: str | None) -> None:
+        self._blueprint, self._loss, self._precision = blueprint, loss, precision
+
+    def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
+        """Return each member's gradient of its mean loss."""
+        module = self._blueprint.module.train()
+        params = {n: p.detach().requires_grad_() for n, p in state["params"].items()}
+        fixed = {**state["frozen"], **state["buffers"], **self._blueprint.dropout_tensors(state)}
+
+        def member_loss(own: Named, kept: Named, x: Tensor, y: Tensor) -> Tensor:
+            outputs = functional_call(module, {**own, **kept}, (x,))
+            return self._blueprint.mean_loss(self._loss, outputs, y)
+
+        try:
+            with training_cast(self._precision, inputs.device):
+                losses: Tensor = vmap(member_loss)(params, fixed, inputs, targets)
+            grads = torch.autograd.grad(losses.sum(), list(params.values()), allow_unused=True)
+        except RuntimeError as fault:
+            if "vmap" not in str(fault):
+                raise
+            raise UnsupportedModel(
+                "The model does something that vmap cannot do for all members at once.",
+                hint="Pass backend='serial'.",
+            ) from fault
+        return {n: g for n, g in zip(params, grads, strict=True) if g is not None}
+
+    def outputs(self, state: State, inputs: Tensor) -> Tensor:
+        """Return every member's evaluation outputs on the same inputs."""
+        module = self._blueprint.module.eval()
+        tensors = {**state["params"], **state["frozen"], **state["buffers"]}
+        if not tensors:
+            raise UnsupportedModel("The model has no parameters.")
+
+        def member(own: Named, x: Tensor) -> Any:
+            return functional_call(module, own, (x,))
+
+        with torch.no_grad():
+            made: Tensor = vmap(member, in_dims=(0, None))(tensors, inputs)
+        return made
+
+
+class Serial:
+    """One member after another, any module at all; on a GPU several are in flight at once."""
+
+    name = "serial"
+
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        loss: Loss,
+        precision: str | None,
+        *,
+        draws: bool,
+        compiled: bool = False,
+    ) -> None:
+        self._blueprint, self._loss, self._precision = blueprint, loss, precision
+        self._draws = draws
+        self._compiled: Callable[..., Tensor] | None = None
+        if compiled:
+            self._compiled = torch.compile(self._functional_loss, dynamic=False)
+        self._streams: list[torch.cuda.Stream] = []
+
+    def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
+        """Return each member's gradient of its mean loss."""
+        self._blueprint.module.train()
+        extra = self._blueprint.dropout_tensors(state)
+        made = {n: torch.zeros_like(p) for n, p in state["params"].items()}
+        reached: set[str] = set()
+        rows = len(state)
+        streams = self._open_streams(inputs.device, rows)
+        for row in range(rows):
+            with torch.cuda.stream(streams[row % len(streams)]) if streams else nullcontext():
+                if self._draws:
+                    self._seed(state, row)
+                found = self._member_gradients(state, extra, row, inputs[row], targets[row])
+                for name, grad in found.items():
+                    made[name][row] = grad
+                reached |= found.keys()
+        for stream in streams:
+            torch.cuda.current_stream().wait_stream(stream)
+        return {n: g for n, g in made.items() if n in reached}
+
+    def _member_gradients(
+        self, state: State, extra: Named, row: int, inputs: Tensor, targets: Tensor
+    ) -> Named:
+        module = self._blueprint.module
+        params = {n: p[row].detach().requires_grad_() for n, p in state["params"].items()}
+        fixed = {n: t[row] for n, t in {**state["frozen"], **extra}.items()}
+        buffers = {n: b[row] for n, b in state["buffers"].items()}
+        if inputs.is_cuda and inputs.ndim == 4:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
+        if self._compiled is not None:
+            loss = self._compiled(params, {**fixed, **buffers}, inputs, targets)
+        else:
+            with _lent_buffers(module, buffers):
+                loss = self._functional_loss(params, fixed, inputs, targets)
+        grads = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
+        return {n: g for n, g in zip(params, grads, strict=True) if g is not None}
+
+    def _functional_loss(
+        self, params: Named, fixed: Named, inputs: Tensor, targets: Tensor
+    ) -> Tensor:
+        with training_cast(self._precision, inputs.device):
+            outputs = functional_call(self._blueprint.module, {**params, **fixed}, (inputs,))
+            return self._blueprint.mean_loss(self._loss, outputs, targets)
+
+    def outputs(self, state: State, inputs: Tensor) -> Tensor:
+        """Return every member's evaluation outputs on the same inputs."""
+        module = self._blueprint.module.eval()
+        tensors = {**state["params"], **state["frozen"], **state["buffers"]}
+        with torch.no_grad():
+            return torch.stack(
+                [
+                    functional_call(module, {n: t[row] for n, t in tensors.items()}, (inputs,))
+                    for row in range(len(state))
+                ]
+            )
+
+    def _open_streams(self, device: torch.device, rows: int) -> list[torch.cuda.Stream]:
+        if device.type != "cuda" or rows == 1 or self._draws:
+            return []
+        while len(self._streams) < min(rows, _STREAMS):
+            self._streams.append(torch.cuda.Stream(device))
+        for stream in self._streams:
+            stream.wait_stream(torch.cuda.current_stream())
+        return self._streams
+
+    def _seed(self, state: State, row: int) -> None:
+        here = state.view(row, row + 1)
+        key = keys(here["seeds"]["dropout"], here["clocks"]["lifetime"], _GLOBAL)
+        torch.manual_seed(int(key.item()) & 0x7FFFFFFFFFFFFFFF)
+
+
+class _lent_buffers:
+    """Lends the module one member's buffers, and copies back those that it replaced."""
+
+    def __init__(self, module: torch.nn.Module, buffers: Named) -> None:
+        self._lent = buffers
+        self._owners = {n: module.get_submodule(n.rpartition(".")[0]) for n in buffers}
+
+    def __enter__(self) -> None:
+        self._own = {n: o._buffers[n.rpartition(".")[2]] for n, o in self._owners.items()}
+        for name, owner in self._owners.items():
+            owner._buffers[name.rpartition(".")[2]] = self._lent[name]
+
+    def __exit__(self, *_: object) -> None:
+        for name, owner in self._owners.items():
+            now = owner._buffers[name.rpartition(".")[2]]
+            if now is not None and now is not self._lent[name]:
+                self._lent[name].copy_(now.detach())
+            owner._buffers[name.rpartition(".")[2]] = self._own[name]

@@ -1,0 +1,65 @@
+"""Brings the schedule's rows to the device ahead of the step that needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from remnant.errors import PlanError
+from remnant.plans import Schedule
+from remnant.population.store import ExampleStore
+
+_BLOCK = 16  # steps sent to a GPU at once
+
+
+def feed(
+    schedule: Schedule, store: ExampleStore, *, start: int, stop: int, device: torch.device
+) -> Iterator[tuple[int, Tensor, NDArray[np.bool_]]]:
+    """Yield ``(step, indices[members, batch] on the device, active[members])`` for each step."""
+    if device.type == "cpu":
+        for step in range(start, stop):
+            indices, active = _checked(schedule, store, step)
+            yield step, torch.from_numpy(indices), active
+        return
+    pinned = [_Pinned(schedule) for _ in range(2)]
+    for turn, first in enumerate(range(start, stop, _BLOCK)):
+        steps = range(first, min(first + _BLOCK, stop))
+        batches = [_checked(schedule, store, step) for step in steps]
+        sent = pinned[turn % 2].send([indices for indices, _ in batches], device)
+        for step, indices, (_, active) in zip(steps, sent, batches, strict=True):
+            yield step, indices, active
+
+
+class _Pinned:
+    """A page-locked buffer, so that sending it does not wait for the device."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        shape = (_BLOCK, schedule.members, schedule.batch_size)
+        self._buffer = torch.empty(shape, dtype=torch.int64, pin_memory=True)
+        self._sent = torch.cuda.Event()
+
+    def send(self, rows: list[NDArray[np.int64]], device: torch.device) -> Tensor:
+        self._sent.synchronize()
+        for place, indices in zip(self._buffer, rows, strict=False):
+            place.copy_(torch.from_numpy(indices))
+        out = self._buffer[: len(rows)].to(device, non_blocking=True)
+        self._sent.record()
+        return out
+
+
+def _checked(
+    schedule: Schedule, store: ExampleStore, step: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    indices, active = schedule.batch(step)
+    expected = (schedule.members, schedule.batch_size)
+    if indices.shape != expected or active.shape != expected[:1]:
+        raise PlanError(
+            f"the schedule's batch({step}) has shapes {indices.shape} and {active.shape}, "
+            f"not {expected} and {expected[:1]}."
+        )
+    store.check_rows(int(indices.min()), int(indices.max()))
+    return indices, active

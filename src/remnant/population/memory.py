@@ -1,0 +1,68 @@
+"""How many members fit through one pass, so that a population is split and never runs out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from remnant.population.blueprint import Blueprint, Loss
+
+_SHARE = 0.7  # of what is free; the rest is the allocator's and the operating system's
+_OVERHEAD = 2.0  # a backward pass holds gradients of activations beside the activations
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Bytes that one member needs.
+
+    Attributes:
+        resident: Parameters, buffers and moments: held for every member throughout.
+        passing: Gradients and activations: held only for the members of the current pass.
+    """
+
+    resident: int
+    passing: int
+
+
+def footprint(
+    blueprint: Blueprint, loss: Loss, inputs: Tensor, targets: Tensor, *, moments: int
+) -> Footprint:
+    """Measure one member: run a pass and count what autograd keeps for its backward."""
+    saved: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        saved[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    own = blueprint.tensors()
+    weights = sum(p.nbytes for p in own["params"].values())
+    module = blueprint.module.train()
+    kept = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        blueprint.mean_loss(loss, module(inputs), targets)
+    for name, buffer in module.named_buffers():
+        buffer.copy_(kept[name])
+    others = sum(t.nbytes for g in ("frozen", "buffers") for t in own[g].values())
+    activations = int(_OVERHEAD * sum(saved.values())) + inputs.nbytes
+    return Footprint(resident=weights * (1 + moments) + others, passing=weights + activations)
+
+
+def free_bytes(device: torch.device) -> int:
+    """Return what is free on the device now."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return 4 * 2**30  # no way to ask on this system: assume a small laptop
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def members_per_pass(need: Footprint, *, members: int, free: int) -> int:
+    """Return how many members go through one pass: all of them where they fit, at least one."""
+    room = _SHARE * free - need.resident * members
+    return max(1, min(members, int(room // max(need.passing, 1))))

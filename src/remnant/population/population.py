@@ -1,0 +1,455 @@
+"""A population: N models trained as one, each as if it were alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from remnant.errors import InvalidInput, RecordError, UnsupportedModel, require
+from remnant.plans import ArraySchedule, Schedule
+from remnant.plans.fingerprint import fingerprint
+from remnant.population import checkpoint as files
+from remnant.population.backends import Backend, Serial, Stacked, choose_backend
+from remnant.population.blueprint import Blueprint, Loss, Traits, cross_entropy, observe
+from remnant.population.checkpoint import Checkpoint
+from remnant.population.early_stop import EarlyStop, Watch
+from remnant.population.learning_rates import LearningRate
+from remnant.population.memory import Footprint, footprint, free_bytes, members_per_pass
+from remnant.population.optimizers import Optimizer, make_optimizer
+from remnant.population.precision import arithmetic, dtype_of
+from remnant.population.state import State
+from remnant.population.store import ExampleStore, as_tensor
+from remnant.population.training import Training
+
+_EVALUATED = 2**27  # numbers that one evaluation pass may put out or take in, all members together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """What a fit did.
+
+    Attributes:
+        steps: Steps walked (fewer than asked for when every member stopped early).
+        backend, reason: Which backend ran and the rule that chose it.
+        split: Members per pass.
+        precision: The arithmetic, ``None`` for the model's own.
+        footprint: Bytes a member needs.
+        probe_steps: Updates done at each probe.
+        probes: What each probe returned, stacked: ``(probe steps, members, ...)``.
+        stopped_at: Updates after which each member stopped early, -1 where it did not, or ``None``
+            without early stopping.
+    """
+
+    steps: int
+    backend: str
+    reason: str
+    split: int
+    precision: str | None
+    footprint: Footprint
+    probe_steps: tuple[int, ...]
+    probes: dict[str, NDArray[Any]]
+    stopped_at: NDArray[np.int64] | None
+
+
+class Population:
+    """N models trained together; member *i* is what it would be alone.
+
+    Args:
+        make_model: Returns a fresh ``nn.Module``; called once per member.
+        seeds: One per member. A member's start is ``torch.manual_seed(seed); make_model()`` and
+            depends on its seed alone, not on its place or neighbours.
+        start: A checkpoint to start from instead, or one per member.
+        dropout: Replaces the rate of every dropout layer: a number, or one per member.
+        dropout_seeds: From which dropout masks follow; the seeds, if not given.
+        device: Where the population lives.
+        precision: ``float32`` (no TF32), ``tf32``, ``bf16`` (autocast), ``float64``; ``None`` keeps
+            the model's own type.
+
+    Guarantees:
+        * A member of N equals the same member alone, whatever N and the backend, to rounding.
+        * A member that is not active at a step changes in nothing: not in parameters, buffers,
+          moments, step count, learning-rate clock or dropout counter.
+        * torch's global generator is left as it was.
+
+    Example:
+        >>> pop = Population(lambda: nn.Linear(4, 3), seeds=[0, 1])
+        >>> fit = pop.fit(torch.randn(8, 4), torch.arange(8) % 3,
+        ...               np.random.default_rng(0).integers(0, 8, (5, 2, 4)), lr=0.1)
+        >>> pop.logits(torch.randn(6, 4)).shape
+        torch.Size([2, 6, 3])
+    """
+
+    def __init__(
+        self,
+        make_model: Callable[[], nn.Module],
+        seeds: Sequence[int],
+        *,
+        start: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]] | None = None,
+        dropout: float | Sequence[float] | None = None,
+        dropout_seeds: Sequence[int] | None = None,
+        device: str | torch.device = "cpu",
+        precision: str | None = None,
+    ) -> None:
+        self.seeds = [int(seed) for seed in seeds]
+        masks = self.seeds if dropout_seeds is None else [int(seed) for seed in dropout_seeds]
+        faults = [] if self.seeds else ["seeds is empty"]
+        if len(masks) != len(self.seeds):
+            faults.append(f"dropout_seeds has {len(masks)} values for {len(self.seeds)} members")
+        require(faults, hint="Give one seed per member.")
+        self.device, self.precision = _device(device), precision
+        self._dtype = dtype_of(precision)
+        starts = _starts(start, len(self.seeds))
+        rows = []
+        for seed, given in zip(self.seeds, starts, strict=True):
+            blueprint = Blueprint(_member(make_model, seed, given))
+            rows.append(blueprint.tensors())
+        self._blueprint = blueprint
+        blueprint.module.to(self.device, self._dtype)
+        self._state = self._stack(rows)
+        self._state["seeds"]["dropout"] = torch.tensor(
+            [seed & 0x7FFFFFFFFFFFFFFF for seed in masks], device=self.device
+        )
+        self._state["clocks"]["lifetime"] = torch.zeros(
+            len(self), dtype=torch.int64, device=self.device
+        )
+        if dropout is not None:
+            self._set_dropout(dropout)
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def fit(
+        self,
+        inputs: Any,
+        labels: Any,
+        indices: Any,
+        *,
+        optimizer: str = "sgd",
+        steps: int | None = None,
+        active: Any = None,
+        loss: Loss | None = None,
+        learning_rate: LearningRate | None = None,
+        clip: float | Sequence[float] | None = None,
+        backend: str | None = None,
+        split: int | None = None,
+        probes: Mapping[str, Callable[[Population], Any]] | None = None,
+        probe_steps: Sequence[int] = (),
+        early_stop: EarlyStop | None = None,
+        checkpoint: Checkpoint | None = None,
+        graphs: bool = True,
+        compiled: bool = False,
+        on_step: Callable[[int], None] | None = None,
+        **options: Any,
+    ) -> Fit:
+        """Train every member on its own rows of one example store.
+
+        Args:
+            inputs, labels: The example store: clean examples, canaries and controls.
+            indices: int64 ``(steps, members, batch)``, or a ``Schedule``.
+            optimizer: ``sgd``, ``adam``, ``adamw`` or ``rmsprop``; its other keywords (``lr``,
+                ``momentum``, ``weight_decay``, ...) and defaults are those of ``torch.optim``, and
+                each number may be given once per member. Moments start at zero in every fit.
+            steps: How many steps of the schedule to walk; all, if not given.
+            active: bool ``(steps, members)``, with ``indices`` as an array.
+            loss: From outputs and targets to one value per example; cross-entropy by default.
+            learning_rate: How the learning rate moves with a member's own clock.
+            clip: Largest gradient norm of a member.
+            backend, split: Override the rule and the members per pass.
+            probes: Called with this population after each number of updates in ``probe_steps``.
+            early_stop: Stops members one by one and keeps each one's best weights.
+            checkpoint: Where to save the training and go on from.
+            graphs: Whether to capture the step as a CUDA graph (on a GPU).
+            compiled: Whether the serial backend compiles the model: some 20 s once, then a faster
+                step, for convolutions on a GPU.
+            on_step: Called with the number of steps done.
+
+        Raises:
+            InvalidInput: Data, shapes, labels, rows or options do not fit.
+            UnsupportedModel: The model cannot be trained this way.
+        """
+        store = ExampleStore(inputs, labels, device=self.device, dtype=self._parameter_type())
+        schedule = self._schedule(indices, active)
+        steps = _steps(steps, schedule)
+        wanted = sorted({int(s) for s in probe_steps})
+        if wanted and not 0 <= wanted[0] <= wanted[-1] <= steps:
+            raise InvalidInput(f"probe_steps={wanted} are not all within 0 to {steps}.")
+        rule = make_optimizer(optimizer, members=len(self), options=options)
+        found = files.peek(checkpoint.path) if checkpoint is not None else None
+        devices = [self.device.index or 0] if self.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=devices), arithmetic(self.precision, self.device):
+            sample = store.inputs[: schedule.batch_size]
+            traits = observe(self._blueprint, sample)
+            chosen, reason = choose_backend(traits, self.device, backend)
+            engine = self._backend(chosen, traits, loss or cross_entropy, compiled=compiled)
+            if loss is None:
+                _check_labels(store, traits)
+            need = self._footprint(loss or cross_entropy, store, schedule.batch_size, rule)
+            if split is None:
+                split = found["split"] if found else self._fitting(need)
+            rule.attach(self._state)
+            self._set_clip(clip)
+            notes = {
+                "backend": chosen,
+                "split": int(split),
+                "precision": self.precision,
+                "settings": self._settings(rule, schedule, steps, learning_rate, clip),
+            }
+            training = Training(
+                home=self._state,
+                store=store,
+                schedule=schedule,
+                steps=steps,
+                backend=engine,
+                optimizer=rule,
+                factors=(learning_rate or LearningRate()).table(steps).to(self.device),
+                split=int(split),
+                clipped=clip is not None,
+                graphed=graphs and self.device.type == "cuda" and not traits.draws,
+                probes={n: self._probe(p) for n, p in (probes or {}).items()},
+                probe_steps=tuple(wanted),
+                watch=Watch(early_stop, self._state) if early_stop is not None else None,
+                losses=self._validation(early_stop, engine, loss or cross_entropy),
+                checkpoint=checkpoint,
+                notes=notes,
+                on_step=on_step,
+            )
+            training.run()
+        self._state = training.home
+        return Fit(
+            steps=training.step,
+            backend=chosen,
+            reason=reason,
+            split=int(split),
+            precision=self.precision,
+            footprint=need,
+            probe_steps=tuple(training.probed),
+            probes={n: np.stack(a) for n, a in training.history.items() if a},
+            stopped_at=(
+                None if training.watch is None else training.watch.tally["stopped_at"].cpu().numpy()
+            ),
+        )
+
+    def logits(self, inputs: Any) -> Tensor:
+        """Return every member's outputs in evaluation mode, ``(members, n, classes)``.
+
+        Computed in the parameters' own type, never under autocast or TF32.
+        """
+        tensor = as_tensor(inputs, device=self.device, dtype=self._parameter_type())
+        with arithmetic(None, self.device):
+            traits = observe(self._blueprint, tensor[:2])
+            name, _ = choose_backend(traits, self.device, None)
+            return self._outputs(self._backend(name, traits, cross_entropy), self._state, tensor)
+
+    def state_dict(self, member: int) -> dict[str, Tensor]:
+        """Return a copy of one member's parameters and buffers, loadable into ``make_model()``."""
+        if not -len(self) <= member < len(self):
+            raise InvalidInput(f"member={member} is not one of {len(self)}.")
+        module = self._blueprint.module
+        here = self._state.take(torch.tensor([range(len(self))[member]]))
+        with torch.no_grad():
+            for group in ("params", "frozen", "buffers"):
+                own = dict(module.named_parameters()) | dict(module.named_buffers())
+                for name, tensor in here[group].items():
+                    own[name].copy_(tensor[0])
+        return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
+
+    # -- how a population is put together ------------------------------------------------------
+
+    def _stack(self, rows: list[State]) -> State:
+        groups: dict[str, dict[str, Tensor]] = {}
+        for (group, name), first in rows[0].items():
+            tensors = [row[group][name] for row in rows]
+            dtype = self._dtype if first.is_floating_point() and group != "rates" else first.dtype
+            groups.setdefault(group, {})[name] = torch.stack(tensors).to(self.device, dtype)
+        return State(groups)
+
+    def _set_dropout(self, dropout: float | Sequence[float]) -> None:
+        rates = torch.as_tensor(dropout, dtype=torch.float64, device=self.device)
+        rates = rates.expand(len(self)) if rates.ndim == 0 else rates
+        if rates.shape != (len(self),) or bool((rates < 0).any()) or bool((rates > 1).any()):
+            raise InvalidInput(
+                f"dropout={dropout!r} is not a rate between 0 and 1, or one per member."
+            )
+        if not self._blueprint.dropouts:
+            raise InvalidInput("dropout was given, but the model has no dropout layer.")
+        for name in self._blueprint.dropouts:
+            self._state["rates"][name] = rates.clone()
+
+    def _set_clip(self, clip: float | Sequence[float] | None) -> None:
+        if clip is None:
+            return
+        limits = torch.as_tensor(clip, dtype=torch.float64, device=self.device)
+        limits = limits.expand(len(self)).clone() if limits.ndim == 0 else limits
+        if limits.shape != (len(self),) or not bool((limits > 0).all()):
+            raise InvalidInput(f"clip={clip!r} is not above 0, once or once per member.")
+        self._state["hyper"]["clip"] = limits
+
+    def _parameter_type(self) -> torch.dtype | None:
+        for group in ("params", "frozen"):
+            for tensor in self._state[group].values():
+                if tensor.is_floating_point():
+                    return tensor.dtype
+        return None
+
+    def _schedule(self, indices: Any, active: Any) -> Schedule:
+        if isinstance(indices, Schedule):
+            if active is not None:
+                raise InvalidInput("active goes with an array of indices; a Schedule has its own.")
+            schedule: Schedule = indices
+        else:
+            schedule = ArraySchedule(
+                _array(indices), active=None if active is None else _array(active)
+            )
+        if schedule.members != len(self):
+            raise InvalidInput(
+                f"the schedule has {schedule.members} members, the population {len(self)}.",
+                hint="Give one seed per member of the schedule.",
+            )
+        return schedule
+
+    def _backend(self, name: str, traits: Traits, loss: Loss, *, compiled: bool = False) -> Backend:
+        if name == "stacked":
+            return Stacked(self._blueprint, loss, self.precision)
+        whole = compiled and not (traits.draws or traits.reassigns)
+        return Serial(self._blueprint, loss, self.precision, draws=traits.draws, compiled=whole)
+
+    def _footprint(self, loss: Loss, store: ExampleStore, batch: int, rule: Optimizer) -> Footprint:
+        rows = torch.arange(batch, device=self.device) % len(store)
+        return footprint(
+            self._blueprint,
+            loss,
+            store.inputs[rows],
+            store.labels[rows],
+            moments=len(rule.moments),
+        )
+
+    def _fitting(self, need: Footprint) -> int:
+        free = free_bytes(self.device)
+        if need.resident * len(self) > free:
+            raise InvalidInput(
+                f"{len(self)} members need {need.resident * len(self) / 2**30:.1f} GiB for their "
+                f"weights and moments, and {free / 2**30:.1f} GiB are free.",
+                hint=f"At most {int(0.7 * free // max(need.resident, 1))} members fit.",
+            )
+        return members_per_pass(need, members=len(self), free=free)
+
+    def _settings(
+        self,
+        rule: Optimizer,
+        schedule: Schedule,
+        steps: int,
+        learning_rate: LearningRate | None,
+        clip: Any,
+    ) -> str:
+        rate = learning_rate or LearningRate()
+        return fingerprint(
+            {
+                "optimizer": [rule.name, rule.flags, rule.settings],
+                "seeds": [self.seeds, self._state["seeds"]["dropout"].tolist()],
+                "rates": {n: t.tolist() for n, t in self._state["rates"].items()},
+                "schedule": [schedule.members, schedule.batch_size, steps],
+                "learning_rate": [rate.kind, rate.warmup, list(rate.milestones), rate.gamma],
+                "cosine": [rate.total, rate.floor],
+                "clip": None if clip is None else torch.as_tensor(clip).tolist(),
+            }
+        )
+
+    def _probe(self, probe: Callable[[Population], Any]) -> Callable[[State], Any]:
+        def ask(home: State) -> Any:
+            self._state = home
+            return probe(self)
+
+        return ask
+
+    def _validation(
+        self, rule: EarlyStop | None, engine: Backend, loss: Loss
+    ) -> Callable[[State], Tensor] | None:
+        if rule is None:
+            return None
+        held = ExampleStore(
+            rule.inputs, rule.labels, device=self.device, dtype=self._parameter_type()
+        )
+
+        def losses(state: State) -> Tensor:
+            outputs = self._outputs(engine, state, held.inputs)
+            return torch.stack([loss(member, held.labels).mean() for member in outputs])
+
+        return losses
+
+    def _outputs(self, engine: Backend, state: State, inputs: Tensor) -> Tensor:
+        per_row = max(1, inputs[0].numel() if len(inputs) else 1) * 64
+        chunk = max(1, _EVALUATED // (per_row * len(state)))
+        parts = [
+            engine.outputs(state, inputs[first : first + chunk])
+            for first in range(0, len(inputs), chunk)
+        ]
+        return torch.cat(parts, dim=1)
+
+
+def _device(device: str | torch.device) -> torch.device:
+    try:
+        found = torch.device(device)
+        if found.type == "cuda" and not torch.cuda.is_available():
+            raise InvalidInput(f"device={device!s} is not there.", hint="Pass device='cpu'.")
+    except RuntimeError as fault:
+        raise InvalidInput(
+            f"device={device!r} is not a device.", hint="Pass 'cpu' or 'cuda'."
+        ) from fault
+    return found
+
+
+def _starts(start: Any, members: int) -> list[Mapping[str, Tensor] | None]:
+    if start is None or isinstance(start, Mapping):
+        return [start] * members
+    starts = list(start)
+    if len(starts) != members:
+        raise InvalidInput(f"start has {len(starts)} checkpoints for {members} members.")
+    return starts
+
+
+def _member(
+    make_model: Callable[[], nn.Module], seed: int, start: Mapping[str, Tensor] | None
+) -> nn.Module:
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.manual_seed(seed)
+        module = make_model()
+    if not isinstance(module, nn.Module):
+        raise UnsupportedModel(f"make_model() returned {type(module).__name__}, not an nn.Module.")
+    if start is not None:
+        try:
+            module.load_state_dict(dict(start))
+        except RuntimeError as fault:
+            raise RecordError(
+                "start does not fit the model that make_model() returns.",
+                hint="Pass a state_dict of that model.",
+            ) from fault
+    return module
+
+
+def _array(values: Any) -> NDArray[Any]:
+    return values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def _steps(steps: int | None, schedule: Schedule) -> int:
+    wanted = schedule.steps if steps is None else int(steps)
+    if not 0 <= wanted <= schedule.steps:
+        raise InvalidInput(
+            f"steps={wanted} is beyond the schedule's {schedule.steps}.",
+            hint="Ask for fewer steps or give a longer schedule.",
+        )
+    return wanted
+
+
+def _check_labels(store: ExampleStore, traits: Traits) -> None:
+    if store.labels.is_floating_point():
+        raise InvalidInput(
+            f"labels have type {store.labels.dtype}; cross-entropy needs whole numbers.",
+            hint="Pass int64 labels, or a loss of your own.",
+        )
+    store.check_classes(traits.outputs)

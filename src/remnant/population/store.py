@@ -1,0 +1,69 @@
+"""The example store: clean examples, canaries and controls side by side, on the device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from remnant.errors import InvalidInput, require
+
+
+def as_tensor(values: Any, *, device: torch.device, dtype: torch.dtype | None) -> Tensor:
+    """Bring an array to the device; floating-point values take ``dtype``."""
+    tensor = (
+        values if isinstance(values, Tensor) else torch.from_numpy(np.ascontiguousarray(values))
+    )
+    tensor = tensor.detach().to(device)
+    return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
+
+
+class ExampleStore:
+    """Inputs and labels, checked once.
+
+    Raises:
+        InvalidInput: Lengths differ, there is nothing, or a value is not finite.
+    """
+
+    def __init__(
+        self, inputs: Any, labels: Any, *, device: torch.device, dtype: torch.dtype | None
+    ) -> None:
+        self.inputs = as_tensor(inputs, device=device, dtype=dtype)
+        self.labels = as_tensor(labels, device=device, dtype=dtype)
+        if not self.labels.is_floating_point():
+            self.labels = self.labels.long()
+        faults = []
+        if self.inputs.ndim < 1 or self.labels.ndim < 1 or len(self.inputs) != len(self.labels):
+            faults.append(
+                f"inputs of shape {tuple(self.inputs.shape)} and labels of shape "
+                f"{tuple(self.labels.shape)} differ in length"
+            )
+        elif len(self.inputs) == 0:
+            faults.append("inputs is empty")
+        for name, tensor in (("inputs", self.inputs), ("labels", self.labels)):
+            if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+                bad = int((~torch.isfinite(tensor.reshape(len(tensor), -1))).any(1).sum())
+                faults.append(f"{name} has NaN or infinity in {bad} of {len(tensor)} examples")
+        require(faults, hint="Mend the data before training on them.")
+
+    def __len__(self) -> int:
+        return len(self.inputs)
+
+    def check_classes(self, classes: int) -> None:
+        """Refuse labels that are no class of a model with this many outputs."""
+        low, high = int(self.labels.min()), int(self.labels.max())
+        if low < 0 or high >= classes:
+            raise InvalidInput(
+                f"labels run from {low} to {high}, but the model has {classes} classes.",
+                hint=f"Labels must be 0 to {classes - 1}.",
+            )
+
+    def check_rows(self, low: int, high: int) -> None:
+        """Refuse rows that the store does not hold."""
+        if low < 0 or high >= len(self):
+            raise InvalidInput(
+                f"the schedule asks for rows {low} to {high}, but the store holds {len(self)}.",
+                hint="Put clean examples first, then the canaries, into inputs and labels.",
+            )

@@ -1,0 +1,279 @@
+"""One fit: the loop that walks a schedule, and the places where it pauses.
+
+The loop works on rows, not members: before a trunk's end one row stands for all members that share
+it, and after some have stopped early only the others have a row.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from remnant.errors import RecordError
+from remnant.plans import Schedule
+from remnant.population import checkpoint as files
+from remnant.population.backends import Backend
+from remnant.population.checkpoint import Checkpoint
+from remnant.population.early_stop import Watch
+from remnant.population.feeding import feed
+from remnant.population.graphs import GraphedStep
+from remnant.population.optimizers import Optimizer
+from remnant.population.state import State
+from remnant.population.store import ExampleStore
+
+_OWN = ("seeds", "hyper", "rates")  # what a member has for itself also while it shares a trunk
+Probe = Callable[[State], Any]
+
+
+@dataclass(kw_only=True, eq=False)
+class Training:
+    """What one fit needs, and its position."""
+
+    home: State
+    store: ExampleStore
+    schedule: Schedule
+    steps: int
+    backend: Backend
+    optimizer: Optimizer
+    factors: Tensor
+    split: int
+    clipped: bool
+    graphed: bool
+    probes: Mapping[str, Probe]
+    probe_steps: tuple[int, ...]
+    watch: Watch | None
+    losses: Callable[[State], Tensor] | None
+    checkpoint: Checkpoint | None
+    notes: dict[str, Any]
+    on_step: Callable[[int], None] | None
+
+    def __post_init__(self) -> None:
+        self.device = self.home["clocks"]["fit"].device
+        self.trunk = self._usable_trunk()
+        self.step = 0
+        self.history: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in self.probes}
+        self.probed: list[int] = []
+        self._graph: GraphedStep | None = None
+        self._saved = time.monotonic()
+        self._host: tuple[Tensor | None, NDArray[np.int64]] = (None, np.empty(0, np.int64))
+        self._own_seeds = {n: t.clone() for n, t in self.home["seeds"].items()}
+        self.members = torch.arange(len(self.home), device=self.device)
+        self.work = self.home
+        if self.schedule.trunk is not None and self.trunk is None:
+            self._share_seeds(torch.from_numpy(self.schedule.trunk.parents))
+        if self.trunk is not None and self.trunk.steps > 0:
+            self.members = torch.from_numpy(np.unique(self.trunk.parents)).to(self.device)
+            self.work = self.home.take(self.members)
+
+    def run(self) -> None:
+        """Walk from the current step to the last, probing, saving and stopping on the way."""
+        if self.checkpoint is not None and self.checkpoint.path.exists():
+            self._restore(self.checkpoint)
+        self._settle()
+        self._pause()
+        for step, indices, active in feed(
+            self.schedule, self.store, start=self.step, stop=self.steps, device=self.device
+        ):
+            self._one_step(indices, active)
+            self.step = step + 1
+            self._pause()
+            if self.on_step is not None:
+                self.on_step(self.step)
+            if len(self.members) == 0:
+                break
+        self._sync()
+        if self.watch is not None:
+            self.home.copy_(self.watch.best)
+
+    def _members_on_host(self) -> NDArray[np.int64]:
+        if self._host[0] is not self.members:  # asking the device at every step would stall it
+            self._host = self.members, self.members.cpu().numpy()
+        return self._host[1]
+
+    def _one_step(self, indices: Tensor, active: NDArray[np.bool_]) -> None:
+        whole = len(self.members) == len(self.home)
+        rows = indices if whole else indices[self.members]
+        here = active[self._members_on_host()]
+        if here.all():
+            if self.graphed and self._graph is None:
+                work = self.work
+                self._graph = GraphedStep(lambda i: self._update(work, i), work, rows)
+            if self._graph is not None:
+                self._graph(rows)
+            else:
+                self._update(self.work, rows)
+        elif here.any():  # the others' tensors are not even touched
+            chosen = torch.from_numpy(np.flatnonzero(here)).to(self.device)
+            part = self.work.take(chosen)
+            self._update(part, rows[chosen])
+            self.work.put(chosen, part)
+
+    def _update(self, state: State, indices: Tensor) -> None:
+        for start in range(0, len(state), self.split):
+            stop = min(start + self.split, len(state))
+            part = state.view(start, stop)
+            rows = indices[start:stop]
+            gradients = self.backend.gradients(
+                part, self.store.inputs[rows], self.store.labels[rows]
+            )
+            clocks = part["clocks"]
+            with torch.no_grad():
+                if self.clipped:
+                    _clip(gradients, part["hyper"]["clip"])
+                factor = self.factors[clocks["fit"].clamp(max=len(self.factors) - 1)]
+                self.optimizer.update(part, gradients, factor)
+                clocks["fit"].add_(1)
+                clocks["lifetime"].add_(1)
+
+    def _pause(self) -> None:
+        """Do what is due after ``self.step`` updates, in a fixed order."""
+        if self.schedule.trunk is not None and self.step == self.schedule.trunk.steps:
+            self._branch()
+        if self.watch is not None and self.step and self.step % self.watch.rule.every == 0:
+            self._stop_early()
+        if self.step in self.probe_steps and self.step not in self.probed:
+            self._sync()
+            for name, probe in self.probes.items():
+                self.history[name].append(_as_array(probe(self.home)))
+            self.probed.append(self.step)
+        if self.checkpoint is not None and self.step < self.steps and self._due(self.checkpoint):
+            self._save(self.checkpoint)
+
+    def _usable_trunk(self) -> Any:
+        """Return the schedule's trunk where members also share their start and settings."""
+        trunk = self.schedule.trunk
+        if trunk is None:
+            return None
+        parents = torch.from_numpy(trunk.parents).to(self.device)
+        for (group, _), tensor in self.home.items():
+            if group != "seeds" and not torch.equal(tensor, tensor[parents]):
+                return None
+        return trunk
+
+    def _settle(self) -> None:
+        """Prepare newly made working rows: laid out as their gradients come, no graph yet."""
+        self._graph = None
+        if len(self.work) and self.backend.name == "stacked":
+            first = self.work.take(torch.zeros(1, dtype=torch.int64))
+            rows = torch.arange(self.schedule.batch_size, device=self.device) % len(self.store)
+            inputs, labels = self.store.inputs[rows][None], self.store.labels[rows][None]
+            self.work.lay_out_like(self.backend.gradients(first, inputs, labels))
+
+    def _branch(self) -> None:
+        """Give every member a row of its own, from its parent's, and its own randomness."""
+        if self.work is not self.home and self.trunk is not None:
+            self._sync()
+            self.work, self.members = self.home, torch.arange(len(self.home), device=self.device)
+            self._settle()
+        for name, own in self._own_seeds.items():
+            self.home["seeds"][name].copy_(own)
+
+    def _share_seeds(self, parents: Tensor) -> None:
+        """Until the trunk ends, a member draws what its parent draws."""
+        for tensor in self.home["seeds"].values():
+            tensor.copy_(tensor[parents.to(tensor.device)])
+
+    def _sync(self) -> None:
+        """Bring every member's tensors up to date in ``home``."""
+        if self.work is self.home or len(self.members) == 0:
+            return
+        if self.trunk is not None and self.step <= self.trunk.steps:
+            own = {group: self.home[group] for group in _OWN}
+            parents = torch.from_numpy(self.trunk.parents).to(self.device)
+            fresh = self.work.take(torch.searchsorted(self.members, parents))
+            self.home.groups.update({**fresh.groups, **own})
+        else:
+            self.home.put(self.members, self.work)
+            self._restore_stopped()
+
+    def _stop_early(self) -> None:
+        if self.watch is None or self.losses is None or len(self.members) == 0:
+            return
+        if self.trunk is not None and self.step < self.trunk.steps:
+            return
+        over = self.watch.look(self.step, self.work, self.members, self.losses)
+        share = float(over.float().mean())
+        # A captured graph is worth keeping until a good part of its members has stopped.
+        if share == 0 or (self.graphed and share < 0.25):
+            return
+        if self.work is self.home:
+            self.home = self.work.clone()
+        else:
+            self.home.put(self.members, self.work)
+        running = torch.nonzero(~over).flatten()
+        self.work, self.members = self.work.take(running), self.members[running]
+        self._settle()
+        self._restore_stopped()
+
+    def _restore_stopped(self) -> None:
+        if self.watch is not None:
+            rows = torch.nonzero(self.watch.tally["stopped_at"] >= 0).flatten()
+            self.home.put(rows, self.watch.best.take(rows))
+
+    def _due(self, policy: Checkpoint) -> bool:
+        return time.monotonic() - self._saved >= policy.seconds
+
+    def _save(self, policy: Checkpoint) -> None:
+        tensors = {f"work/{g}/{n}": t for (g, n), t in self.work.items()}
+        tensors["members"] = self.members
+        if self.work is not self.home:
+            tensors |= {f"home/{g}/{n}": t for (g, n), t in self.home.items()}
+        if self.watch is not None:
+            tensors |= {f"best/{g}/{n}": t for (g, n), t in self.watch.best.items()}
+            tensors |= {f"tally/{n}": t for n, t in self.watch.tally.items()}
+        for name, arrays in self.history.items():
+            if arrays:
+                tensors[f"history/{name}"] = torch.from_numpy(np.stack(arrays))
+        notes = {**self.notes, "key": policy.key, "step": self.step, "probed": self.probed}
+        files.save(policy.path, tensors, notes)
+        self._saved = time.monotonic()
+
+    def _restore(self, policy: Checkpoint) -> None:
+        tensors, notes = files.load(policy.path, self.device)
+        for name, value in {**self.notes, "key": policy.key}.items():
+            if notes.get(name) != value:
+                raise RecordError(
+                    f"The checkpoint {policy.path} was made with {name}={notes.get(name)!r}, "
+                    f"not {value!r}.",
+                    hint="Choose another folder, or delete the checkpoint to start again.",
+                )
+        self.step, self.probed = int(notes["step"]), list(notes["probed"])
+        self.members = tensors["members"]
+        self.work = _state(tensors, "work")
+        self.home = _state(tensors, "home") if "home/clocks/fit" in tensors else self.work
+        if self.watch is not None:
+            self.watch.best = _state(tensors, "best")
+            self.watch.tally = {n: tensors[f"tally/{n}"] for n in self.watch.tally}
+        for name in self.history:
+            if f"history/{name}" in tensors:
+                self.history[name] = list(tensors[f"history/{name}"].cpu().numpy())
+
+
+def _as_array(values: Any) -> np.ndarray[Any, Any]:
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
+
+
+def _state(tensors: dict[str, Tensor], part: str) -> State:
+    groups: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        head, _, rest = key.partition("/")
+        if head == part:
+            group, _, name = rest.partition("/")
+            groups.setdefault(group, {})[name] = tensor
+    return State(groups)
+
+
+def _clip(gradients: dict[str, Tensor], limit: Tensor) -> None:
+    """Scale each member's gradient down to its limit, as ``clip_grad_norm_`` does."""
+    squares = sum(g.reshape(len(g), -1).square().sum(1) for g in gradients.values())
+    norm = torch.as_tensor(squares).sqrt()
+    scale = (limit.to(norm.dtype) / (norm + 1e-6)).clamp(max=1.0)
+    for grad in gradients.values():
+        grad.mul_(scale.reshape(-1, *(1 for _ in grad.shape[1:])))

@@ -1,0 +1,32 @@
+"""What classifiers say about labelled examples, as arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from remnant.models.protocols import LogitModels
+
+
+def label_signals(models: LogitModels, inputs: Any, labels: Any) -> Tensor:
+    """Return the loss, the log-odds and the correctness of each label, for every member.
+
+    The loss is the cross-entropy in nats. The log-odds are ``log p / (1 - p)`` of the label,
+    computed as its logit less the log-sum-exp of the others, so that they stay finite where the
+    softmax saturates. Correct is 1 where the label has the highest logit.
+
+    Returns:
+        float64 ``(members, 3, n)``: losses, log-odds, correctness, in this order (``SIGNALS``).
+    """
+    logits = torch.as_tensor(models.logits(inputs)).double()
+    wanted = torch.as_tensor(labels, device=logits.device).long().expand(len(logits), -1)[..., None]
+    own = logits.gather(-1, wanted)
+    others = logits.scatter(-1, wanted, -torch.inf).logsumexp(-1)
+    losses = logits.logsumexp(-1) - own[..., 0]
+    correct = (logits.argmax(-1) == wanted[..., 0]).double()
+    return torch.stack([losses, own[..., 0] - others, correct], dim=1)
+
+
+SIGNALS = ("loss", "log_odds", "correct")

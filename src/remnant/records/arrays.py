@@ -1,0 +1,146 @@
+"""Arrays on disk as ``.npy``, written whole or not at all, never through pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from remnant.errors import InvalidInput, RecordError
+from remnant.records.database import sync_folder
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+_KINDS = "biufcSU"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """What the record knows of an array's file.
+
+    Attributes:
+        file: Name inside ``arrays/``.
+        dtype: NumPy's spelling, such as ``"<f8"``.
+        shape: Lengths of the axes.
+        bytes: Size of the file.
+        sha256: Digest of the file, as ``sha256sum`` prints it.
+    """
+
+    file: str
+    dtype: str
+    shape: tuple[int, ...]
+    bytes: int
+    sha256: str
+
+
+class _Digest:
+    """Passes bytes on to a file and digests them on the way."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.sha256 = hashlib.sha256()
+        self.bytes = 0
+
+    def write(self, data: bytes) -> int:
+        self.sha256.update(data)
+        self.bytes += len(data)
+        return self._file.write(data)
+
+
+def checked_name(name: str) -> str:
+    """The name, if it can be a file's on any system.
+
+    Raises:
+        InvalidInput: It is empty, long, begins with ``.`` or ``-``, or has other characters.
+    """
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"name={name!r} is not a usable name.",
+            hint="Use 1 to 100 of A-Z a-z 0-9 _ . - and begin with a letter, digit or _.",
+        )
+    return name
+
+
+def checked_array(array: ArrayLike, *, name: str) -> NDArray[Any]:
+    """The array in C order, if it holds numbers, booleans or fixed-width text.
+
+    Raises:
+        InvalidInput: It holds objects, which would need pickle, or fields.
+    """
+    found = np.asarray(array, order="C")
+    if found.dtype.kind not in _KINDS:
+        raise InvalidInput(
+            f"array {name!r} has dtype {found.dtype}; only numbers, booleans and text are stored."
+        )
+    return found
+
+
+def write(folder: Path, file: str, array: NDArray[Any]) -> StoredArray:
+    """Write the array under a temporary name, flush it to disk, then rename it.
+
+    Raises:
+        RecordError: The disk refuses.
+    """
+    temporary = folder / f".{file}.tmp-{os.getpid()}"
+    try:
+        folder.mkdir(exist_ok=True)
+        with open(temporary, "wb") as raw:
+            digest = _Digest(raw)
+            np.lib.format.write_array(digest, array, allow_pickle=False)
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.replace(temporary, folder / file)
+        sync_folder(folder)
+    except OSError as error:
+        raise RecordError(f"{folder / file} cannot be written: {error.strerror}.") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return StoredArray(file, array.dtype.str, array.shape, digest.bytes, digest.sha256.hexdigest())
+
+
+def read(folder: Path, stored: StoredArray, *, verify: bool) -> NDArray[Any]:
+    """Read an array and see that it is the one that was stored.
+
+    Raises:
+        RecordError: The file is missing, cut short, or of another shape or dtype; with
+            ``verify``, or of another digest.
+    """
+    path = folder / stored.file
+    try:
+        size = path.stat().st_size
+        if size != stored.bytes:
+            raise RecordError(f"{path} is damaged: {size} bytes, {stored.bytes} were written.")
+        if verify and file_sha256(path) != stored.sha256:
+            raise RecordError(f"{path} is damaged: its SHA-256 is not the one recorded.")
+        with open(path, "rb") as raw:
+            array = np.lib.format.read_array(raw, allow_pickle=False)
+    except FileNotFoundError as error:
+        raise RecordError(f"{path} is missing.") from error
+    except ValueError as error:
+        raise RecordError(f"{path} is damaged: it is not a NumPy array.") from error
+    except OSError as error:
+        if isinstance(error, RecordError):
+            raise
+        raise RecordError(f"{path} cannot be read: {error.strerror}.") from error
+    if array.dtype.str != stored.dtype or array.shape != stored.shape:
+        raise RecordError(
+            f"{path} is damaged: {array.dtype.str} of shape {array.shape}, "
+            f"{stored.dtype} of shape {stored.shape} was written."
+        )
+    return array
+
+
+def file_sha256(path: Path) -> str:
+    """Digest of a file, read in pieces."""
+    digest = hashlib.sha256()
+    with open(path, "rb") as raw:
+        while piece := raw.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()

@@ -1,0 +1,73 @@
+"""Which runs lie in a folder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from remnant.errors import RecordError
+from remnant.records.folder import RECORD_FILE
+from remnant.records.lock import being_written
+from remnant.records.store import Record
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run in a list of runs.
+
+    Attributes:
+        folder: Where it lies.
+        question, plan_fingerprint, started: As recorded; None where the record is damaged.
+        status: ``"complete"``, ``"running"`` (a process holds it now), ``"interrupted"`` (begun,
+            and no process holds it) or ``"damaged"``.
+        verdict: PASS, FAIL or INCONCLUSIVE, or None where there is none.
+        fault: What is wrong with a damaged record, or None.
+    """
+
+    folder: Path
+    question: str | None
+    status: str
+    plan_fingerprint: str | None
+    started: str | None
+    verdict: str | None
+    fault: str | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain JSON."""
+        return asdict(self) | {"folder": str(self.folder)}
+
+
+def list_runs(parent: str | Path) -> list[RunSummary]:
+    """The runs in the folders directly under ``parent``, by folder name.
+
+    A damaged record is listed with its fault; it does not hide the others.
+
+    Raises:
+        RecordError: ``parent`` is no folder or cannot be read.
+    """
+    parent = Path(parent)
+    try:
+        folders = sorted(path for path in parent.iterdir() if (path / RECORD_FILE).is_file())
+    except OSError as error:
+        raise RecordError(f"{parent} cannot be listed: {error.strerror}.") from error
+    return [summarise(folder) for folder in folders]
+
+
+def summarise(folder: Path) -> RunSummary:
+    """One run's line in the list."""
+    try:
+        record = Record.open(folder)
+        status: str = record.status
+        if status == "running" and not being_written(folder):
+            status = "interrupted"
+        return RunSummary(
+            folder=folder,
+            question=record.question,
+            status=status,
+            plan_fingerprint=record.plan_fingerprint,
+            started=record.started,
+            verdict=record.results().get("verdict", {}).get("outcome"),
+        )
+    except RecordError as error:
+        return RunSummary(folder, None, "damaged", None, None, None, fault=str(error))

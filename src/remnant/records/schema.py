@@ -1,0 +1,89 @@
+"""The tables of ``record.sqlite``, and the version that says how to read them.
+
+``PRAGMA user_version`` holds the version and ``PRAGMA application_id`` marks the file as ours, so
+that any SQLite tool can tell what it is looking at.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+from remnant.errors import RecordError
+
+SCHEMA_VERSION = 1
+APPLICATION_ID = 0x524D4E54  # "RMNT"
+
+DDL = """
+CREATE TABLE run (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    question TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('running', 'complete')),
+    plan_fingerprint TEXT NOT NULL,
+    data_fingerprint TEXT NOT NULL,
+    plan TEXT NOT NULL,            -- JSON: changes numbers
+    execution TEXT NOT NULL,       -- JSON: may not change numbers
+    started TEXT NOT NULL,         -- UTC, ISO 8601
+    finished TEXT                  -- UTC, ISO 8601; NULL while running
+);
+CREATE TABLE attempts (            -- one row per process that wrote: the first, then resumptions
+    attempt INTEGER PRIMARY KEY,
+    started TEXT NOT NULL,
+    provenance TEXT NOT NULL       -- JSON
+);
+CREATE TABLE arrays (
+    name TEXT PRIMARY KEY,
+    file TEXT NOT NULL UNIQUE,     -- inside arrays/
+    dtype TEXT NOT NULL,           -- NumPy's spelling, such as <f8
+    shape TEXT NOT NULL,           -- JSON list
+    bytes INTEGER NOT NULL,        -- of the file
+    sha256 TEXT NOT NULL           -- of the file
+);
+CREATE TABLE results (
+    name TEXT PRIMARY KEY,
+    value TEXT,                    -- JSON, or NULL where it was not measured
+    absent TEXT,                   -- why it was not measured
+    CHECK ((value IS NULL) <> (absent IS NULL))
+);
+CREATE TABLE ledger (              -- when each canary was used, by whom, how many times
+    member INTEGER NOT NULL,
+    canary INTEGER NOT NULL,
+    step INTEGER NOT NULL,
+    uses INTEGER NOT NULL CHECK (uses > 0),
+    PRIMARY KEY (member, canary, step)
+) WITHOUT ROWID;
+"""
+
+_TABLES = frozenset({"run", "attempts", "arrays", "results", "ledger"})
+
+
+def lay_out(connection: sqlite3.Connection) -> None:
+    """Write the tables and the version into an empty database."""
+    connection.executescript(DDL)
+    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def check(connection: sqlite3.Connection, path: Path) -> None:
+    """See that the database is ours, readable by this version, and whole.
+
+    Raises:
+        RecordError: It is another program's file, a newer Remnant's, or damaged.
+    """
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != APPLICATION_ID:
+        raise RecordError(f"{path} is not a Remnant record.")
+    if version > SCHEMA_VERSION:
+        raise RecordError(
+            f"{path} was written by a newer Remnant "
+            f"(schema {version}, this one reads up to {SCHEMA_VERSION}): upgrade."
+        )
+    faults = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
+    if faults != ["ok"]:
+        raise RecordError(f"{path} is damaged: {'; '.join(faults)}.")
+    found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if missing := sorted(_TABLES - found):
+        raise RecordError(f"{path} is damaged: it has no table {', '.join(missing)}.")
+    if connection.execute("SELECT count(*) FROM run").fetchone()[0] != 1:
+        raise RecordError(f"{path} is damaged: the table run has no row.")

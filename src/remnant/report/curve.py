@@ -1,0 +1,202 @@
+"""A forgetting curve as the record holds it, read once and checked, ready to be shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remnant.errors import InvalidInput, require
+
+SPACE = "\N{NARROW NO-BREAK SPACE}"
+
+_LABELS = {
+    "precision": "Precision",
+    "tpr": "True positive rate",
+    "auc": "AUC",
+    "accuracy": "Attack accuracy",
+}
+_AT_FPR = ("precision", "tpr")
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One lag of a curve; None where that number was not measured."""
+
+    lag: float
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Attack success against lag.
+
+    Attributes:
+        success: The measure's name, such as ``"precision"``.
+        points: In order of lag.
+        chance: Success of an attacker who guesses, or None where it has no such level.
+        fpr: The false positive rate the measure is taken at, or None.
+        confidence: Of the interval, such as 0.95, or None.
+        trials, n_seen, n_unseen, method: How it was computed, where known.
+        steps_to: Level and the lag at which the curve falls to it (None: never while watched).
+    """
+
+    success: str
+    points: tuple[Point, ...]
+    chance: float | None
+    fpr: float | None
+    confidence: float | None
+    trials: int | None
+    n_seen: int | None
+    n_unseen: int | None
+    method: str | None
+    steps_to: tuple[tuple[float, float | None], ...]
+
+    @property
+    def label(self) -> str:
+        """What the curve shows, such as ``Precision at FPR 10 %``."""
+        name = _LABELS.get(self.success, self.success)
+        at_fpr = self.fpr is not None and self.success in _AT_FPR
+        return f"{name} at FPR {percent(self.fpr, digits=0)}" if at_fpr else name
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values read best as percentages."""
+        return self.success in ("precision", "tpr", "accuracy")
+
+    @property
+    def highest(self) -> float | None:
+        """The largest value the measure can take at a realised FPR of exactly ``fpr``."""
+        if self.success == "precision" and self.fpr is not None:
+            return 1 / (1 + self.fpr)
+        return 1.0 if self.is_share or self.success == "auc" else None
+
+    @property
+    def start(self) -> Point:
+        """The first lag."""
+        return self.points[0]
+
+    @property
+    def end(self) -> Point:
+        """The last lag."""
+        return self.points[-1]
+
+    def at(self, lag: float) -> Point | None:
+        """The point at exactly this lag, or None."""
+        return next((point for point in self.points if point.lag == lag), None)
+
+    def show(self, value: float | None) -> str:
+        """A value of this curve in print; a dash where there is none."""
+        if value is None:
+            return "–"
+        return percent(value) if self.is_share else f"{value:.3f}"
+
+    def show_interval(self, point: Point) -> str:
+        """The interval of a point in print, or nothing where there is none."""
+        if point.low is None or point.high is None:
+            return ""
+        return f"{self.show(point.low)} to {self.show(point.high)}"
+
+    def chosen(self, count: int = 8) -> tuple[Point, ...]:
+        """About ``count`` points that show the shape: first, last, and closer together early."""
+        last = len(self.points) - 1
+        if last < count:
+            return self.points
+        origin, span = self.start.lag, self.end.lag - self.start.lag
+        # The root spaces them between evenly and by decades.
+        wanted = [origin + span * (i / (count - 1)) ** 2 for i in range(count)]
+        indices = {min(range(last + 1), key=lambda i: abs(self.points[i].lag - w)) for w in wanted}
+        return tuple(self.points[i] for i in sorted(indices | {0, last}))
+
+
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share in percent, such as ``74.1 %``; a dash where there is none."""
+    return "–" if value is None else f"{100 * value:.{digits}f}{SPACE}%"
+
+
+def read_curve(result: Mapping[str, Any], *, name: str = "curve") -> Curve:
+    """Read a curve out of its JSON form.
+
+    ``low`` and ``high`` may be missing; single numbers may be null.
+
+    Raises:
+        InvalidInput: ``lags`` or ``value`` is missing or empty, lengths differ, an entry is not
+            a finite number, or the lags do not rise.
+    """
+    faults: list[str] = []
+    lags = _numbers(result, "lags", name, faults)
+    value = _numbers(result, "value", name, faults)
+    absent: list[float | None] = [None] * len(lags)
+    low = _numbers(result, "low", name, faults) if "low" in result else absent
+    high = _numbers(result, "high", name, faults) if "high" in result else absent
+    if not lags:
+        faults.append(f"{name}.lags is empty")
+    if any(later is None or (i and later <= (lags[i - 1] or 0)) for i, later in enumerate(lags)):
+        faults.append(f"{name}.lags do not rise")
+    for key, column in (("value", value), ("low", low), ("high", high)):
+        if len(column) != len(lags):
+            faults.append(f"{name}.{key} has {len(column)} entries for {len(lags)} lags")
+    require(faults)
+    levels = result.get("steps_to") or {}
+    return Curve(
+        success=str(result.get("success", "attack success")),
+        points=tuple(
+            Point(lag or 0.0, v, lo, hi)
+            for lag, v, lo, hi in zip(lags, value, low, high, strict=True)
+        ),
+        chance=_number(result.get("chance")),
+        fpr=_number(result.get("fpr")),
+        confidence=_number(result.get("confidence")),
+        trials=_whole(result.get("trials")),
+        n_seen=_whole(result.get("n_seen")),
+        n_unseen=_whole(result.get("n_unseen")),
+        method=str(result["method"]) if result.get("method") else None,
+        steps_to=tuple(
+            sorted(((float(k), _number(v)) for k, v in levels.items()), key=lambda r: -r[0])
+        ),
+    )
+
+
+def _numbers(
+    result: Mapping[str, Any], key: str, name: str, faults: list[str]
+) -> list[float | None]:
+    found = result.get(key)
+    if not isinstance(found, Sequence) or isinstance(found, str):
+        faults.append(f"{name}.{key} is missing or no list")
+        return []
+    for index, entry in enumerate(found):
+        if entry is not None and _number(entry) is None:
+            faults.append(f"{name}.{key}[{index}] is {entry!r}, no finite number")
+    return [_number(entry) for entry in found]
+
+
+def _number(value: Any) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _whole(value: Any) -> int | None:
+    number = _number(value)
+    return None if number is None else int(number)
+
+
+def lag_text(lag: float) -> str:
+    """A lag in print: whole numbers without a point, thousands set apart."""
+    if lag != int(lag):
+        return f"{lag:.1f}"
+    return f"{int(lag):,}".replace(",", SPACE)
+
+
+def require_curve(result: Mapping[str, Any]) -> Curve:
+    """Read a curve, or say why it was not measured.
+
+    Raises:
+        InvalidInput: It is absent, or malformed.
+    """
+    if "absent" in result:
+        raise InvalidInput(f"the curve was not measured: {result['absent']}.")
+    return read_curve(result)

@@ -1,0 +1,75 @@
+"""Axes: where a number falls on the paper, and which numbers are worth a tick."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["linear", "symlog"]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Maps the interval from ``low`` to ``high`` onto pixels, first to last.
+
+    A symlog scale is linear up to ``threshold`` and logarithmic beyond, on both sides of zero.
+
+    Example:
+        >>> Scale(low=0.0, high=10.0, first=100.0, last=200.0)(5.0)
+        150.0
+    """
+
+    low: float
+    high: float
+    first: float
+    last: float
+    kind: Kind = "linear"
+    threshold: float = 1.0
+
+    def __call__(self, value: float) -> float:
+        """Where the value falls, in pixels."""
+        low, high = self._bend(self.low), self._bend(self.high)
+        share = (self._bend(value) - low) / (high - low)
+        return self.first + share * (self.last - self.first)
+
+    def ticks(self, count: int) -> list[float]:
+        """About ``count`` round numbers within the scale."""
+        if self.kind == "linear":
+            return round_numbers(self.low, self.high, count)
+        decades = [d for d in _decades(self.threshold, self.high) if d <= self.high]
+        halves = sorted({*decades, *(3 * d for d in decades if 3 * d <= self.high)})
+        ticks = halves if len(halves) < count else decades[:: max(1, -(-len(decades) // count))]
+        negative = [-tick for tick in reversed(ticks) if -tick >= self.low]
+        return [*negative, *([0.0] if self.low <= 0 <= self.high else []), *ticks]
+
+    def _bend(self, value: float) -> float:
+        if self.kind == "linear":
+            return value
+        return math.copysign(math.log1p(abs(value) / self.threshold), value)
+
+
+def round_numbers(low: float, high: float, count: int) -> list[float]:
+    """About ``count`` multiples of 1, 2, 2.5 or 5 times a power of ten, from low to high.
+
+    Example:
+        >>> round_numbers(0.42, 0.97, 6)
+        [0.5, 0.6, 0.7, 0.8, 0.9]
+    """
+    rough = (high - low) / max(count, 1)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * m for m in (1, 2, 2.5, 5, 10) if power * m >= rough * 0.999)
+    digits = max(0, 2 - math.floor(math.log10(step)))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(i * step, digits) for i in range(first, last + 1)]
+
+
+def lag_scale_kind(lags: list[float]) -> Kind:
+    """Symlog where most lags crowd into the first fifth of the axis, linear otherwise."""
+    later = sorted(lag for lag in lags if lag > 0)
+    return "symlog" if len(later) > 3 and later[len(later) // 2] < later[-1] / 5 else "linear"
+
+
+def _decades(threshold: float, high: float) -> list[float]:
+    first = math.floor(math.log10(threshold))
+    return [10.0**p for p in range(first, math.ceil(math.log10(max(high, threshold))) + 1)]

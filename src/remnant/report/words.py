@@ -1,0 +1,149 @@
+"""The report's sentences, for a reader who has never run an attack."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from remnant.report.curve import Curve, Point, lag_text, percent
+from remnant.report.view import NotMeasured, Task, View
+
+SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?"}
+_HEADLINES = {
+    "PASS": "Forgotten within the limit",
+    "FAIL": "Still remembered beyond the limit",
+    "INCONCLUSIVE": "Not enough evidence to decide",
+}
+
+
+def headline(view: View) -> str:
+    """The verdict in a few words."""
+    if isinstance(view.verdict, NotMeasured):
+        return "No verdict"
+    return _HEADLINES[view.verdict.outcome]
+
+
+def in_plain_words(view: View) -> str:
+    """One paragraph: what was done, what an attacker could tell, and whether the ruler is true."""
+    sentences = [_what_was_done(view.plan)]
+    if isinstance(view.curve, Curve):
+        sentences += _what_was_found(view.curve)
+    else:
+        sentences.append(f"How fast they are forgotten was not measured: {view.curve.reason}.")
+    sentences.append(control_sentence(view))
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def control_sentence(view: View) -> str:
+    """What the A/A twins say about the measurement itself."""
+    control = view.control
+    if isinstance(control, NotMeasured):
+        return f"There is no negative control: {control.reason}."
+    inside, of = control_count(control)
+    if of == 0:
+        return ""
+    check = (
+        "As a check on the method, pairs of models of which neither saw the examples were compared "
+        "in the same way"
+    )
+    if control_holds(control):
+        return f"{check}: there the attacker could not be told from one who guesses."
+    return (
+        f"{check}, where an attacker can only guess; but the interval holds chance at only "
+        f"{inside} of {of} lags, so read the curve with caution."
+    )
+
+
+def control_count(control: Curve) -> tuple[int, int]:
+    """At how many lags the A/A interval holds chance, and at how many it is known."""
+    chance = control.chance
+    ends = [(p.low, p.high) for p in control.points if p.low is not None and p.high is not None]
+    known = [(low, high) for low, high in ends if low is not None and high is not None]
+    if chance is None:
+        return 0, 0
+    return sum(low <= chance <= high for low, high in known), len(known)
+
+
+def control_holds(control: Curve) -> bool:
+    """Whether the A/A interval holds chance at nine lags in ten."""
+    inside, of = control_count(control)
+    return of > 0 and inside >= 0.9 * of
+
+
+def task_sentence(task: Task | NotMeasured) -> str:
+    """How useful the trained model is."""
+    if isinstance(task, NotMeasured):
+        return f"The model's usefulness was not measured: {task.reason}."
+    beside = (
+        ""
+        if task.majority is None
+        else (f"; always naming the commonest class would give {percent(task.majority)}")
+    )
+    return (
+        f"The trained model is right on {percent(task.test_accuracy)} of "
+        f"{lag_text(task.test_examples)} test examples{beside}."
+    )
+
+
+def describe(curve: Curve) -> str:
+    """The curve in one sentence, for those who cannot see it."""
+    return (
+        f"{curve.label} goes from {point_text(curve, curve.start)} at lag "
+        f"{lag_text(curve.start.lag)} to {point_text(curve, curve.end)} at lag "
+        f"{lag_text(curve.end.lag)}."
+    )
+
+
+def point_text(curve: Curve, point: Point) -> str:
+    """A value with its interval, such as ``74.1 % (68.0 % to 80.2 %)``."""
+    interval = curve.show_interval(point)
+    return curve.show(point.value) + (f" ({interval})" if interval else "")
+
+
+def steps_to_rows(curve: Curve) -> tuple[tuple[str, str], ...]:
+    """Levels and the steps it takes to fall to them."""
+    last = lag_text(curve.end.lag)
+    return tuple(
+        (
+            curve.show(level),
+            f"not reached in the {last} steps watched"
+            if lag is None
+            else f"{lag_text(round(lag))}",
+        )
+        for level, lag in curve.steps_to
+    )
+
+
+def _what_was_done(plan: Mapping[str, Any]) -> str:
+    canaries, repeats = plan.get("canaries"), plan.get("repeats")
+    if not isinstance(canaries, int):
+        return ""
+    step, watch = plan.get("step"), plan.get("watch_steps")
+    shown = "were part of one model's training"
+    if plan.get("kind") == "inject" and isinstance(repeats, int) and isinstance(step, int):
+        times = "once" if repeats == 1 else f"{repeats} times"
+        shown = f"were shown to a model {times} at training step {lag_text(step)}"
+    after = f" for {lag_text(watch)} more steps" if isinstance(watch, int) else ""
+    return (
+        f"{lag_text(canaries)} chosen examples {shown}; an otherwise equal twin never saw them. "
+        f"Both then trained on without these examples{after}, and at each point an attacker who "
+        f"holds the model had to say which examples had been used."
+    )
+
+
+def _what_was_found(curve: Curve) -> list[str]:
+    start, end = curve.start, curve.end
+    steps = lag_text(end.lag)
+    if curve.success == "precision" and start.value is not None and end.value is not None:
+        interval = curve.show_interval(end)
+        sure = "" if not interval else f" ({percent(curve.confidence, 0)} interval {interval})"
+        guess = "" if curve.chance is None else f"; pure guessing gives {percent(curve.chance, 0)}"
+        since = "Straight after planting"
+        if start.lag > 1:
+            since = f"{lag_text(start.lag)} steps after planting"
+        return [
+            f"{since}, {curve.show(start.value)} of the examples the attacker "
+            f"named had really been used{guess}.",
+            f"By {steps} steps after planting it was {curve.show(end.value)}{sure}.",
+        ]
+    return [describe(curve)]

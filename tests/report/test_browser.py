@@ -1,0 +1,150 @@
+"""The report in a real browser, with the network cut."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from remnant.report import write_curve_page, write_report
+
+pytestmark = pytest.mark.browser
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+INSIDE = """
+() => [...document.querySelectorAll('svg.chart')].filter(
+  e => e.getClientRects().length).map(svg => {
+  const box = e => e.getBoundingClientRect();
+  const plot = box(svg.querySelector('.plot')), frame = box(svg);
+  const within = (a, b, slack) => a.left >= b.left - slack && a.right <= b.right + slack
+    && a.top >= b.top - slack && a.bottom <= b.bottom + slack;
+  const drawn = [...svg.querySelectorAll('.line, .band')].filter(e => e.getAttribute('d'));
+  return {
+    width: frame.width, height: frame.height, lines: drawn.length,
+    inside: drawn.every(e => within(box(e), plot, 3)),
+    words: [...svg.querySelectorAll('text')].every(e => within(box(e), frame, 1)),
+  };
+})
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
+        pytest.fail(f"no browser found: install one of {', '.join(BROWSERS)}")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a file with the network cut; afterwards see that nothing was asked for or complained."""
+    contexts: list[Any] = []
+    faults: list[str] = []
+
+    def open_page(path: Path, *, width: int = 1200, scheme: str = "light") -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+        )
+        contexts.append(context)
+        own = path.as_uri()
+        context.route(lambda url: not url.startswith("file:"), lambda route: route.abort())
+        page = context.new_page()
+        page.on("request", lambda r: faults.append(r.url) if r.url != own else None)
+        page.on("console", lambda message: faults.append(message.text))
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("dialog", lambda dialog: faults.append(dialog.message))
+        page.goto(own)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+@pytest.mark.parametrize("width", [1200, 800, 390, 320])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_is_readable_at_any_width(make_run, visit, width, scheme):
+    page = visit(write_report(make_run()), width=width, scheme=scheme)
+    verdict = page.get_by_role("heading", name="PASS")
+    assert verdict.is_visible()
+    assert verdict.bounding_box()["y"] < 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    charts = page.evaluate(INSIDE)
+    assert len(charts) == 4
+    for chart in charts:
+        assert chart["width"] > 200
+        assert chart["height"] > 150
+        assert chart["lines"] >= 2
+        assert chart["inside"], chart
+        assert chart["words"], chart
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(make_run, visit, scheme):
+    page = visit(write_report(make_run()), scheme=scheme)
+    for selector in (".lead", ".outcome", ".tiles small", "figcaption p", ".facts th", "summary"):
+        assert page.evaluate(CONTRAST, selector) >= 4.5, selector
+
+
+def test_every_lag_is_there_on_request(make_run, visit):
+    page = visit(write_report(make_run()))
+    rows = page.locator("details tbody tr")
+    assert rows.count() == 16
+    assert not rows.first.is_visible()
+    page.locator("summary").click()
+    assert rows.first.is_visible()
+
+
+def test_hostile_text_is_only_text(make_run, visit):
+    hostile = "<script>alert('x')</script><img src=http://example.org/x onerror=alert(1)>"
+    folder = make_run(plan={"plan": {"note": hostile, "word": "w" * 400}})
+    page = visit(write_report(folder), width=390)
+    assert page.get_by_text(hostile).is_visible()
+    assert page.locator("script, img").count() == 0
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_a_run_without_anything_measured_opens(make_run, visit):
+    names = ("verdict", "curve", "curve_aa", "curve_tpr", "curve_auc", "curve_accuracy")
+    folder = make_run(without=(*names, "traditional", "task", "scope", "compare"), finish=False)
+    page = visit(write_report(folder))
+    assert page.get_by_role("heading", name="No verdict").is_visible()
+    assert page.locator("svg").count() == 0
+
+
+@pytest.mark.parametrize("width", [1200, 390])
+def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
+    curve = make_curve(start=0.9, floor=0.6, chance=0.5, spread=0.05)
+    page = visit(write_curve_page(curve, tmp_path / "curve.html"), width=width)
+    (chart,) = page.evaluate(INSIDE)
+    assert chart["inside"]
+    assert chart["words"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+CONTRAST = """
+selector => {
+  const light = rgb => { const [r, g, b] = rgb.map(v => (v /= 255) <= .03928
+    ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
+  const numbers = text => text.match(/[\\d.]+/g).map(Number);
+  const element = document.querySelector(selector);
+  let ground = element, paint = [0, 0, 0, 0];
+  while (ground) {
+    const found = numbers(getComputedStyle(ground).backgroundColor);
+    if (found.length === 3 || found[3] > 0) { paint = found; break; }
+    ground = ground.parentElement;
+  }
+  const a = light(numbers(getComputedStyle(element).color).slice(0, 3));
+  const b = light(paint.slice(0, 3));
+  return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+}
+"""

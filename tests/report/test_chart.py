@@ -1,0 +1,121 @@
+"""The chart stays inside its frame, escapes what it is given and picks round numbers."""
+
+from __future__ import annotations
+
+import math
+import re
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remnant.report.chart import Chart, Line, Rule, draw, spread
+from remnant.report.scale import Scale, lag_scale_kind, round_numbers
+
+SHARES = st.floats(0, 1) | st.none()
+
+
+def _draw(chart: Chart, **changes) -> ElementTree.Element:
+    size = {"ident": "x", "width": 600, "height": 300, "direct_labels": True} | changes
+    return ElementTree.fromstring(str(draw(chart, **size)))
+
+
+def _chart(lines: tuple[Line, ...], **changes) -> Chart:
+    words = {"title": "T", "description": "D", "x_label": "lag", "y_label": "success"}
+    return Chart(**(words | {"lines": lines} | changes))
+
+
+def _by_class(svg: ElementTree.Element, name: str) -> list[ElementTree.Element]:
+    return [part for part in svg.iter() if name in (part.get("class") or "").split()]
+
+
+@settings(max_examples=60, deadline=None)
+@given(data=st.data(), kind=st.sampled_from(["linear", "symlog"]), shares=st.booleans())
+def test_lines_and_bands_lie_inside_the_plot(data, kind, shares):
+    x = sorted(data.draw(st.sets(st.integers(0, 100_000), min_size=1, max_size=12)))
+    columns = [tuple(data.draw(SHARES) for _ in x) for _ in range(3)]
+    line = Line("a", "main", tuple(map(float, x)), *columns)
+    svg = _draw(_chart((line,), mark=(0.0, "planted"), shares=shares, x_kind=kind))
+    (plot,) = _by_class(svg, "plot")
+    left, top, width, height = (float(plot.get(k)) for k in ("x", "y", "width", "height"))
+    for path in [*_by_class(svg, "line"), *_by_class(svg, "band")]:
+        for place in re.findall(r"[-\d.]+ [-\d.]+", path.get("d") or ""):
+            px, py = map(float, place.split())
+            assert left - 0.1 <= px <= left + width + 0.1
+            assert top - 0.1 <= py <= top + height + 0.1
+
+
+def test_gaps_break_the_line_and_the_band():
+    line = Line("a", "main", (0, 1, 2, 3, 4), (0.1, 0.2, None, 0.4, 0.5), (0,) * 5, (1,) * 5)
+    svg = _draw(_chart((line,)))
+    assert _by_class(svg, "line")[0].get("d").count("M") == 2
+    assert len(_by_class(svg, "dot")) == 4
+
+
+def test_it_names_itself_and_every_line_for_a_screen_reader():
+    lines = tuple(Line(n, "main", (0.0, 1.0), (0.1, 0.2)) for n in ("first", "second"))
+    svg = _draw(_chart(lines, rules=(Rule("Chance 50 %", "chance", 0.5),)), ident="one")
+    assert svg.get("role") == "img"
+    assert svg.get("aria-labelledby") == "one-title one-desc"
+    assert [part.text for part in svg[:2]] == ["T", "D"]
+    assert {part.text for part in _by_class(svg, "label")} == {"first", "second", "Chance 50 %"}
+
+
+def test_text_is_escaped():
+    hostile = '<script>alert("x")</script>'
+    chart = _chart((Line(hostile, "main", (0.0, 1.0), (0.1, 0.2)),), title=hostile)
+    assert "<script" not in str(draw(chart, ident="x", width=300, height=200, direct_labels=True))
+
+
+def test_a_dot_tells_its_value_and_interval():
+    line = Line("Twins", "main", (10.0, 20.0), (0.5, 0.6), (0.4, 0.5), (0.6, 0.7))
+    dot = _by_class(_draw(_chart((line,), shares=True)), "dot")[0]
+    assert dot[0].text.replace("\u202f", " ") == "Twins, lag 10: 50.0 % (40.0 % to 60.0 %)"
+
+
+def test_many_points_have_no_dots():
+    line = Line("a", "main", tuple(map(float, range(200))), (0.5,) * 200)
+    assert _by_class(_draw(_chart((line,))), "dot") == []
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(2, 12))
+def test_round_numbers_are_inside_rising_and_not_too_many(low, width, count):
+    ticks = round_numbers(low, low + width, count)
+    assert ticks == sorted(set(ticks))
+    assert len(ticks) <= count + 1
+    slack = width * 1e-2
+    assert all(low - slack <= tick <= low + width + slack for tick in ticks)
+
+
+@given(
+    st.sets(st.floats(-1e5, 1e5), min_size=3, max_size=10), st.sampled_from(["linear", "symlog"])
+)
+def test_a_scale_keeps_order_and_ends(values, kind):
+    ordered = sorted(values)
+    scale = Scale(ordered[0], ordered[-1], 10.0, 500.0, kind)
+    places = [scale(value) for value in ordered]
+    assert places == sorted(places)
+    assert (places[0], places[-1]) == (pytest.approx(10.0), pytest.approx(500.0))
+
+
+def test_symlog_ticks_are_decades_from_zero():
+    assert Scale(0, 400, 0, 1, "symlog").ticks(9) == [0, 1, 3, 10, 30, 100, 300]
+    assert Scale(0, 400, 0, 1, "symlog").ticks(4) == [0, 1, 10, 100]
+    assert len(Scale(0, 1e6, 0, 1, "symlog").ticks(4)) <= 5
+
+
+def test_the_axis_is_logarithmic_only_where_lags_crowd_at_the_start():
+    assert lag_scale_kind([0, 1, 2, 5, 10, 20, 50, 100, 400]) == "symlog"
+    assert lag_scale_kind([0, 100, 200, 300, 400]) == "linear"
+    assert lag_scale_kind([0]) == "linear"
+
+
+@given(st.lists(st.floats(0, 300), min_size=1, max_size=8))
+def test_labels_do_not_overlap(places):
+    moved = spread(sorted(places), low=0, high=300)
+    gaps = [b - a for a, b in pairwise(moved)]
+    assert all(gap >= 15 - 1e-9 for gap in gaps)
+    assert all(0 <= place <= 300 + 1e-9 for place in moved)
+    assert all(math.isfinite(place) for place in moved)

@@ -1,0 +1,213 @@
+"""One file, nothing outside it, everything escaped; and the same in a terminal."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from remnant.errors import InvalidInput, RecordError
+from remnant.records import Record
+from remnant.report import curve_text, read_view, summary_text, write_curve_page, write_report
+from remnant.report.render import render
+
+HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+VOID = {"meta", "link", "img", "br", "hr", "input"}
+
+
+class _Page(HTMLParser):
+    """Collects tags and text, and sees that every element is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += attrs
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data.replace("\u202f", " ")
+
+
+@pytest.fixture
+def page(make_run) -> str:
+    return render(Record.open(make_run()))
+
+
+def test_the_page_is_well_formed_and_refers_to_nothing(page):
+    found = _Page(page)
+    assert found.open == []
+    assert not {"script", "link", "img", "iframe", "object", "a", "base"} & set(found.tags)
+    assert not {name for name, _ in found.attributes} & {"src", "href", "srcset", "style"}
+    assert "http" not in page.replace("http-equiv", "")
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+
+
+def test_ids_are_unique_and_labels_point_to_them(page):
+    attributes = _Page(page).attributes
+    ids = [value for name, value in attributes if name == "id"]
+    named = {v for name, value in attributes if name == "aria-labelledby" for v in value.split()}
+    assert len(ids) == len(set(ids))
+    assert named <= set(ids)
+
+
+def test_the_verdict_comes_first_then_every_section(page):
+    text = _Page(page).text
+    headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
+    assert "PASS" in headings[0]
+    assert text.index("Forgotten within the limit") < text.index("In plain words")
+    for words in (
+        "Precision at FPR 10 % at chosen lags",
+        "A/A twins",
+        "not reached in the 400 steps watched",
+        "Once against ten times",
+        "AUC",
+        "Loss on the canaries",
+        "Examples shown more than once, or again later.",
+        "gives 90.9 %",
+        "Guessing gives 50.0 %",
+        "3f9c2d7be4a1905c6f",
+        "torch 2.13.0",
+        "mislabelled",
+    ):
+        assert words in text, words
+
+
+@pytest.mark.parametrize("outcome", ["PASS", "FAIL", "INCONCLUSIVE"])
+def test_each_verdict_is_in_words_and_in_a_symbol(make_run, outcome):
+    value = {"outcome": outcome, "sentence": "A sentence.", "limit": 0.6, "lag": 400}
+    page = render(Record.open(make_run(results={"verdict": value})))
+    assert f'<span class="outcome">{outcome}</span>' in page
+    assert f'class="verdict {outcome.lower()}"' in page
+    assert re.search(r'class="symbol" aria-hidden="true">[✓✕?]<', page)
+
+
+def test_an_empty_record_is_shown_as_not_measured(make_run):
+    names = ("verdict", "curve", "curve_aa", "curve_tpr", "curve_auc", "curve_accuracy")
+    folder = make_run(
+        without=(*names, "traditional", "task", "scope", "compare"),
+        absent=(("curve", "the run was stopped early"),),
+        finish=False,
+    )
+    text = _Page(render(Record.open(folder))).text
+    assert "No verdict" in text
+    assert "This run is not complete." in text
+    assert "Forgetting curve: not measured: the run was stopped early." in text
+
+
+def test_text_from_the_record_is_escaped(make_run):
+    folder = make_run(
+        plan={"plan": {"note": HOSTILE, HOSTILE: 1}, HOSTILE: {"x": 1}},
+        results={
+            "verdict": {"outcome": "FAIL", "sentence": HOSTILE, "limit": 0.5, "lag": 1},
+            "scope": {"tested": [HOSTILE], "not_tested": [HOSTILE]},
+        },
+        without=("compare",),
+        absent=(("compare", HOSTILE), ("curve_tpr", HOSTILE)),
+    )
+    page = render(Record.open(folder))
+    assert "<script" not in page
+    assert "<img" not in page
+    assert HOSTILE in _Page(page).text
+
+
+def test_hostile_series_names_are_escaped(make_run):
+    series = [{"label": HOSTILE, "lags": [0, 1], "value": [0.5, 0.6]}]
+    page = render(Record.open(make_run(results={"compare": {"series": series, "title": HOSTILE}})))
+    assert "<script" not in page
+    assert "<img" not in page
+
+
+def test_the_same_record_gives_the_same_page(make_run):
+    folder = make_run()
+    assert render(Record.open(folder)) == render(Record.open(folder))
+
+
+def test_the_report_is_written_whole_or_not_at_all(make_run, tmp_path, monkeypatch):
+    folder = make_run()
+    path = write_report(folder)
+    assert path == folder / "report.html"
+    before = path.read_text()
+
+    def refuse(*_args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("remnant.report.render.os.replace", refuse)
+    with pytest.raises(RecordError, match=r"report\.html cannot be written: No space left"):
+        write_report(folder)
+    assert path.read_text() == before
+    assert not list(folder.glob(".report*"))
+
+
+def test_the_report_goes_where_it_is_told_or_says_why_not(make_run, tmp_path):
+    folder = make_run()
+    assert write_report(folder, tmp_path / "other.html").is_file()
+    with pytest.raises(RecordError, match="cannot be written"):
+        write_report(folder, tmp_path / "nowhere" / "x.html")
+    with pytest.raises(RecordError, match="does not exist"):
+        write_report(tmp_path / "no-run")
+
+
+def test_the_curve_page_stands_alone(make_curve, tmp_path):
+    curve = make_curve(start=0.9, floor=0.6, chance=0.5, spread=0.05)
+    path = write_curve_page(curve, tmp_path / "curve.html", title=HOSTILE)
+    page = path.read_text(encoding="utf-8")
+    assert _Page(page).open == []
+    assert "<script" not in page
+    assert "Attack success" in page
+    with pytest.raises(InvalidInput, match="was not measured: no scores"):
+        write_curve_page({"absent": "no scores"}, tmp_path / "x.html")
+
+
+def test_the_summary_in_a_terminal(make_run):
+    found = read_view(Record.open(make_run()))
+    assert summary_text(found, report="run/report.html").splitlines() == [
+        "PASS: 400 steps after planting, precision at FPR 10 % is at most 64.3 %, "
+        "under the limit of 65 %.",
+        "  Precision at FPR 10 % (chance 50.0 %)",
+        "    lag       0  90.0 %  [85.0 % to 94.0 %]",
+        "    lag     400  58.7 %  [51.7 % to 64.3 %]",
+        "  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %] (neither saw the canaries)",
+        "report: run/report.html",
+    ]
+
+
+def test_the_summary_of_an_empty_run(make_run):
+    names = ("verdict", "curve", "curve_aa")
+    lines = summary_text(read_view(Record.open(make_run(without=names)))).splitlines()
+    assert lines[0] == "no verdict: this run recorded none"
+    assert lines[1] == "  forgetting curve  not measured: this run recorded none"
+
+
+def test_the_curve_in_a_terminal():
+    curve = {
+        "success": "precision",
+        "fpr": 0.1,
+        "confidence": 0.95,
+        "chance": 0.5,
+        "lags": [0, 10, 200],
+        "value": [0.9, 0.7, None],
+        "low": [0.8, 0.6, None],
+        "high": [0.98, 0.8, None],
+    }
+    assert curve_text(curve).splitlines() == [
+        "Precision at FPR 10 %, 95 % interval",
+        "lag   value     low    high  50.0 %                            98.0 %",
+        "  0  90.0 %  80.0 %  98.0 %  ┊                       ────────●───────",
+        " 10  70.0 %  60.0 %  80.0 %  ┊       ────────●────────",
+        "200       –       –       –  ┊",
+        "┊ chance, 50.0 %",
+    ]
