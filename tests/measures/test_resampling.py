@@ -27,13 +27,9 @@ def accuracy_by_hand(seen, unseen):
     for score in sorted({*seen, *unseen}):
         here = seen.count(score) * n_unseen + unseen.count(score) * n_seen
         below += here
-        if below == n_seen * n_unseen:
+        if below >= n_seen * n_unseen:
             tpr = sum(s > score for s in seen) / n_seen
             return 0.5 * (tpr + sum(u <= score for u in unseen) / n_unseen)
-        if below > n_seen * n_unseen:
-            tpr = sum((s > score) + 0.5 * (s == score) for s in seen) / n_seen
-            tnr = sum((u < score) + 0.5 * (u == score) for u in unseen) / n_unseen
-            return 0.5 * (tpr + tnr)
     raise AssertionError("the mass never reached one half")
 
 

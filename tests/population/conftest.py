@@ -12,5 +12,3 @@ def toy():
     inputs = torch.randn(60, 1, 8, 8, generator=generator)
     labels = torch.randint(0, 5, (60,), generator=generator)
     return inputs, labels
-
-

@@ -126,7 +126,7 @@ def test_learning_rates_equal_torchs(schedule, twin, toy):
         ("sgd", {"lr": -1.0}, "lr=-1.0 is not finite and at least 0"),
         ("sgd", {"lr": float("nan")}, "is not finite"),
         ("sgd", {"nesterov": True}, "nesterov needs a momentum"),
-        ("adam", {"betas": (0.9, 1.0)}, "beta2=1.0 is not below 1"),
+        ("adam", {"betas": (0.9, 1.0)}, "beta2=1.0 is not finite and at least 0 and below 1"),
         ("adam", {"lr": "fast"}, "lr='fast' is not a number"),
     ],
 )

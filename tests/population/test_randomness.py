@@ -10,7 +10,9 @@ from remnant.population.randomness import CounterDropout, install_counters, keep
 
 def uniform_share(seed, counter, layer, rate, size=20_000):
     key = keys(torch.tensor([seed]), torch.tensor([counter]), layer)[0]
-    return keep_scale(key, torch.tensor(rate, dtype=torch.float64), torch.Size([size]), torch.float64)
+    return keep_scale(
+        key, torch.tensor(rate, dtype=torch.float64), torch.Size([size]), torch.float64
+    )
 
 
 def test_the_share_dropped_is_the_rate_and_the_mean_is_kept():

@@ -17,7 +17,9 @@ PLAN = InjectPlan(canaries=4, step=12, watch_steps=8, repeats=2, trials=2, batch
 
 
 def make():
-    return nn.Sequential(nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 5))
+    return nn.Sequential(
+        nn.Flatten(), nn.Linear(64, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 5)
+    )
 
 
 def states(population):
@@ -152,7 +154,9 @@ def test_each_member_stops_on_its_own_with_its_best_weights(toy, tmp_path):
 
     def train(checkpoint=None, on_step=None):
         population = Population(
-            lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 5)), seeds=range(4), precision="float64"
+            lambda: nn.Sequential(nn.Flatten(), nn.Linear(64, 5)),
+            seeds=range(4),
+            precision="float64",
         )
         fit = population.fit(
             inputs,
@@ -261,7 +265,7 @@ def test_bad_populations_are_refused():
     for words, arguments in (
         ("seeds is empty", {"seeds": []}),
         ("dropout_seeds has 1", {"seeds": [0, 1], "dropout_seeds": [0]}),
-        ("not a rate between 0 and 1", {"seeds": [0], "dropout": 1.5}),
+        ("dropout=1.5 is not finite and at least 0 and at most 1", {"seeds": [0], "dropout": 1.5}),
         ("precision='half'", {"seeds": [0], "precision": "half"}),
         ("is not a device", {"seeds": [0], "device": "nowhere"}),
         ("start has 1 checkpoints", {"seeds": [0, 1], "start": [{}]}),

@@ -68,7 +68,7 @@ def test_the_verdict_comes_first_then_every_section(page):
     text = _Page(page).text
     headings = re.findall(r"<h2[^>]*>(.*?)</h2>", page)
     assert "PASS" in headings[0]
-    assert text.index("Forgotten within the limit") < text.index("In plain words")
+    assert text.index("Under the limit at the last step watched") < text.index("In plain words")
     for words in (
         "Precision at FPR 10 % at chosen lags",
         "A/A twins",

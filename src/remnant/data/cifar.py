@@ -48,4 +48,4 @@ def _read_part(sheets: list[Path], labels: Path) -> Images:
             f"{labels.parent}: {len(values)} labels for sheets of shape {pixels.shape}."
         )
     images = pixels.reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2)
-    return Images(np.ascontiguousarray(images, dtype=np.float32) / 255, values)
+    return Images((images / 255).astype(np.float32), values)

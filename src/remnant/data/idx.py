@@ -51,7 +51,7 @@ def _read_part(folder: Path, prefix: str) -> Images:
     labels = read_idx(_find(folder, f"{prefix}-labels-idx1-ubyte"))
     if images.ndim != 3 or labels.shape != images.shape[:1]:
         raise InvalidInput(f"{folder}: {prefix} images and labels do not belong together.")
-    return Images(images[:, None].astype(np.float32) / 255, labels.astype(np.int64))
+    return Images((images[:, None] / 255).astype(np.float32), labels.astype(np.int64))
 
 
 def _find(folder: Path, name: str) -> Path:

@@ -51,7 +51,7 @@ def resampled_auc(seen: Floats, unseen: Floats, seen_n: Counts, unseen_n: Counts
 
 
 def resampled_accuracy(seen: Floats, unseen: Floats, seen_n: Counts, unseen_n: Counts) -> Floats:
-    """Balanced accuracy at the balanced pooled median (ties half), for each column of counts.
+    """Balanced accuracy of "seen iff above the balanced pooled median", for each column of counts.
 
     Both sides weigh one half, whatever their sizes; all comparisons are made on whole numbers.
     """
@@ -69,13 +69,9 @@ def resampled_accuracy(seen: Floats, unseen: Floats, seen_n: Counts, unseen_n: C
     mass = seen_below[1:] * n_unseen + unseen_below[1:] * n_seen
     half = n_seen * n_unseen
     row = np.minimum((mass < half).sum(axis=0), pool.size - 1)
-    start = np.searchsorted(ranked, ranked[row], side="left")
-    stop = np.searchsorted(ranked, ranked[row], side="right")
+    upto = np.searchsorted(ranked, ranked[row], side="right")
     column = np.arange(row.size)
-    # Where the median falls between two scores nothing lies on it; else its own group counts half.
-    start = np.where(mass[stop - 1, column] == half, stop, start)
-    seen_down = (seen_below[start, column] + seen_below[stop, column]) / 2.0
-    unseen_down = (unseen_below[start, column] + unseen_below[stop, column]) / 2.0
+    seen_down, unseen_down = seen_below[upto, column], unseen_below[upto, column]
     return np.asarray(0.5 * (1.0 - seen_down / n_seen + unseen_down / n_unseen))
 
 

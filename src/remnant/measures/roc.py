@@ -123,7 +123,7 @@ def balanced_accuracy(
     confidence: float = 0.95,
     draws: int = 1000,
 ) -> AttackSuccess:
-    """(TPR + TNR) / 2 at the balanced pooled median; scores on the threshold count half.
+    """(TPR + TNR) / 2 of the rule "seen iff the score is above the balanced pooled median".
 
     The threshold is the median of both sides together, each side weighing one half. It is not the
     one that does best on these scores: that one beats chance even where there is nothing to find.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -31,7 +32,7 @@ class PreActivationBlock(nn.Module):
         active = torch.relu(self.norm1(inputs))
         passed = inputs if self.shortcut is None else self.shortcut(active)
         inner = self.dropout(torch.relu(self.norm2(self.conv1(active))))
-        return passed + self.conv2(inner)
+        return passed + cast(Tensor, self.conv2(inner))
 
 
 class ResidualNet(nn.Module):

@@ -1,19 +1,47 @@
-"""Brings the schedule's rows to the device ahead of the step that needs them."""
+"""Reads the schedule and brings its rows to the device ahead of the step that needs them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from remnant.errors import PlanError
-from remnant.plans import Schedule
+from remnant.errors import InvalidInput, PlanError
+from remnant.plans import ArraySchedule, Schedule
 from remnant.population.store import ExampleStore
 
 _BLOCK = 16  # steps sent to a GPU at once
+
+
+def as_schedule(indices: Any, active: Any, *, members: int) -> Schedule:
+    """Return what was given as a schedule for this many members."""
+    if isinstance(indices, Schedule):
+        if active is not None:
+            raise InvalidInput("active goes with an array of indices; a Schedule has its own.")
+        schedule: Schedule = indices
+    else:
+        schedule = ArraySchedule(_array(indices), active=None if active is None else _array(active))
+    if schedule.members != members:
+        raise InvalidInput(
+            f"the schedule has {schedule.members} members, the population {members}.",
+            hint="Give one seed per member of the schedule.",
+        )
+    return schedule
+
+
+def walked_steps(steps: int | None, schedule: Schedule) -> int:
+    """Return how many steps to walk: all, or as many as asked for."""
+    wanted = schedule.steps if steps is None else int(steps)
+    if not 0 <= wanted <= schedule.steps:
+        raise InvalidInput(
+            f"steps={wanted} is beyond the schedule's {schedule.steps}.",
+            hint="Ask for fewer steps or give a longer schedule.",
+        )
+    return wanted
 
 
 def feed(
@@ -63,3 +91,7 @@ def _checked(
         )
     store.check_rows(int(indices.min()), int(indices.max()))
     return indices, active
+
+
+def _array(values: Any) -> NDArray[Any]:
+    return values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from remnant.errors import InvalidInput
 from remnant.population.blueprint import Blueprint, Loss
 
 _SHARE = 0.7  # of what is free; the rest is the allocator's and the operating system's
@@ -60,6 +61,22 @@ def free_bytes(device: torch.device) -> int:
     except OSError:
         return 4 * 2**30  # no way to ask on this system: assume a small laptop
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
+
+
+def fitting_split(need: Footprint, *, members: int, device: torch.device) -> int:
+    """Return how many members go through one pass on this device.
+
+    Raises:
+        InvalidInput: Not even their weights and moments fit.
+    """
+    free = free_bytes(device)
+    if need.resident * members > free:
+        raise InvalidInput(
+            f"{members} members need {need.resident * members / 2**30:.1f} GiB for their weights "
+            f"and moments, and {free / 2**30:.1f} GiB are free.",
+            hint=f"At most {int(_SHARE * free // max(need.resident, 1))} members fit.",
+        )
+    return members_per_pass(need, members=members, free=free)
 
 
 def members_per_pass(need: Footprint, *, members: int, free: int) -> int:

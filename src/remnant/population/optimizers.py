@@ -15,6 +15,7 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, require
 from remnant.population import fused
+from remnant.population.per_member import per_member
 from remnant.population.state import State
 
 Update = Callable[["Optimizer", State, dict[str, Tensor], Tensor], None]
@@ -129,24 +130,8 @@ def make_optimizer(name: str, *, members: int, options: Mapping[str, Any]) -> Op
 
 
 def _spread(key: str, value: Any, members: int, faults: list[str]) -> list[float]:
-    try:
-        tensor = torch.as_tensor(value, dtype=torch.float64)
-    except (TypeError, ValueError, RuntimeError):
-        faults.append(f"{key}={value!r} is not a number or one per member")
-        return [0.0] * members
-    if tensor.ndim == 0:
-        tensor = tensor.expand(members)
-    if tensor.shape != (members,):
-        faults.append(
-            f"{key} has shape {tuple(tensor.shape)}, not one value per member ({members})"
-        )
-        return [0.0] * members
-    below_one = key in ("beta1", "beta2")
-    if not bool(torch.isfinite(tensor).all()) or bool((tensor < 0).any()):
-        faults.append(f"{key}={value!r} is not finite and at least 0")
-    elif below_one and bool((tensor >= 1).any()):
-        faults.append(f"{key}={value!r} is not below 1")
-    return [float(v) for v in tensor]
+    most = 1.0 if key in ("beta1", "beta2") else float("inf")
+    return [float(v) for v in per_member(key, value, members, faults, most=most, open_above=True)]
 
 
 def _moments(name: str, flags: dict[str, bool], used: frozenset[str]) -> tuple[str, ...]:

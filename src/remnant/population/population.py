@@ -11,23 +11,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from remnant.errors import InvalidInput, RecordError, UnsupportedModel, require
-from remnant.plans import ArraySchedule, Schedule
+from remnant.errors import InvalidInput, require
+from remnant.plans import Schedule
 from remnant.plans.fingerprint import fingerprint
 from remnant.population import checkpoint as files
 from remnant.population.backends import Backend, Serial, Stacked, choose_backend
-from remnant.population.blueprint import Blueprint, Loss, Traits, cross_entropy, observe
+from remnant.population.blueprint import Loss, Traits, cross_entropy, observe
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import EarlyStop, Watch
+from remnant.population.evaluation import all_outputs, validation_loss
+from remnant.population.feeding import as_schedule, walked_steps
 from remnant.population.learning_rates import LearningRate
-from remnant.population.memory import Footprint, footprint, free_bytes, members_per_pass
+from remnant.population.members import find_device, make_members
+from remnant.population.memory import Footprint, fitting_split, footprint
 from remnant.population.optimizers import Optimizer, make_optimizer
+from remnant.population.per_member import per_member
 from remnant.population.precision import arithmetic, dtype_of
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_tensor
 from remnant.population.training import Training
-
-_EVALUATED = 2**27  # numbers that one evaluation pass may put out or take in, all members together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -102,16 +104,11 @@ class Population:
         if len(masks) != len(self.seeds):
             faults.append(f"dropout_seeds has {len(masks)} values for {len(self.seeds)} members")
         require(faults, hint="Give one seed per member.")
-        self.device, self.precision = _device(device), precision
-        self._dtype = dtype_of(precision)
-        starts = _starts(start, len(self.seeds))
-        rows = []
-        for seed, given in zip(self.seeds, starts, strict=True):
-            blueprint = Blueprint(_member(make_model, seed, given))
-            rows.append(blueprint.tensors())
-        self._blueprint = blueprint
-        blueprint.module.to(self.device, self._dtype)
-        self._state = self._stack(rows)
+        self.device, self.precision = find_device(device), precision
+        self._blueprint, self._state = make_members(
+            make_model, self.seeds, start=start, device=self.device, dtype=dtype_of(precision)
+        )
+        self._seen: tuple[Any, Traits] | None = None
         self._state["seeds"]["dropout"] = torch.tensor(
             [seed & 0x7FFFFFFFFFFFFFFF for seed in masks], device=self.device
         )
@@ -174,8 +171,17 @@ class Population:
             UnsupportedModel: The model cannot be trained this way.
         """
         store = ExampleStore(inputs, labels, device=self.device, dtype=self._parameter_type())
-        schedule = self._schedule(indices, active)
-        steps = _steps(steps, schedule)
+        held_out = None
+        if early_stop is not None:
+            held_out = ExampleStore(
+                early_stop.inputs,
+                early_stop.labels,
+                device=self.device,
+                dtype=self._parameter_type(),
+            )
+        criterion = cross_entropy if loss is None else loss
+        schedule = as_schedule(indices, active, members=len(self))
+        steps = walked_steps(steps, schedule)
         wanted = sorted({int(s) for s in probe_steps})
         if wanted and not 0 <= wanted[0] <= wanted[-1] <= steps:
             raise InvalidInput(f"probe_steps={wanted} are not all within 0 to {steps}.")
@@ -184,19 +190,28 @@ class Population:
         devices = [self.device.index or 0] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), arithmetic(self.precision, self.device):
             sample = store.inputs[: schedule.batch_size]
-            traits = observe(self._blueprint, sample)
+            traits = self._observe(sample)
             chosen, reason = choose_backend(traits, self.device, backend)
-            engine = self._backend(chosen, traits, loss or cross_entropy, compiled=compiled)
+            engine = self._backend(chosen, traits, criterion, compiled=compiled)
             if loss is None:
                 _check_labels(store, traits)
-            need = self._footprint(loss or cross_entropy, store, schedule.batch_size, rule)
-            if split is None:
-                split = found["split"] if found else self._fitting(need)
+            rows = torch.arange(schedule.batch_size, device=self.device) % len(store)
+            need = footprint(
+                self._blueprint,
+                criterion,
+                store.inputs[rows],
+                store.labels[rows],
+                moments=len(rule.moments),
+            )
+            if split is None and found is not None:
+                split = int(found["split"])
+            elif split is None:
+                split = fitting_split(need, members=len(self), device=self.device)
             rule.attach(self._state)
             self._set_clip(clip)
             notes = {
                 "backend": chosen,
-                "split": int(split),
+                "split": split,
                 "precision": self.precision,
                 "settings": self._settings(rule, schedule, steps, learning_rate, clip),
             }
@@ -208,13 +223,13 @@ class Population:
                 backend=engine,
                 optimizer=rule,
                 factors=(learning_rate or LearningRate()).table(steps).to(self.device),
-                split=int(split),
+                split=split,
                 clipped=clip is not None,
                 graphed=graphs and self.device.type == "cuda" and not traits.draws,
                 probes={n: self._probe(p) for n, p in (probes or {}).items()},
                 probe_steps=tuple(wanted),
                 watch=Watch(early_stop, self._state) if early_stop is not None else None,
-                losses=self._validation(early_stop, engine, loss or cross_entropy),
+                losses=None if held_out is None else validation_loss(engine, criterion, held_out),
                 checkpoint=checkpoint,
                 notes=notes,
                 on_step=on_step,
@@ -225,7 +240,7 @@ class Population:
             steps=training.step,
             backend=chosen,
             reason=reason,
-            split=int(split),
+            split=split,
             precision=self.precision,
             footprint=need,
             probe_steps=tuple(training.probed),
@@ -242,9 +257,9 @@ class Population:
         """
         tensor = as_tensor(inputs, device=self.device, dtype=self._parameter_type())
         with arithmetic(None, self.device):
-            traits = observe(self._blueprint, tensor[:2])
+            traits = self._observe(tensor[:2])
             name, _ = choose_backend(traits, self.device, None)
-            return self._outputs(self._backend(name, traits, cross_entropy), self._state, tensor)
+            return all_outputs(self._backend(name, traits, cross_entropy), self._state, tensor)
 
     def state_dict(self, member: int) -> dict[str, Tensor]:
         """Return a copy of one member's parameters and buffers, loadable into ``make_model()``."""
@@ -259,36 +274,25 @@ class Population:
                     own[name].copy_(tensor[0])
         return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
-    # -- how a population is put together ------------------------------------------------------
-
-    def _stack(self, rows: list[State]) -> State:
-        groups: dict[str, dict[str, Tensor]] = {}
-        for (group, name), first in rows[0].items():
-            tensors = [row[group][name] for row in rows]
-            dtype = self._dtype if first.is_floating_point() and group != "rates" else first.dtype
-            groups.setdefault(group, {})[name] = torch.stack(tensors).to(self.device, dtype)
-        return State(groups)
+    def _observe(self, inputs: Tensor) -> Traits:
+        key = (inputs.shape[1:], inputs.dtype)
+        if self._seen is None or self._seen[0] != key:
+            self._seen = key, observe(self._blueprint, inputs)
+        return self._seen[1]
 
     def _set_dropout(self, dropout: float | Sequence[float]) -> None:
-        rates = torch.as_tensor(dropout, dtype=torch.float64, device=self.device)
-        rates = rates.expand(len(self)) if rates.ndim == 0 else rates
-        if rates.shape != (len(self),) or bool((rates < 0).any()) or bool((rates > 1).any()):
-            raise InvalidInput(
-                f"dropout={dropout!r} is not a rate between 0 and 1, or one per member."
-            )
-        if not self._blueprint.dropouts:
-            raise InvalidInput("dropout was given, but the model has no dropout layer.")
+        faults = [] if self._blueprint.dropouts else ["the model has no dropout layer"]
+        rates = per_member("dropout", dropout, len(self), faults, most=1.0)
+        require(faults, hint="Give a rate between 0 and 1, once or once per member.")
         for name in self._blueprint.dropouts:
-            self._state["rates"][name] = rates.clone()
+            self._state["rates"][name] = rates.to(self.device)
 
     def _set_clip(self, clip: float | Sequence[float] | None) -> None:
-        if clip is None:
-            return
-        limits = torch.as_tensor(clip, dtype=torch.float64, device=self.device)
-        limits = limits.expand(len(self)).clone() if limits.ndim == 0 else limits
-        if limits.shape != (len(self),) or not bool((limits > 0).all()):
-            raise InvalidInput(f"clip={clip!r} is not above 0, once or once per member.")
-        self._state["hyper"]["clip"] = limits
+        if clip is not None:
+            faults: list[str] = []
+            limits = per_member("clip", clip, len(self), faults, open_below=True)
+            require(faults, hint="Give the largest gradient norm, once or once per member.")
+            self._state["hyper"]["clip"] = limits.to(self.device)
 
     def _parameter_type(self) -> torch.dtype | None:
         for group in ("params", "frozen"):
@@ -297,47 +301,11 @@ class Population:
                     return tensor.dtype
         return None
 
-    def _schedule(self, indices: Any, active: Any) -> Schedule:
-        if isinstance(indices, Schedule):
-            if active is not None:
-                raise InvalidInput("active goes with an array of indices; a Schedule has its own.")
-            schedule: Schedule = indices
-        else:
-            schedule = ArraySchedule(
-                _array(indices), active=None if active is None else _array(active)
-            )
-        if schedule.members != len(self):
-            raise InvalidInput(
-                f"the schedule has {schedule.members} members, the population {len(self)}.",
-                hint="Give one seed per member of the schedule.",
-            )
-        return schedule
-
     def _backend(self, name: str, traits: Traits, loss: Loss, *, compiled: bool = False) -> Backend:
         if name == "stacked":
             return Stacked(self._blueprint, loss, self.precision)
         whole = compiled and not (traits.draws or traits.reassigns)
         return Serial(self._blueprint, loss, self.precision, draws=traits.draws, compiled=whole)
-
-    def _footprint(self, loss: Loss, store: ExampleStore, batch: int, rule: Optimizer) -> Footprint:
-        rows = torch.arange(batch, device=self.device) % len(store)
-        return footprint(
-            self._blueprint,
-            loss,
-            store.inputs[rows],
-            store.labels[rows],
-            moments=len(rule.moments),
-        )
-
-    def _fitting(self, need: Footprint) -> int:
-        free = free_bytes(self.device)
-        if need.resident * len(self) > free:
-            raise InvalidInput(
-                f"{len(self)} members need {need.resident * len(self) / 2**30:.1f} GiB for their "
-                f"weights and moments, and {free / 2**30:.1f} GiB are free.",
-                hint=f"At most {int(0.7 * free // max(need.resident, 1))} members fit.",
-            )
-        return members_per_pass(need, members=len(self), free=free)
 
     def _settings(
         self,
@@ -366,84 +334,6 @@ class Population:
             return probe(self)
 
         return ask
-
-    def _validation(
-        self, rule: EarlyStop | None, engine: Backend, loss: Loss
-    ) -> Callable[[State], Tensor] | None:
-        if rule is None:
-            return None
-        held = ExampleStore(
-            rule.inputs, rule.labels, device=self.device, dtype=self._parameter_type()
-        )
-
-        def losses(state: State) -> Tensor:
-            outputs = self._outputs(engine, state, held.inputs)
-            return torch.stack([loss(member, held.labels).mean() for member in outputs])
-
-        return losses
-
-    def _outputs(self, engine: Backend, state: State, inputs: Tensor) -> Tensor:
-        per_row = max(1, inputs[0].numel() if len(inputs) else 1) * 64
-        chunk = max(1, _EVALUATED // (per_row * len(state)))
-        parts = [
-            engine.outputs(state, inputs[first : first + chunk])
-            for first in range(0, len(inputs), chunk)
-        ]
-        return torch.cat(parts, dim=1)
-
-
-def _device(device: str | torch.device) -> torch.device:
-    try:
-        found = torch.device(device)
-        if found.type == "cuda" and not torch.cuda.is_available():
-            raise InvalidInput(f"device={device!s} is not there.", hint="Pass device='cpu'.")
-    except RuntimeError as fault:
-        raise InvalidInput(
-            f"device={device!r} is not a device.", hint="Pass 'cpu' or 'cuda'."
-        ) from fault
-    return found
-
-
-def _starts(start: Any, members: int) -> list[Mapping[str, Tensor] | None]:
-    if start is None or isinstance(start, Mapping):
-        return [start] * members
-    starts = list(start)
-    if len(starts) != members:
-        raise InvalidInput(f"start has {len(starts)} checkpoints for {members} members.")
-    return starts
-
-
-def _member(
-    make_model: Callable[[], nn.Module], seed: int, start: Mapping[str, Tensor] | None
-) -> nn.Module:
-    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
-        torch.manual_seed(seed)
-        module = make_model()
-    if not isinstance(module, nn.Module):
-        raise UnsupportedModel(f"make_model() returned {type(module).__name__}, not an nn.Module.")
-    if start is not None:
-        try:
-            module.load_state_dict(dict(start))
-        except RuntimeError as fault:
-            raise RecordError(
-                "start does not fit the model that make_model() returns.",
-                hint="Pass a state_dict of that model.",
-            ) from fault
-    return module
-
-
-def _array(values: Any) -> NDArray[Any]:
-    return values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
-
-
-def _steps(steps: int | None, schedule: Schedule) -> int:
-    wanted = schedule.steps if steps is None else int(steps)
-    if not 0 <= wanted <= schedule.steps:
-        raise InvalidInput(
-            f"steps={wanted} is beyond the schedule's {schedule.steps}.",
-            hint="Ask for fewer steps or give a longer schedule.",
-        )
-    return wanted
 
 
 def _check_labels(store: ExampleStore, traits: Traits) -> None:

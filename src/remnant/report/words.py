@@ -10,7 +10,7 @@ from remnant.report.view import NotMeasured, Task, View
 
 SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?"}
 _HEADLINES = {
-    "PASS": "Forgotten within the limit",
+    "PASS": "Under the limit at the last step watched",
     "FAIL": "Still remembered beyond the limit",
     "INCONCLUSIVE": "Not enough evidence to decide",
 }

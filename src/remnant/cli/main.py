@@ -1,0 +1,50 @@
+"""``remnant``: the commands, and the one place where errors become a sentence and an exit code."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from remnant import __version__
+from remnant.cli.curve import curve
+from remnant.cli.demo import demo
+from remnant.cli.report import report
+from remnant.cli.run import run
+from remnant.cli.runs import runs
+from remnant.cli.show import show
+from remnant.errors import RemnantError
+
+
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 fine, 1 a gate failed, 2 your move (the message says which).",
+)
+@click.version_option(__version__, prog_name="remnant")
+def commands() -> None:
+    """Measure what a model still remembers of its training data, and how fast it forgets.
+
+    \b
+    Example:
+      remnant demo --out audit
+    """
+
+
+for _command in (demo, run, runs, show, report, curve):
+    commands.add_command(_command)
+
+
+def main() -> None:
+    """Run a command; a fault that the user can mend is one sentence and exit code 2."""
+    try:
+        code = commands.main(standalone_mode=False)
+    except RemnantError as fault:
+        click.echo(f"remnant: {fault}", err=True)
+        sys.exit(2)
+    except click.exceptions.Abort:
+        click.echo("remnant: interrupted; run the same command again to go on.", err=True)
+        sys.exit(130)
+    except click.ClickException as fault:
+        fault.show()
+        sys.exit(2)
+    sys.exit(code if isinstance(code, int) else 0)

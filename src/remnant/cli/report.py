@@ -1,0 +1,24 @@
+"""``remnant report``: write a run's report again from its record."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command(short_help="Write a run's report from its record.")
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Where to.  [default: RUN/report.html]"
+)
+def report(run: Path, out: Path | None) -> None:
+    """Write the report of RUN as one HTML file that opens offline.
+
+    \b
+    Example:
+      remnant report runs/fashion --out fashion.html
+    """
+    from remnant.report import write_report
+
+    click.echo(str(write_report(run, out)))

@@ -1,0 +1,31 @@
+"""``remnant runs``: what runs there are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.command(short_help="List the runs in a folder.")
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+def runs(folder: Path, as_json: bool) -> None:
+    """List the runs in FOLDER (runs/, if not given), with their status and verdict.
+
+    \b
+    Example:
+      remnant runs runs
+    """
+    from remnant.records import list_runs
+
+    found = list_runs(folder)
+    if as_json:
+        click.echo(json.dumps([entry.as_dict() for entry in found], indent=2))
+        return
+    if not found:
+        click.echo(f"No runs in {folder}.")
+    for entry in found:
+        told = entry.fault or entry.verdict or "no verdict yet"
+        click.echo(f"{entry.folder.name:<28} {entry.status:<12} {entry.question or '?':<12} {told}")

@@ -1,0 +1,46 @@
+"""A number for all members, or one for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def per_member(
+    name: str,
+    value: Any,
+    members: int,
+    faults: list[str],
+    *,
+    least: float = 0.0,
+    most: float = float("inf"),
+    open_below: bool = False,
+    open_above: bool = False,
+) -> Tensor:
+    """Spread a number over the members, or check that there is one for each.
+
+    Returns:
+        float64 ``(members,)``; zeros where a fault was noted.
+    """
+    try:
+        tensor = torch.as_tensor(value, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        faults.append(f"{name}={value!r} is not a number or one per member")
+        return torch.zeros(members, dtype=torch.float64)
+    tensor = tensor.expand(members).clone() if tensor.ndim == 0 else tensor.cpu()
+    if tensor.shape != (members,):
+        faults.append(
+            f"{name} has shape {tuple(tensor.shape)}, not one value per member ({members})"
+        )
+        return torch.zeros(members, dtype=torch.float64)
+    above = (tensor > least) if open_below else (tensor >= least)
+    below = (tensor < most) if open_above else (tensor <= most)
+    if not bool((torch.isfinite(tensor) & above & below).all()):
+        low = f"above {least:g}" if open_below else f"at least {least:g}"
+        high = (
+            "" if most == float("inf") else f" and {'below' if open_above else 'at most'} {most:g}"
+        )
+        faults.append(f"{name}={value!r} is not finite and {low}{high}")
+    return tensor

@@ -1,0 +1,312 @@
+"""How fast does a classifier forget examples that it saw? INJECT and POISON on images."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from remnant.data import AuditData, load_images
+from remnant.errors import InvalidInput, PlanError, require
+from remnant.models import model_maker
+from remnant.plans import InjectPlan, PoisonPlan
+from remnant.plans.fingerprint import fingerprint
+from remnant.population import Checkpoint, Fit, Population
+from remnant.population.optimizers import make_optimizer
+from remnant.probes import label_signals
+from remnant.records import Record, gather_provenance
+from remnant.studies.forgetting_results import measure_forgetting
+from remnant.studies.image_canaries import Planting, canary_count, judge_pool, needs_judge, plant
+from remnant.studies.lags import lag_grid
+from remnant.studies.settings import (
+    AttackSettings,
+    CanarySettings,
+    DataSettings,
+    Execution,
+    ModelSettings,
+    TrainingSettings,
+)
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForgettingStudy:
+    """One question, whole: the plan and all that changes its numbers.
+
+    Attributes:
+        plan: INJECT or POISON.
+        compare_repeats: The same plan again with these repeats, for comparison.
+    """
+
+    plan: InjectPlan | PoisonPlan
+    data: DataSettings = field(default_factory=DataSettings)
+    canaries: CanarySettings = field(default_factory=CanarySettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+    attack: AttackSettings = field(default_factory=AttackSettings)
+    compare_repeats: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compare_repeats", tuple(self.compare_repeats))
+        faults = []
+        by_others = isinstance(self.plan, PoisonPlan) and self.attack.calibration != "none"
+        if by_others and self.plan.trials < 2:
+            faults.append("POISON is calibrated by the other trials' twins and needs trials >= 2")
+        if self.plan.repeats in self.compare_repeats:
+            faults.append(f"compare_repeats={list(self.compare_repeats)} holds the plan's own")
+        require(faults, error=PlanError, hint="Mend the recipe.")
+        lag_grid(self.plan.watch_steps, self.attack.lags)
+        self.parts()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as plain data, one group a part."""
+        made: dict[str, Any] = {"question": "forgetting", "plan": self.plan.to_dict()}
+        for name in ("data", "canaries", "model", "training", "attack"):
+            made[name] = dataclasses.asdict(getattr(self, name))
+        made["attack"]["lags"] = list(self.attack.lags)
+        made["compare_repeats"] = list(self.compare_repeats)
+        return made
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that changes numbers."""
+        return fingerprint(self.to_dict())
+
+    def parts(self) -> dict[str, InjectPlan | PoisonPlan]:
+        """Return the populations to train, by name; the first is the study's own plan."""
+        made = {"primary": self.plan}
+        for repeats in self.compare_repeats:
+            made[f"repeats{repeats}"] = dataclasses.replace(self.plan, repeats=repeats)
+        return made
+
+
+def run_forgetting(
+    study: ForgettingStudy,
+    folder: Path,
+    execution: Execution,
+    *,
+    progress: Progress | None = None,
+) -> None:
+    """Carry out the study in ``folder``: train, probe, measure. A run that was cut short goes on.
+
+    Raises:
+        RemnantError: Anything the user can mend; the folder then holds nothing new.
+    """
+    data = _load(study, execution)
+    check_fit(study, data, execution)
+    with Record.open_or_create(
+        folder,
+        question="forgetting",
+        plan=study.to_dict(),
+        plan_fingerprint=study.fingerprint,
+        data_fingerprint=data.fingerprint,
+        execution={"device": execution.device, "compiled": execution.compiled},
+        provenance=gather_provenance(
+            device=_device_name(execution.device),
+            threads=torch.get_num_threads(),
+            seeds={"plan": study.plan.seed, "data": study.data.seed},
+        ),
+    ) as record:
+        if record.status == "complete":
+            return
+        planting = _plant(study, data, execution, record)
+        for name, plan in study.parts().items():
+            if f"{name}.signals" not in record.array_names():
+                _train(study, name, plan, planting, execution, record, progress)
+        ledger = study.plan.ledger(examples=planting.examples)
+        record.put_ledger(
+            {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
+        )
+        record.put_result(
+            "task",
+            {
+                "test_accuracy": float(record.array("primary.test_accuracy").mean()),
+                "test_examples": len(planting.test),
+                "majority": float(np.bincount(planting.test.labels).max() / len(planting.test)),
+            },
+        )
+        measure_forgetting(record, study)
+        record.finish()
+
+
+def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[str, Any]:
+    """Time a few steps of the real thing, write nothing, and say what the whole would take."""
+    data = _load(study, execution)
+    check_fit(study, data, execution)
+    pool = None
+    if needs_judge(study.canaries):
+        quick = dataclasses.replace(study.canaries, judge_steps=1)
+        pool = judge_pool(
+            _maker(study, data), study.plan, quick, study.training, data, device=execution.device
+        )
+    planting = plant(study.plan, study.canaries, data, pool)
+    seconds, steps, memory = 0.0, 0, 0.0
+    for plan in study.parts().values():
+        short = dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
+        clock = _StepClock()
+        fit, _ = _fit(study, short, planting, execution, on_step=clock)
+        gaps = [after - before for before, after in itertools.pairwise(clock.times)]
+        first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
+        seconds += first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
+        steps += plan.steps
+        need = fit.footprint
+        memory = max(memory, need.resident * plan.members + need.passing * fit.split)
+    return {
+        "members": sum(plan.members for plan in study.parts().values()),
+        "steps": steps,
+        "memory_mib": round((memory + planting.store.images.nbytes) / 2**20, 1),
+        "minutes": round(seconds / 60, 2),
+    }
+
+
+class _StepClock:
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def __call__(self, _: int) -> None:
+        self.times.append(time.perf_counter())
+
+
+def check_fit(study: ForgettingStudy, data: AuditData, execution: Execution) -> None:
+    """Refuse what cannot be planted or trained before anything is written."""
+    Population(_maker(study, data), seeds=[0], device=execution.device)
+    make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+    for plan in study.parts().values():
+        plan.ledger(examples=len(data.clean))
+    count = canary_count(study.plan)
+    if study.canaries.kind != "odd" and count > len(data.pool):
+        raise PlanError(
+            f"The plan needs {count} canaries and controls, and the pool of {study.data.name} "
+            f"holds {len(data.pool)} examples.",
+            hint="Plant fewer, or share them among the trials (fresh_canaries = false).",
+        )
+
+
+def _load(study: ForgettingStudy, execution: Execution) -> AuditData:
+    return load_images(
+        study.data.name,
+        folder=execution.data_folder,
+        examples=study.data.examples,
+        seed=study.data.seed,
+    )
+
+
+def _maker(study: ForgettingStudy, data: AuditData) -> Any:
+    shape = data.clean.images.shape[1:]
+    return model_maker(study.model.name, shape=shape, classes=data.classes, **study.model.options)
+
+
+def _plant(
+    study: ForgettingStudy, data: AuditData, execution: Execution, record: Record
+) -> Planting:
+    losses = None
+    if needs_judge(study.canaries):
+        if "pool_losses" not in record.array_names():
+            record.put_array(
+                "pool_losses",
+                judge_pool(
+                    _maker(study, data),
+                    study.plan,
+                    study.canaries,
+                    study.training,
+                    data,
+                    device=execution.device,
+                ),
+            )
+        losses = record.array("pool_losses")
+    return plant(study.plan, study.canaries, data, losses)
+
+
+def _fit(
+    study: ForgettingStudy,
+    plan: InjectPlan | PoisonPlan,
+    planting: Planting,
+    execution: Execution,
+    *,
+    probe_steps: tuple[int, ...] = (),
+    checkpoint: Checkpoint | None = None,
+    on_step: Callable[[int], None] | None = None,
+) -> tuple[Fit, Population]:
+    population = Population(
+        model_maker(
+            study.model.name, shape=planting.shape, classes=planting.classes, **study.model.options
+        ),
+        seeds=plan.seeds,
+        dropout_seeds=plan.dropout_seeds,
+        device=execution.device,
+        precision=plan.precision,
+    )
+    probed = planting.probed
+    fit = population.fit(
+        planting.store.images,
+        planting.store.labels,
+        plan.schedule(examples=planting.examples),
+        optimizer=study.training.optimizer,
+        learning_rate=study.training.rate(),
+        clip=study.training.clip,
+        probes={"signals": lambda models: label_signals(models, probed.images, probed.labels)},
+        probe_steps=probe_steps,
+        checkpoint=checkpoint,
+        compiled=execution.compiled,
+        on_step=on_step,
+        **study.training.options,
+    )
+    return fit, population
+
+
+def _train(
+    study: ForgettingStudy,
+    name: str,
+    plan: InjectPlan | PoisonPlan,
+    planting: Planting,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    """Train one population and put what its probes saw into the record."""
+    path = record.folder / f"checkpoint-{name}.safetensors"
+    lags = lag_grid(plan.watch_steps, study.attack.lags)
+    fit, population = _fit(
+        study,
+        plan,
+        planting,
+        execution,
+        probe_steps=(plan.checkpoint_step, *(plan.planted_until + lag for lag in lags)),
+        checkpoint=Checkpoint(
+            path,
+            seconds=execution.checkpoint_seconds,
+            key=f"{study.fingerprint}/{name}/{record.data_fingerprint}",
+        ),
+        on_step=None if progress is None else lambda done: progress(name, done, plan.steps),
+    )
+    signals = fit.probes["signals"]
+    if not bool((abs(signals) < 1e30).all()):
+        raise InvalidInput(
+            f"Training diverged: a member's logits are not finite in part {name!r}.",
+            hint="Lower training.options.lr, or clip the gradient.",
+        )
+    found = label_signals(population, planting.test.images, planting.test.labels)[:, 2]
+    record.put_array(f"{name}.test_accuracy", found.mean(1).cpu().numpy())
+    record.update_execution(
+        {
+            f"{name}.backend": f"{fit.backend} ({fit.reason})",
+            f"{name}.split": fit.split,
+            f"{name}.precision": fit.precision,
+        }
+    )
+    record.put_array(f"{name}.signals", signals)
+    path.unlink(missing_ok=True)
+
+
+def _device_name(device: str) -> str:
+    if device.startswith("cuda") and torch.cuda.is_available():
+        return f"{device} ({torch.cuda.get_device_name()})"
+    return device

@@ -1,0 +1,196 @@
+"""From what the probes saw to curves and a verdict: reads the record's arrays, touches no model."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.errors import NotEnoughEvidence
+from remnant.measures import (
+    ForgettingCurve,
+    Success,
+    calibrated_scores,
+    forgetting_curve,
+    forgetting_verdict,
+)
+from remnant.plans import InjectPlan, PoisonPlan
+from remnant.probes import SIGNALS
+from remnant.records import Record
+from remnant.studies.image_canaries import columns
+from remnant.studies.lags import lag_grid
+
+if TYPE_CHECKING:
+    from remnant.studies.forgetting import ForgettingStudy
+
+Plan = InjectPlan | PoisonPlan
+Calibration = Literal["logit", "loss", "none"]
+_OTHERS = ("tpr", "auc", "accuracy", "precision")
+
+
+def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
+    """Measure everything the study asks for and put it into the record."""
+    plan, signals = study.plan, record.array("primary.signals")
+    primary = _curve(study, plan, signals, "planted")
+    record.put_result("curve", curve_fields(primary))
+    record.put_result(
+        "verdict", dataclasses.asdict(forgetting_verdict(primary, study.attack.limit))
+    )
+    if plan.aa:
+        record.put_result("curve_aa", curve_fields(_curve(study, plan, signals, "aa")))
+    else:
+        record.put_absent("curve_aa", "the plan has no A/A twins")
+    if plan.controls:
+        controls = _curve(study, plan, signals, "planted", controls=True)
+        record.put_result("curve_controls", curve_fields(controls))
+    else:
+        record.put_absent("curve_controls", "the plan has no controls")
+    for success in _OTHERS:
+        if success != study.attack.success:
+            _put_other(record, study, signals, success)
+    record.put_result("traditional", _traditional(study, plan, signals))
+    _compare(record, study, primary)
+    record.put_result("scope", _scope(study))
+
+
+def curve_fields(curve: ForgettingCurve) -> dict[str, Any]:
+    """Return a curve as plain data."""
+    levels = sorted({round(curve.chance + (1 - curve.chance) * s, 3) for s in (0.1, 0.2, 0.4)})
+    return {
+        "success": curve.success,
+        "fpr": curve.fpr,
+        "confidence": curve.confidence,
+        "chance": curve.chance,
+        "method": curve.method,
+        "trials": curve.trials,
+        "n_seen": curve.n_seen,
+        "n_unseen": curve.n_unseen,
+        **{name: getattr(curve, name).tolist() for name in ("lags", "value", "low", "high")},
+        "per_trial": curve.per_trial.tolist(),
+        "steps_to": {str(level): curve.steps_to(level) for level in levels},
+    }
+
+
+def scores(
+    study: ForgettingStudy,
+    plan: Plan,
+    signals: NDArray[np.float64],
+    arm: str,
+    *,
+    controls: bool = False,
+) -> NDArray[np.float64]:
+    """Return the attack's scores of one arm on its trial's canaries, ``(lags, trials, canaries)``.
+
+    INJECT is calibrated by the checkpoint that a trial's members share. POISON's members share
+    none, so a trial is calibrated by the mean of the other trials' unplanted twins, which saw no
+    canary at all.
+    """
+    method = cast(Calibration, study.attack.calibration)
+    values = signals[:, :, SIGNALS.index("loss" if method == "loss" else "log_odds")]
+    twins = plan.members_of("twin")
+    made = []
+    for trial, member in enumerate(plan.members_of(arm)):
+        here = columns(plan, trial, controls=controls)
+        own = values[1:, member, here]
+        if method == "none":
+            made.append(calibrated_scores(signal=own, method=method))
+            continue
+        if isinstance(plan, InjectPlan):
+            reference = np.broadcast_to(values[0, member, here], own.shape)
+        else:
+            others = np.delete(twins, trial)
+            reference = values[1:, others][:, :, here].mean(axis=1)
+        made.append(calibrated_scores(signal=own, checkpoint_signal=reference, method=method))
+    return np.stack(made, axis=1)
+
+
+def _curve(
+    study: ForgettingStudy,
+    plan: Plan,
+    signals: NDArray[np.float64],
+    arm: str,
+    *,
+    success: str | None = None,
+    controls: bool = False,
+) -> ForgettingCurve:
+    attack = study.attack
+    return forgetting_curve(
+        seen_scores=scores(study, plan, signals, arm, controls=controls),
+        unseen_scores=scores(study, plan, signals, "twin", controls=controls),
+        lags=lag_grid(plan.watch_steps, attack.lags),
+        success=cast(Success, success or attack.success),
+        fpr=attack.fpr,
+        confidence=attack.confidence,
+        rng=np.random.default_rng([plan.seed, 2]),
+    )
+
+
+def _put_other(
+    record: Record, study: ForgettingStudy, signals: NDArray[np.float64], success: str
+) -> None:
+    try:
+        curve = _curve(study, study.plan, signals, "planted", success=success)
+    except NotEnoughEvidence as fault:
+        record.put_absent(f"curve_{success}", str(fault))
+    else:
+        record.put_result(f"curve_{success}", curve_fields(curve))
+
+
+def _traditional(
+    study: ForgettingStudy, plan: Plan, signals: NDArray[np.float64]
+) -> dict[str, Any]:
+    """Return the canaries' mean accuracy and loss, which look forgotten before the attack fails."""
+    found: dict[str, Any] = {"lags": lag_grid(plan.watch_steps, study.attack.lags)}
+    for side, arm in (("seen", "planted"), ("unseen", "twin")):
+        for name, signal in (("accuracy", "correct"), ("loss", "loss")):
+            values = [
+                signals[1:, member, SIGNALS.index(signal), columns(plan, trial, controls=False)]
+                for trial, member in enumerate(plan.members_of(arm))
+            ]
+            found[f"{side}_{name}"] = np.mean(values, axis=(0, 2)).tolist()
+    return found
+
+
+def _compare(record: Record, study: ForgettingStudy, primary: ForgettingCurve) -> None:
+    parts = {name: plan for name, plan in study.parts().items() if name != "primary"}
+    if not parts:
+        record.put_absent("compare", "the recipe compares nothing")
+        return
+    curves = [(study.plan.repeats, primary)]
+    for name, plan in parts.items():
+        curve = _curve(study, plan, record.array(f"{name}.signals"), "planted")
+        record.put_result(f"curve_{name}", curve_fields(curve))
+        curves.append((plan.repeats, curve))
+    series = [
+        {
+            "label": f"{repeats} repeat" + ("s" if repeats > 1 else ""),
+            **{name: getattr(c, name).tolist() for name in ("lags", "value", "low", "high")},
+        }
+        for repeats, c in sorted(curves, key=lambda pair: pair[0])
+    ]
+    record.put_result(
+        "compare", {"title": "More repeats are forgotten more slowly", "series": series}
+    )
+
+
+def _scope(study: ForgettingStudy) -> dict[str, Any]:
+    plan = study.plan
+    tested = [
+        f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} {study.canaries.kind} "
+        f"canaries in {study.model.name} on {study.data.name}",
+        f"attack with calibration '{study.attack.calibration}', for {plan.watch_steps} steps after "
+        "the canaries were last used",
+    ]
+    tested += ["A/A twins as the negative control"] if plan.aa else []
+    not_tested = [
+        "adversaries who know the batch order, see gradients, or query the model while it trains",
+        "whether what the attack no longer finds is gone or only hidden: no weight noise, no "
+        "relearning, no scan of later checkpoints was run",
+        f"lags beyond {plan.watch_steps} steps, other models, other data and other kinds of canary",
+        "extraction: this attack tells seen from unseen examples, it does not recover them",
+    ]
+    if not plan.aa:
+        not_tested.append("A/A twins: there was no negative control")
+    return {"tested": tested, "not_tested": not_tested}

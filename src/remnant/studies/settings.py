@@ -1,0 +1,129 @@
+"""The parts of a study beside its plan: data, canaries, model, training and attack, as frozen data.
+
+Everything here changes numbers, so all of it is in the study's fingerprint. How a study is carried
+out (``Execution``) may not change them and is not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from remnant.canaries import KINDS
+from remnant.data import DATA_SETS
+from remnant.errors import PlanError, require
+from remnant.measures import SUCCESSES
+from remnant.models import CATALOGUE
+from remnant.population import LearningRate
+
+CALIBRATIONS = ("logit", "loss", "none")
+
+
+def _among(name: str, value: Any, allowed: Any) -> list[str]:
+    return [] if value in allowed else [f"{name}={value!r} is not one of {', '.join(allowed)}"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings:
+    """Which data: a set's name, how many clean examples, and the seed of the cut."""
+
+    name: str = "digits"
+    examples: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(_among("data.name", self.name, DATA_SETS), error=PlanError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanarySettings:
+    """What is planted: the kind, and for hard, medium and easy points how the judge was trained."""
+
+    kind: str = "mislabelled"
+    judges: int = 4
+    judge_steps: int = 400
+
+    def __post_init__(self) -> None:
+        faults = _among("canaries.kind", self.kind, KINDS)
+        if self.judges < 1 or self.judge_steps < 1:
+            faults.append(f"canaries.judges={self.judges} or judge_steps={self.judge_steps} is < 1")
+        require(faults, error=PlanError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """Which model, with its options."""
+
+    name: str = "mlp1"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        require(_among("model.name", self.name, CATALOGUE), error=PlanError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings:
+    """How the models are trained: optimizer, its options, learning-rate schedule, clipping."""
+
+    optimizer: str = "sgd"
+    options: dict[str, Any] = field(default_factory=lambda: {"lr": 0.1})
+    learning_rate: dict[str, Any] = field(default_factory=dict)
+    clip: float | None = None
+
+    def __post_init__(self) -> None:
+        self.rate()
+
+    def rate(self) -> LearningRate:
+        """Return the learning-rate schedule."""
+        try:
+            return LearningRate(**self.learning_rate)
+        except TypeError as fault:
+            known = ", ".join(LearningRate.__dataclass_fields__)
+            raise PlanError(
+                f"training.learning_rate={self.learning_rate} has an unknown field.",
+                hint=f"It may have: {known}.",
+            ) from fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttackSettings:
+    """How success is measured, and the limit that the verdict is about.
+
+    Attributes:
+        success: The primary measure, named before the run.
+        fpr, confidence: Of the fixed false-positive rate and of the intervals.
+        calibration: ``logit``, ``loss`` or ``none``.
+        limit: The verdict asks whether success at the last lag is under it.
+        lags: At which lags to measure; a grid up to the last step, if not given.
+    """
+
+    success: str = "precision"
+    fpr: float = 0.1
+    confidence: float = 0.95
+    calibration: str = "logit"
+    limit: float = 0.7
+    lags: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "lags", tuple(self.lags))
+        faults = _among("attack.success", self.success, SUCCESSES)
+        faults += _among("attack.calibration", self.calibration, CALIBRATIONS)
+        if not 0 < self.fpr < 1 or not 0 < self.confidence < 1:
+            faults.append(f"attack.fpr={self.fpr} or confidence={self.confidence} not in (0, 1)")
+        if any(not isinstance(lag, int) or lag < 0 for lag in self.lags):
+            faults.append(f"attack.lags={list(self.lags)} are not whole numbers from 0")
+        chance = self.fpr if self.success == "tpr" else 0.5
+        if not chance < self.limit <= 1:
+            faults.append(f"attack.limit={self.limit} is not above chance ({chance}) and up to 1")
+        require(faults, error=PlanError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """How a study is carried out; none of it may change the numbers."""
+
+    device: str = "cpu"
+    data_folder: Path | None = None
+    checkpoint_seconds: float = 30.0
+    compiled: bool = False
