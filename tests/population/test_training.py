@@ -274,5 +274,5 @@ def test_bad_populations_are_refused():
             Population(make, **arguments)
     with pytest.raises(InvalidInput, match="no dropout layer"):
         Population(lambda: nn.Linear(2, 2), seeds=[0], dropout=0.1)
-    with pytest.raises(UnsupportedModel, match="not an nn.Module"):
+    with pytest.raises(UnsupportedModel, match=r"not an nn\.Module"):
         Population(lambda: 3, seeds=[0])

@@ -19,6 +19,8 @@ def mislabelled(
     Returns:
         Rows of the pool, and the labels they are planted with: uniform over the wrong classes.
     """
+    if classes < 2:
+        raise PlanError(f"classes={classes} leaves no wrong label.")
     rows = _distinct(len(labels), count, rng)
     return rows, (labels[rows] + rng.integers(1, classes, size=count)) % classes
 
@@ -41,6 +43,8 @@ def by_loss(
     The pool is ranked by loss; hard are the rows with the highest losses, easy the lowest, medium
     those around the middle. The order of the result is random, so that cohorts are alike.
     """
+    if level not in BY_LOSS:
+        raise PlanError(f"level={level!r} is not one of {', '.join(BY_LOSS)}.")
     if count > len(losses):
         raise PlanError(_too_many(count, len(losses)), hint="Plant fewer canaries.")
     order = np.argsort(losses, kind="stable")

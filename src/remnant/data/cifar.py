@@ -40,12 +40,16 @@ def _read_part(sheets: list[Path], labels: Path) -> Images:
         )
     try:
         values = np.array(json.loads(labels.read_text()), dtype=np.int64)
-        pixels = np.concatenate([np.asarray(Image.open(sheet).convert("RGB")) for sheet in sheets])
+        parts = []
+        for sheet in sheets:
+            with Image.open(sheet) as picture:
+                parts.append(np.asarray(picture.convert("RGB")))
+        pixels = np.concatenate(parts)
     except (OSError, ValueError, TypeError) as fault:
         raise InvalidInput(f"{labels.parent}: a file is damaged: {fault}.") from fault
-    if pixels.shape != (len(values), 1024, 3):
+    if values.ndim != 1 or pixels.shape != (len(values), 1024, 3):
         raise InvalidInput(
-            f"{labels.parent}: {len(values)} labels for sheets of shape {pixels.shape}."
+            f"{labels.parent}: labels of shape {values.shape} for sheets of shape {pixels.shape}."
         )
     images = pixels.reshape(-1, 32, 32, 3).transpose(0, 3, 1, 2)
     return Images((images / 255).astype(np.float32), values)

@@ -34,8 +34,8 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
         raise InvalidInput(f"{path} is not an IDX file of bytes.")
     axes = raw[3]
     header = 4 + 4 * axes
-    shape = np.frombuffer(raw[4:header], dtype=">u4").tolist()
-    if len(shape) != axes or len(raw) != header + math.prod(shape):
+    shape = [int.from_bytes(raw[at : at + 4], "big") for at in range(4, header, 4)]
+    if len(raw) != header + math.prod(shape):
         raise InvalidInput(f"{path} is damaged: its length is not what its header says.")
     return np.frombuffer(raw, dtype=np.uint8, offset=header).reshape(shape)
 

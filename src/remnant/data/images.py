@@ -57,7 +57,7 @@ def cut(train: Images, held_out: Images | None, *, examples: int | None, seed: i
     three tenths and the test two tenths of everything.
 
     Raises:
-        PlanError: ``examples`` asks for more clean examples than there are.
+        PlanError: A part would be empty, or ``examples`` asks for more clean ones than there are.
     """
     rng = np.random.default_rng(seed)
     if held_out is None:
@@ -68,6 +68,11 @@ def cut(train: Images, held_out: Images | None, *, examples: int | None, seed: i
         clean = train.take(rng.permutation(len(train)))
         halves = np.array_split(rng.permutation(len(held_out)), 2)
         pool, test = (held_out.take(half) for half in halves)
+    sizes = [len(part) for part in (clean, pool, test)]
+    if 0 in sizes:
+        raise PlanError(
+            f"The data are too few to cut: {sizes[0]} clean, {sizes[1]} pool, {sizes[2]} test."
+        )
     if examples is not None:
         if not 1 <= examples <= len(clean):
             raise PlanError(

@@ -1,6 +1,7 @@
 """Pure NumPy and SciPy: arrays in, a result with its interval out."""
 
 from remnant.measures.calibration import calibrated_scores
+from remnant.measures.checks import unseen_needed
 from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
 from remnant.measures.intervals import clopper_pearson, controls_needed
 from remnant.measures.roc import (
@@ -36,4 +37,5 @@ __all__ = [
     "precision_at_fpr",
     "roc",
     "tpr_at_fpr",
+    "unseen_needed",
 ]

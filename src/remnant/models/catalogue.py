@@ -49,4 +49,11 @@ def model_maker(
             f"{name} has no option {', '.join(unknown)}.",
             hint=f"It has: {', '.join(known) or 'none'}.",
         )
-    return lambda: build(shape, classes, **options)
+
+    def make() -> nn.Module:
+        try:
+            return build(shape, classes, **options)
+        except (TypeError, ValueError) as fault:
+            raise PlanError(f"model.options={options} do not make a {name}: {fault}.") from fault
+
+    return make

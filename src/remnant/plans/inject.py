@@ -59,7 +59,8 @@ class InjectPlan(TwinPlan):
 
     def _whole_or_many(self, name: str, *, least: int) -> list[str]:
         value = getattr(self, name)
-        many = tuple(value) if isinstance(value, list | tuple | np.ndarray) else (value,)
+        value = value.tolist() if isinstance(value, np.ndarray) else value
+        many = tuple(value) if isinstance(value, list | tuple) else (value,)
         bad = [
             v
             for v in many

@@ -1,7 +1,7 @@
 """Two ways to get every member's gradient: all at once, or one after another.
 
 Both read and write the same stacked state, so the optimizer, the checkpoints and the probes do not
-know which one ran. Which one runs follows from the model and the device alone.
+know which one ran. Which one runs follows from the model alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch.func import functional_call, vmap
 
 from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.population.blueprint import Blueprint, Loss, Traits
+from remnant.population.graphs import side_streams
 from remnant.population.precision import training_cast
 from remnant.population.randomness import keys
 from remnant.population.state import Named, State
@@ -39,7 +40,7 @@ class Backend(Protocol):
         ...
 
 
-def choose_backend(traits: Traits, device: torch.device, wanted: str | None) -> tuple[str, str]:
+def choose_backend(traits: Traits, wanted: str | None) -> tuple[str, str]:
     """Return the backend and, in words, the rule that chose it."""
     if wanted is not None and wanted not in BACKENDS:
         raise InvalidInput(
@@ -59,8 +60,8 @@ def choose_backend(traits: Traits, device: torch.device, wanted: str | None) -> 
             return "serial", reason
     if wanted == "stacked":
         return "stacked", "asked for"
-    if traits.convolutional and device.type == "cuda":
-        return "serial", "convolutions on a GPU are faster one model at a time"
+    if traits.convolutional:
+        return "serial", "convolutions are faster one model at a time"
     return "stacked", "every layer vmaps"
 
 
@@ -126,30 +127,31 @@ class Serial:
     ) -> None:
         self._blueprint, self._loss, self._precision = blueprint, loss, precision
         self._draws = draws
+        self._layout: dict[str, tuple[int, ...]] = {}
         self._compiled: Callable[..., Tensor] | None = None
         if compiled:
             self._compiled = torch.compile(self._functional_loss, dynamic=False)
-        self._streams: list[torch.cuda.Stream] = []
 
     def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
         """Return each member's gradient of its mean loss."""
         self._blueprint.module.train()
         extra = self._blueprint.dropout_tensors(state)
-        made = {n: torch.zeros_like(p) for n, p in state["params"].items()}
-        reached: set[str] = set()
         rows = len(state)
+        if not self._layout:  # the first row shows which gradients there are, and how they lie
+            alone = state.view(0, 1).clone()
+            first = self._member_gradients(alone, extra, 0, inputs[0], targets[0])
+            self._layout = {name: grad.stride() for name, grad in first.items()}
+        made = {n: _empty_like(state["params"][n], s) for n, s in self._layout.items()}
         streams = self._open_streams(inputs.device, rows)
         for row in range(rows):
             with torch.cuda.stream(streams[row % len(streams)]) if streams else nullcontext():
                 if self._draws:
                     self._seed(state, row)
                 found = self._member_gradients(state, extra, row, inputs[row], targets[row])
-                for name, grad in found.items():
-                    made[name][row] = grad
-                reached |= found.keys()
+                torch._foreach_copy_([made[n][row] for n in made], [found[n] for n in made])
         for stream in streams:
             torch.cuda.current_stream().wait_stream(stream)
-        return {n: g for n, g in made.items() if n in reached}
+        return made
 
     def _member_gradients(
         self, state: State, extra: Named, row: int, inputs: Tensor, targets: Tensor
@@ -190,16 +192,23 @@ class Serial:
     def _open_streams(self, device: torch.device, rows: int) -> list[torch.cuda.Stream]:
         if device.type != "cuda" or rows == 1 or self._draws:
             return []
-        while len(self._streams) < min(rows, _STREAMS):
-            self._streams.append(torch.cuda.Stream(device))
-        for stream in self._streams:
+        streams = side_streams(device, 1 + min(rows, _STREAMS))[1:]  # the first one captures
+        for stream in streams:
             stream.wait_stream(torch.cuda.current_stream())
-        return self._streams
+        return streams
 
     def _seed(self, state: State, row: int) -> None:
         here = state.view(row, row + 1)
         key = keys(here["seeds"]["dropout"], here["clocks"]["lifetime"], _GLOBAL)
         torch.manual_seed(int(key.item()) & 0x7FFFFFFFFFFFFFFF)
+
+
+def _empty_like(stacked: Tensor, inner: tuple[int, ...]) -> Tensor:
+    """Return room for one gradient per member, each laid out with these strides."""
+    size = stacked[0].numel()
+    return torch.empty_strided(
+        stacked.shape, (size, *inner), dtype=stacked.dtype, device=stacked.device
+    )
 
 
 class _lent_buffers:

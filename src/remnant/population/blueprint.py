@@ -72,7 +72,7 @@ class Traits:
 
     Attributes:
         recurrent: It has a layer of ``nn.LSTM``'s family, which does not vmap.
-        convolutional: It has a convolution, which vmaps into a slower grouped one on a GPU.
+        convolutional: It has a convolution, which vmaps into a slower grouped one.
         draws: It drew from torch's global generator (other than through a dropout layer).
         reassigns: It replaced a buffer instead of writing into it.
         outputs: Size of the last axis of what it returned.

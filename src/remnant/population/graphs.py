@@ -10,6 +10,15 @@ from torch import Tensor
 from remnant.population.state import State
 
 _WARM_UP = 3
+_streams: dict[torch.device, list[torch.cuda.Stream]] = {}
+
+
+def side_streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
+    """Return streams beside the current one, always the same: each one costs a workspace."""
+    made = _streams.setdefault(device, [])
+    while len(made) < count:
+        made.append(torch.cuda.Stream(device))
+    return made[:count]
 
 
 class GraphedStep:
@@ -22,7 +31,7 @@ class GraphedStep:
     def __init__(self, step: Callable[[Tensor], None], state: State, indices: Tensor) -> None:
         self._indices = indices.clone()
         kept = state.clone()
-        side = torch.cuda.Stream()
+        side = side_streams(indices.device, 1)[0]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
             for _ in range(_WARM_UP):
@@ -30,7 +39,7 @@ class GraphedStep:
         torch.cuda.current_stream().wait_stream(side)
         state.copy_(kept)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph):
+        with torch.cuda.graph(self._graph, stream=side):
             step(self._indices)
         state.copy_(kept)
 

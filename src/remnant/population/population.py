@@ -191,7 +191,7 @@ class Population:
         with torch.random.fork_rng(devices=devices), arithmetic(self.precision, self.device):
             sample = store.inputs[: schedule.batch_size]
             traits = self._observe(sample)
-            chosen, reason = choose_backend(traits, self.device, backend)
+            chosen, reason = choose_backend(traits, backend)
             engine = self._backend(chosen, traits, criterion, compiled=compiled)
             if loss is None:
                 _check_labels(store, traits)
@@ -258,7 +258,7 @@ class Population:
         tensor = as_tensor(inputs, device=self.device, dtype=self._parameter_type())
         with arithmetic(None, self.device):
             traits = self._observe(tensor[:2])
-            name, _ = choose_backend(traits, self.device, None)
+            name, _ = choose_backend(traits, None)
             return all_outputs(self._backend(name, traits, cross_entropy), self._state, tensor)
 
     def state_dict(self, member: int) -> dict[str, Tensor]:

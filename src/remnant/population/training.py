@@ -160,7 +160,7 @@ class Training:
     def _settle(self) -> None:
         """Prepare newly made working rows: laid out as their gradients come, no graph yet."""
         self._graph = None
-        if len(self.work) and self.backend.name == "stacked":
+        if len(self.work):
             first = self.work.take(torch.zeros(1, dtype=torch.int64))
             rows = torch.arange(self.schedule.batch_size, device=self.device) % len(self.store)
             inputs, labels = self.store.inputs[rows][None], self.store.labels[rows][None]

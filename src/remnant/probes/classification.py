@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from remnant.errors import InvalidInput
 from remnant.models.protocols import LogitModels
 
 
@@ -19,9 +20,19 @@ def label_signals(models: LogitModels, inputs: Any, labels: Any) -> Tensor:
 
     Returns:
         float64 ``(members, 3, n)``: losses, log-odds, correctness, in this order (``SIGNALS``).
+
+    Raises:
+        InvalidInput: Labels that are not one per input, for all members or for each.
     """
     logits = torch.as_tensor(models.logits(inputs)).double()
-    wanted = torch.as_tensor(labels, device=logits.device).long().expand(len(logits), -1)[..., None]
+    wanted = torch.as_tensor(labels, device=logits.device).long()
+    if logits.ndim != 3 or wanted.shape not in (logits.shape[1:2], logits.shape[:2]):
+        raise InvalidInput(
+            f"labels of shape {tuple(wanted.shape)} do not belong to "
+            f"logits of shape {tuple(logits.shape)}.",
+            hint="Give one label per input, and logits (members, n, classes).",
+        )
+    wanted = wanted.expand(len(logits), -1)[..., None]
     own = logits.gather(-1, wanted)
     others = logits.scatter(-1, wanted, -torch.inf).logsumexp(-1)
     losses = logits.logsumexp(-1) - own[..., 0]

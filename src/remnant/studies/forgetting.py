@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from remnant.data import AuditData, load_images
-from remnant.errors import InvalidInput, PlanError, require
+from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, require
+from remnant.measures import unseen_needed
 from remnant.models import model_maker
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.fingerprint import fingerprint
@@ -63,6 +64,13 @@ class ForgettingStudy:
         if self.plan.repeats in self.compare_repeats:
             faults.append(f"compare_repeats={list(self.compare_repeats)} holds the plan's own")
         require(faults, error=PlanError, hint="Mend the recipe.")
+        needed = unseen_needed(self.attack.fpr)
+        if self.attack.success in ("precision", "tpr") and self.plan.canaries < needed:
+            raise NotEnoughEvidence(
+                f"plan.canaries={self.plan.canaries} cannot place a threshold at "
+                f"attack.fpr={self.attack.fpr:g}; it takes at least {needed}.",
+                hint="Plant more canaries, or ask for a larger fpr.",
+            )
         lag_grid(self.plan.watch_steps, self.attack.lags)
         self.parts()
 

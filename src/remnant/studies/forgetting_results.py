@@ -43,13 +43,12 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     else:
         record.put_absent("curve_aa", "the plan has no A/A twins")
     if plan.controls:
-        controls = _curve(study, plan, signals, "planted", controls=True)
-        record.put_result("curve_controls", curve_fields(controls))
+        _put_curve(record, "curve_controls", study, signals, controls=True)
     else:
         record.put_absent("curve_controls", "the plan has no controls")
     for success in _OTHERS:
         if success != study.attack.success:
-            _put_other(record, study, signals, success)
+            _put_curve(record, f"curve_{success}", study, signals, success=success)
     record.put_result("traditional", _traditional(study, plan, signals))
     _compare(record, study, primary)
     record.put_result("scope", _scope(study))
@@ -127,15 +126,20 @@ def _curve(
     )
 
 
-def _put_other(
-    record: Record, study: ForgettingStudy, signals: NDArray[np.float64], success: str
+def _put_curve(
+    record: Record,
+    name: str,
+    study: ForgettingStudy,
+    signals: NDArray[np.float64],
+    **choices: Any,
 ) -> None:
+    """Put a secondary curve into the record, or why there is none."""
     try:
-        curve = _curve(study, study.plan, signals, "planted", success=success)
+        curve = _curve(study, study.plan, signals, "planted", **choices)
     except NotEnoughEvidence as fault:
-        record.put_absent(f"curve_{success}", str(fault))
+        record.put_absent(name, str(fault))
     else:
-        record.put_result(f"curve_{success}", curve_fields(curve))
+        record.put_result(name, curve_fields(curve))
 
 
 def _traditional(

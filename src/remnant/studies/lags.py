@@ -6,11 +6,13 @@ from remnant.errors import PlanError
 
 
 def lag_grid(watch_steps: int, wanted: tuple[int, ...] = ()) -> list[int]:
-    """Return the lags to measure: those asked for, or 0 and a 1-2-5 grid up to the last step.
+    """Return the lags to measure: those asked for, or a grid from 0 to the last step.
+
+    The grid is 1-2-5 at the near end, where decay is fast, and eighths of the whole beyond.
 
     Example:
-        >>> lag_grid(60)
-        [0, 1, 2, 5, 10, 20, 50, 60]
+        >>> lag_grid(80)
+        [0, 1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80]
     """
     if wanted:
         beyond = [lag for lag in wanted if lag > watch_steps]
@@ -25,5 +27,5 @@ def lag_grid(watch_steps: int, wanted: tuple[int, ...] = ()) -> list[int]:
     while scale <= watch_steps:
         grid |= {scale * unit for unit in (1, 2, 5) if scale * unit <= watch_steps}
         scale *= 10
-    last = max(1, watch_steps // 8)  # the far end on a linear scale too, where decay is slow
+    last = max(1, watch_steps // 8)
     return sorted(grid | set(range(last, watch_steps, last)))

@@ -1,0 +1,60 @@
+# Two commands do everything on a fresh machine: make demo, make test.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+.PHONY: install demo test test-gpu lint wheel browser bench papers clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: install
+	$(BIN)/remnant demo --out demo
+
+# Everything that must hold: style, types, the wheel, and the tests, the report in a real browser.
+test: install lint wheel browser
+	$(BIN)/python -m pytest
+
+# Where there is a GPU: what only it can show.
+test-gpu:
+	PYTHONPATH=src python3 -m pytest -m cuda tests/population
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+# Build the wheel, install it into a clean environment and import every public module.
+wheel: install
+	rm -rf build dist .venv-wheel
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist . > /dev/null
+	$(PYTHON) -m venv .venv-wheel
+	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
+	cd dist && ../.venv-wheel/bin/python ../tests/import_everything.py
+	rm -rf .venv-wheel build
+
+# The report's tests need a browser; Debian's is installed where there is none.
+browser:
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null \
+	  || command -v google-chrome >/dev/null \
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null \
+	  || { echo "The report's tests need Chromium or Chrome: install one and run make test again."; exit 1; }
+
+bench: install
+	$(BIN)/python benchmarks/population.py
+	$(BIN)/python benchmarks/coverage.py
+
+# The papers' experiments, small enough for a laptop; DATA is a folder with the data sets.
+papers: install
+	$(BIN)/remnant run recipes/digits-repeats.toml --out runs/digits-repeats
+	$(BIN)/remnant run recipes/digits-poison.toml --out runs/digits-poison
+	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-inject.toml --data $(DATA) --out runs/fashion-mnist-inject
+	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-hard.toml --data $(DATA) --out runs/fashion-mnist-hard
+
+clean:
+	rm -rf $(VENV) .venv-wheel build dist demo

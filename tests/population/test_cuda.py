@@ -1,0 +1,118 @@
+"""What only a GPU can show; ``make test-gpu`` runs these where there is one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from remnant import Population
+from remnant.models import cnn1, mlp1, small_resnet
+from remnant.population import EarlyStop, fused
+from remnant.population.optimizers import make_optimizer
+from remnant.population.state import State
+
+pytestmark = pytest.mark.cuda
+SHAPE = (1, 8, 8)
+MODELS = {
+    "mlp1": (lambda: mlp1(SHAPE, 5, batch_norm=True, dropout=0.3), 50),
+    "cnn1": (lambda: cnn1(SHAPE, 5, batch_norm=True, dropout=0.2), 10),
+    "small_resnet": (lambda: small_resnet(SHAPE, 5), 5),
+}
+
+
+def trained(make, toy, steps, **options):
+    rng = np.random.default_rng(0)
+    indices = rng.integers(0, 60, (steps, 3, 16))
+    active = rng.random((steps, 3)) > 0.2
+    made = {k: options.pop(k) for k in ("device", "precision") if k in options}
+    population = Population(make, seeds=[1, 2, 3], **made)
+    population.fit(*toy, indices, active=active, lr=0.05, momentum=0.9, **options)
+    return population.logits(toy[0]).cpu().double()
+
+
+@pytest.mark.parametrize("backend", ["stacked", "serial"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_gpu_gives_the_cpus_members(name, backend, toy):
+    make, steps = MODELS[name]
+    expected = trained(make, toy, steps, precision="float64")
+    for graphs in (True, False):
+        found = trained(
+            make, toy, steps, device="cuda", precision="float64", backend=backend, graphs=graphs
+        )
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_single_precision_stays_near_double(name, toy):
+    make, _ = MODELS[name]
+    expected = trained(make, toy, 4, precision="float64")
+    for options in ({}, {"graphs": False}, {"backend": "serial"}, {"precision": "tf32"}):
+        given = {"device": "cuda", "precision": "float32", **options}
+        found = trained(make, toy, 4, **given)
+        limit = 2e-2 if given["precision"] == "tf32" else 1e-4
+        torch.testing.assert_close(found, expected, rtol=0, atol=limit)
+
+
+def test_the_fused_update_equals_its_slow_twin(monkeypatch):
+    """Also for weights that are stored transposed, as their gradients come."""
+    members = 5
+    rule = make_optimizer(
+        "sgd", members=members, options={"lr": [0.1, 0.2, 0.0, 1.0, 0.5], "momentum": 0.9}
+    )
+
+    def run(usable):
+        torch.manual_seed(0)
+        weights = torch.randn(members, 300, 70, device="cuda").transpose(1, 2)
+        state = State(
+            {
+                "params": {"w": weights, "b": torch.randn(members, 70, device="cuda")},
+                "clocks": {"lifetime": torch.zeros(members, dtype=torch.int64, device="cuda")},
+            }
+        )
+        rule.attach(state)
+        if not usable:
+            monkeypatch.setattr(fused, "usable", lambda *_: False)
+        for _ in range(3):
+            grads = {
+                "w": torch.randn(members, 300, 70, device="cuda").transpose(1, 2),
+                "b": torch.randn(members, 70, device="cuda"),
+            }
+            if usable:
+                assert fused.usable(state["params"]["w"], grads["w"])
+            rule.update(state, grads, torch.ones(members, device="cuda", dtype=torch.float64))
+        return state["params"]
+
+    fast, slow = run(True), run(False)
+    for name in fast:
+        torch.testing.assert_close(fast[name], slow[name], rtol=1e-6, atol=1e-6)
+
+
+def test_early_stopping_on_the_gpu_equals_the_cpus(toy):
+    inputs, labels = toy
+    indices = np.random.default_rng(3).integers(0, 40, (60, 6, 8))
+    stops = []
+    for device in ("cpu", "cuda"):
+        population = Population(
+            lambda: mlp1(SHAPE, 5), seeds=range(6), precision="float64", device=device
+        )
+        fit = population.fit(
+            inputs,
+            labels,
+            indices,
+            lr=0.3,
+            early_stop=EarlyStop(inputs[40:], labels[40:], every=3, patience=2),
+        )
+        stops.append((fit.stopped_at.tolist(), population.logits(inputs).cpu()))
+    assert stops[0][0] == stops[1][0]
+    torch.testing.assert_close(stops[0][1], stops[1][1], rtol=0, atol=1e-9)
+
+
+def test_a_compiled_model_is_the_same_model(toy):
+    make, _ = MODELS["small_resnet"]
+    plain = trained(make, toy, 4, device="cuda", precision="float32", backend="serial")
+    with pytest.warns():  # the compiler has advice
+        fast = trained(
+            make, toy, 4, device="cuda", precision="float32", backend="serial", compiled=True
+        )
+    torch.testing.assert_close(fast, plain, rtol=0, atol=1e-4)

@@ -1,0 +1,287 @@
+"""The house keeps its own rules: who imports whom, what is never written, what imports lightly."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import graphlib
+import importlib
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import remnant
+
+HOME = Path(remnant.__file__).parent
+BELOW_STUDIES = {
+    *("measures", "canaries", "plans", "models", "theory", "data"),
+    *("probes", "population", "search", "records"),
+}
+# Every package may also import itself and ``remnant.errors``; ``remnant/__init__.py`` is exempt.
+MAY_IMPORT = {
+    "measures": set(),
+    "canaries": set(),
+    "plans": set(),
+    "models": set(),
+    "theory": set(),
+    "data": set(),
+    "probes": {"models.protocols"},
+    "population": {"plans"},
+    "search": {"canaries", "probes"},
+    "records": {"plans", "measures"},
+    "studies": BELOW_STUDIES,
+    "report": {"records", "measures"},
+    "integrations": BELOW_STUDIES | {"studies"},
+    "cli": {"studies", "report", "records", "integrations", "measures"},
+}
+PICKLERS = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
+LONGEST = 350
+
+
+def module_name(path: Path) -> str:
+    parts = ("remnant", *path.relative_to(HOME).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+FILES = sorted(HOME.rglob("*.py"))
+MODULES = {module_name(path): path for path in FILES}
+SOURCES = {name: path.read_text(encoding="utf-8") for name, path in MODULES.items()}
+
+
+def imported(node: ast.AST, *, inside: str) -> Iterator[str]:
+    """Yield what one node imports, as module names; ``inside`` is the package it stands in."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        above = inside.split(".")[: len(inside.split(".")) - node.level + 1]
+        source = ".".join([*above, node.module or ""]).rstrip(".") if node.level else node.module
+        for alias in node.names:
+            if source == "remnant" and alias.name in remnant._HOME:
+                yield remnant._HOME[alias.name]  # a name that the package fetches on first use
+            else:
+                whole = f"{source}.{alias.name}"
+                yield whole if whole in MODULES else str(source)
+    elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(
+        ("import_module", "__import__")
+    ):
+        yield from (a.value for a in node.args if isinstance(a, ast.Constant))
+
+
+def package_of(name: str) -> str:
+    is_package = name in MODULES and MODULES[name].name == "__init__.py"
+    return name if is_package else name.rpartition(".")[0]
+
+
+def all_imports(name: str, source: str) -> set[str]:
+    """Everything a module imports, wherever it does so."""
+    nodes = ast.walk(ast.parse(source))
+    return {found for node in nodes for found in imported(node, inside=package_of(name))}
+
+
+def imports_at_load(name: str, source: str) -> set[str]:
+    """What a module imports when it is loaded: not in functions, not for the type checker."""
+    found: set[str] = set()
+    waiting: list[ast.AST] = [ast.parse(source)]
+    while waiting:
+        node = waiting.pop()
+        found.update(imported(node, inside=package_of(name)))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            waiting += node.orelse
+        else:
+            waiting += ast.iter_child_nodes(node)
+    return found
+
+
+def upward(name: str, source: str) -> list[str]:
+    """Imports that the table does not allow."""
+    package = name.split(".")[1]
+    allowed = {"errors"} | (MAY_IMPORT[package] | {package} if package != "errors" else set())
+    wrong = []
+    for target in sorted(all_imports(name, source)):
+        parts = target.split(".")
+        if parts[0] != "remnant" or parts == ["remnant"]:
+            continue  # from outside, or the version
+        inner = ".".join(parts[1:])
+        if not any(inner == one or inner.startswith(f"{one}.") for one in allowed):
+            wrong.append(target)
+    return wrong
+
+
+def forbidden(source: str) -> list[str]:
+    """Asserts, handlers that catch everything, and whatever might unpickle."""
+    wrong = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Assert):
+            wrong.append("assert")
+        elif isinstance(node, ast.ExceptHandler):
+            kinds = "" if node.type is None else ast.unparse(node.type)
+            reraised = any(isinstance(n, ast.Raise) and n.exc is None for n in ast.walk(node))
+            if not kinds or "Exception" in kinds.strip("()").split(", "):
+                wrong.append(f"except {kinds}".strip())
+            elif "BaseException" in kinds and not reraised:
+                wrong.append("except BaseException without raise")
+        elif isinstance(node, ast.Call):
+            called = ast.unparse(node.func)
+            options = {k.arg: ast.unparse(k.value) for k in node.keywords}
+            if called.endswith("suppress") and "Exception" in map(ast.unparse, node.args):
+                wrong.append("suppress(Exception)")
+            if options.get("allow_pickle", "False") != "False":
+                wrong.append("allow_pickle")
+            if called == "torch.load" and options.get("weights_only") != "True":
+                wrong.append("torch.load")
+        wrong += [
+            found for found in imported(node, inside="remnant") if found.split(".")[0] in PICKLERS
+        ]
+    return wrong
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as found:
+        return list(found.args[1])
+    return []
+
+
+def test_the_table_has_a_row_for_every_package():
+    packages = {path.name for path in HOME.iterdir() if (path / "__init__.py").exists()}
+    assert packages <= MAY_IMPORT.keys()
+    assert {path.name for path in HOME.glob("*.py")} == {"__init__.py", "errors.py"}
+
+
+@pytest.mark.parametrize("name", sorted(set(MODULES) - {"remnant"}))
+def test_imports_point_down(name):
+    assert upward(name, SOURCES[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("remnant.measures.roc", "import remnant.plans"),
+        ("remnant.measures.roc", "from remnant import InjectPlan"),
+        ("remnant.plans.order", "def f():\n    from remnant.population import Fit"),
+        ("remnant.plans.order", "if TYPE_CHECKING:\n    from remnant.models import mlp1"),
+        ("remnant.plans.order", "from ..data import cut"),
+        ("remnant.data", "from ..plans import InjectPlan"),
+        ("remnant.plans.order", "import_module('remnant.cli.main')"),
+        ("remnant.probes.classification", "from remnant.models import mlp1"),
+        ("remnant.report.view", "from remnant.studies import read_recipe"),
+        ("remnant.errors", "from remnant.plans import InjectPlan"),
+    ],
+)
+def test_an_import_that_points_up_is_seen(name, source):
+    assert len(upward(name, source)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        ("remnant.probes.classification", "from remnant.models.protocols import LogitModels"),
+        ("remnant.probes.classification", "from remnant.models import protocols"),
+        ("remnant.plans.order", "from . import twins\nfrom .schedule import Trunk"),
+        ("remnant.plans", "from .schedule import Trunk"),
+        ("remnant.cli.main", "from remnant import __version__"),
+        ("remnant.cli.main", "import numpy.random"),
+    ],
+)
+def test_an_import_that_points_down_is_let_through(name, source):
+    assert upward(name, source) == []
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    graph = {name: imports_at_load(name, source) for name, source in SOURCES.items()}
+    assert cycle(graph) == []
+    assert sum(len(targets & MODULES.keys()) for targets in graph.values()) > len(MODULES)
+
+
+def test_a_circle_is_seen():
+    sources = {
+        "remnant.plans.order": "if True:\n    from remnant.plans.twins import whole",
+        "remnant.plans.twins": "from remnant.plans import order",
+    }
+    assert cycle({name: imports_at_load(name, source) for name, source in sources.items()})
+    sources["remnant.plans.twins"] = (
+        "if TYPE_CHECKING:\n    from remnant.plans import order\n"
+        "def f():\n    from remnant.plans import order"
+    )
+    assert not cycle({name: imports_at_load(name, source) for name, source in sources.items()})
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_nothing_forbidden_is_written(name):
+    assert forbidden(SOURCES[name]) == []
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "assert True",
+        "try:\n    f()\nexcept Exception:\n    pass",
+        "try:\n    f()\nexcept (ValueError, Exception) as e:\n    raise",
+        "try:\n    f()\nexcept:\n    raise",
+        "try:\n    f()\nexcept BaseException:\n    pass",
+        "with contextlib.suppress(Exception):\n    f()",
+        "def f():\n    import pickle",
+        "from joblib import load",
+        "np.load(path, allow_pickle=True)",
+        "torch.load(path)",
+    ],
+)
+def test_what_is_forbidden_is_seen(source):
+    assert len(forbidden(source)) == 1
+
+
+@pytest.mark.parametrize("name", sorted(MODULES))
+def test_files_are_short_and_named_for_what_they_hold(name):
+    assert not {"utils", "util", "helpers", "common", "base"} & set(name.split("."))
+    assert len(SOURCES[name].splitlines()) <= LONGEST
+
+
+def loaded_by(statement: str) -> set[str]:
+    code = f"{statement}\nimport sys\nprint('\\n'.join(sys.modules))"
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    return set(run.stdout.split())
+
+
+def test_the_package_and_the_command_line_import_lightly():
+    assert "remnant" in (light := loaded_by("import remnant"))
+    assert not light & {"torch", "numpy", "scipy", "click"}
+    assert "remnant.cli.main" in (command := loaded_by("import remnant.cli.main"))
+    assert not command & {"torch", "numpy", "scipy"}
+    assert {"torch", "numpy"} <= loaded_by("from remnant import Population")
+
+
+def test_every_public_name_can_be_got():
+    assert set(remnant.__all__) == {*remnant._HOME, "__version__"} == set(dir(remnant))
+    for name in remnant.__all__:
+        assert getattr(remnant, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'forgetting_curv'"):
+        remnant.forgetting_curv  # noqa: B018
+
+
+PUBLIC = [
+    module.name
+    for module in pkgutil.walk_packages([str(HOME)], "remnant.")
+    if not any(part.startswith("_") for part in module.name.split("."))
+]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_module_imports_offers_what_it_says_and_runs_its_examples(name):
+    module = importlib.import_module(name)
+    assert module.__doc__
+    for offered in getattr(module, "__all__", []):
+        assert hasattr(module, offered)
+    assert doctest.testmod(module).failed == 0
+
+
+def test_no_module_is_left_out_of_the_walk():
+    assert {"remnant", *PUBLIC} == set(MODULES)
