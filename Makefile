@@ -55,6 +55,7 @@ papers: install
 	$(BIN)/remnant run recipes/digits-poison.toml --out runs/digits-poison
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-inject.toml --data $(DATA) --out runs/fashion-mnist-inject
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-hard.toml --data $(DATA) --out runs/fashion-mnist-hard
+	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-easy.toml --data $(DATA) --out runs/fashion-mnist-easy
 
 clean:
 	rm -rf $(VENV) .venv-wheel build dist demo

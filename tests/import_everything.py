@@ -1,4 +1,4 @@
-"""Imports every public module of the installed package; run by ``make wheel`` outside the source."""
+"""Imports every public module of the installed package; ``make wheel`` runs it outside the tree."""
 
 from __future__ import annotations
 
