@@ -11,7 +11,8 @@ from remnant import InjectPlan, Population
 from remnant.errors import InvalidInput, RecordError, UnsupportedModel
 from remnant.models import mlp1
 from remnant.population import Checkpoint, EarlyStop, LearningRate
-from remnant.population.memory import Footprint, members_per_pass
+from remnant.population import population as population_module
+from remnant.population.memory import Footprint, fitting_split
 
 PLAN = InjectPlan(canaries=4, step=12, watch_steps=8, repeats=2, trials=2, batch=8, twins="fresh")
 
@@ -220,10 +221,27 @@ def test_all_start_from_one_warm_checkpoint(toy):
 
 
 def test_splitting_follows_the_memory():
-    need = Footprint(resident=10, passing=100)
-    assert members_per_pass(need, members=8, free=10_000) == 8
-    assert members_per_pass(need, members=8, free=600) == 3
-    assert members_per_pass(need, members=8, free=1) == 1
+    need = Footprint(resident=10, gradient=20, activations=80)
+    for free, stacked, serial in ((10_000, 8, 8), (600, 3, 8), (300, 1, 2), (90, 1, 1)):
+        assert fitting_split(need, members=8, in_flight=None, free=free) == stacked
+        assert fitting_split(need, members=8, in_flight=1, free=free) == serial
+    with pytest.raises(InvalidInput, match=r"8 members need .* At most 5 members fit"):
+        fitting_split(need, members=8, in_flight=None, free=79)
+
+
+def test_a_population_splits_where_memory_is_short(toy, monkeypatch):
+    indices = np.random.default_rng(0).integers(0, 60, (4, 6, 8))
+    whole = Population(make, seeds=range(6), precision="float64")
+    roomy = whole.fit(*toy, indices, lr=0.1)
+    assert roomy.split == 6
+    monkeypatch.setattr(population_module, "free_bytes", lambda _: roomy.memory)
+    tight = Population(make, seeds=range(6), precision="float64")
+    fit = tight.fit(*toy, indices, lr=0.1)
+    assert 1 <= fit.split < 6
+    assert fit.memory < roomy.memory
+    for one, other in zip(states(whole), states(tight), strict=True):
+        for name in one:
+            torch.testing.assert_close(one[name], other[name], rtol=0, atol=1e-9)
 
 
 INDICES = np.zeros((4, 2, 8), dtype=np.int64)

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from remnant.errors import InvalidInput
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order
+from remnant.plans.plan import FILL
 from remnant.plans.schedule import Batch, Schedule, Trunk
-from remnant.plans.twins import _FILL, TwinPlan
+from remnant.plans.twins import TwinPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +147,7 @@ class _InjectSchedule(Schedule):
             keys=plan._order_keys(), pool=examples, batch=plan.batch, sampling=plan.sampling
         )
         self._fill = Order(
-            keys=[(plan.seed, _FILL, trial) for trial in range(plan.trials)],
+            keys=[(plan.seed, FILL, trial) for trial in range(plan.trials)],
             pool=examples,
             batch=plan.batch,
             sampling="replacement",

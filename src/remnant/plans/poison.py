@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from remnant.errors import PlanError
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order, generator
+from remnant.plans.plan import PLACES, whole
 from remnant.plans.schedule import Batch, Schedule
-from remnant.plans.twins import _PLACES, TwinPlan, whole
+from remnant.plans.twins import TwinPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +117,7 @@ class PoisonPlan(TwinPlan):
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the places (step within the epoch times batch, plus slot) and their canaries."""
         canaries = np.repeat(np.arange(self.canaries), self.repeats)
-        rng = generator(self.seed, _PLACES, trial, epoch)
+        rng = generator(self.seed, PLACES, trial, epoch)
         return rng.choice(length * self.batch, size=len(canaries), replace=False), canaries
 
 

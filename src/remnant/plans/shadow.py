@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import PlanError, require
-from remnant.plans.fingerprint import fingerprint, plan_fields
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import SAMPLINGS, Order, generator
+from remnant.plans.plan import INIT, ORDER, PRECISIONS, SPLIT, Plan, one_of, whole
 from remnant.plans.schedule import Batch, Schedule
-from remnant.plans.twins import _INIT, _ORDER, PRECISIONS, one_of, whole
-
-_SPLIT = 9
 
 
 @dataclass(frozen=True, kw_only=True)
-class ShadowPlan:
+class ShadowPlan(Plan):
     """Models on random halves, in complementary pairs.
 
     Members ``2p`` and ``2p + 1`` split the examples between them, so that over an even number of
@@ -60,15 +57,6 @@ class ShadowPlan:
         require(faults, error=PlanError, hint="Mend the plan's fields.")
 
     @property
-    def fingerprint(self) -> str:
-        """A digest of all fields: it moves exactly when one of them does."""
-        return fingerprint(self.to_dict())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain data."""
-        return plan_fields(self)
-
-    @property
     def members(self) -> int:
         """How many models the plan trains."""
         return self.models
@@ -76,7 +64,7 @@ class ShadowPlan:
     @property
     def seeds(self) -> list[int]:
         """The start of each member."""
-        return [int(generator(self.seed, _INIT, m).integers(2**31)) for m in range(self.models)]
+        return [int(generator(self.seed, INIT, m).integers(2**31)) for m in range(self.models)]
 
     def seen(self, *, examples: int) -> NDArray[np.bool_]:
         """Return which member sees which example, bool ``(models, examples)``."""
@@ -89,7 +77,7 @@ class ShadowPlan:
         seen = np.zeros((self.models, examples), dtype=bool)
         paired = self.fraction == 0.5
         for member in range(self.models):
-            draw = generator(self.seed, _SPLIT, member // 2 if paired else member)
+            draw = generator(self.seed, SPLIT, member // 2 if paired else member)
             order = draw.permutation(examples)
             second = paired and member % 2 == 1
             seen[member, order[count:] if second else order[:count]] = True
@@ -112,7 +100,7 @@ class _ShadowSchedule(Schedule):
         for size in sorted({len(pool) for pool in pools}):  # two sizes when a half is odd
             of_size = [m for m, pool in enumerate(pools) if len(pool) == size]
             order = Order(
-                keys=[(plan.seed, _ORDER, m) for m in of_size],
+                keys=[(plan.seed, ORDER, m) for m in of_size],
                 pool=size,
                 batch=plan.batch,
                 sampling=plan.sampling,

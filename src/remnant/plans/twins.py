@@ -4,39 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import PlanError, require
-from remnant.plans.fingerprint import fingerprint, plan_fields
 from remnant.plans.order import SAMPLINGS, generator
-
-PRECISIONS = ("float32", "tf32", "bf16", "float64")
-_ORDER, _INIT, _DROPOUT, _FILL, _PLACES = range(5)  # what a key is for, so that no two uses meet
-
-
-def whole(plan: Any, name: str, least: int, faults: list[str]) -> None:
-    """Note a fault unless the field is a whole number >= ``least``; store it as ``int``."""
-    value = getattr(plan, name)
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        faults.append(f"{name}={value!r} is not a whole number")
-    elif value < least:
-        faults.append(f"{name}={value} is less than {least}")
-    else:
-        object.__setattr__(plan, name, int(value))
-
-
-def one_of(plan: Any, name: str, allowed: tuple[Any, ...], faults: list[str]) -> None:
-    """Note a fault unless the field is one of ``allowed``."""
-    value = getattr(plan, name)
-    if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
-        faults.append(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
+from remnant.plans.plan import DROPOUT, INIT, ORDER, PRECISIONS, Plan, one_of, whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class TwinPlan:
+class TwinPlan(Plan):
     """Trials of twins: the fields that INJECT and POISON have in common.
 
     Attributes:
@@ -73,8 +51,6 @@ class TwinPlan:
     fresh_canaries: bool = False
     precision: str = "float32"
 
-    kind: ClassVar[str]
-
     def __post_init__(self) -> None:
         require(self._faults(), error=PlanError, hint="Mend the plan's fields.")
 
@@ -98,15 +74,6 @@ class TwinPlan:
         return faults
 
     @property
-    def fingerprint(self) -> str:
-        """A digest of the plan's kind and fields: it moves exactly when one of them does."""
-        return fingerprint(self.to_dict())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the plan as plain data."""
-        return plan_fields(self)
-
-    @property
     def arms(self) -> tuple[str, ...]:
         """The members of one trial, in order."""
         return ("planted", "twin", "aa") if self.aa else ("planted", "twin")
@@ -123,13 +90,13 @@ class TwinPlan:
     @cached_property
     def seeds(self) -> list[int]:
         """The start of each member; a trial's members share theirs."""
-        return [self._seed(_INIT, trial, 0) for trial in range(self.trials) for _ in self.arms]
+        return [self._seed(INIT, trial, 0) for trial in range(self.trials) for _ in self.arms]
 
     @cached_property
     def dropout_seeds(self) -> list[int]:
         """The dropout of each member, shared by those who share their batch order."""
         return [
-            self._seed(_DROPOUT, trial, self._stream(arm))
+            self._seed(DROPOUT, trial, self._stream(arm))
             for trial in range(self.trials)
             for arm in self.arms
         ]
@@ -149,7 +116,7 @@ class TwinPlan:
 
     def _order_keys(self) -> list[tuple[int, ...]]:
         return [
-            (self.seed, _ORDER, trial, self._stream(arm))
+            (self.seed, ORDER, trial, self._stream(arm))
             for trial in range(self.trials)
             for arm in self.arms
         ]

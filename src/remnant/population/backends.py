@@ -31,6 +31,10 @@ class Backend(Protocol):
 
     name: str
 
+    def in_flight(self, members: int, device: torch.device) -> int | None:
+        """Return how many members' activations are held at once; ``None``: a whole pass."""
+        ...
+
     def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
         """Return each member's gradient of its mean loss; buffers move as in training."""
         ...
@@ -72,6 +76,10 @@ class Stacked:
 
     def __init__(self, blueprint: Blueprint, loss: Loss, precision: str | None) -> None:
         self._blueprint, self._loss, self._precision = blueprint, loss, precision
+
+    def in_flight(self, members: int, device: torch.device) -> None:
+        """Return ``None``: a whole pass is in flight."""
+        return
 
     def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
         """Return each member's gradient of its mean loss."""
@@ -132,6 +140,10 @@ class Serial:
         if compiled:
             self._compiled = torch.compile(self._functional_loss, dynamic=False)
 
+    def in_flight(self, members: int, device: torch.device) -> int:
+        """Return one on a CPU, and one a stream on a GPU."""
+        return 1 if device.type == "cpu" or self._draws else min(members, _STREAMS)
+
     def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
         """Return each member's gradient of its mean loss."""
         self._blueprint.module.train()
@@ -190,9 +202,10 @@ class Serial:
             )
 
     def _open_streams(self, device: torch.device, rows: int) -> list[torch.cuda.Stream]:
-        if device.type != "cuda" or rows == 1 or self._draws:
+        count = self.in_flight(rows, device)
+        if count == 1:
             return []
-        streams = side_streams(device, 1 + min(rows, _STREAMS))[1:]  # the first one captures
+        streams = side_streams(device, 1 + count)[1:]  # the first one captures
         for stream in streams:
             stream.wait_stream(torch.cuda.current_stream())
         return streams

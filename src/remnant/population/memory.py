@@ -21,11 +21,17 @@ class Footprint:
 
     Attributes:
         resident: Parameters, buffers and moments: held for every member throughout.
-        passing: Gradients and activations: held only for the members of the current pass.
+        gradient: Held for the members of the current pass.
+        activations: Held for the members that are in flight: a whole pass when stacked.
     """
 
     resident: int
-    passing: int
+    gradient: int
+    activations: int
+
+    def total(self, *, members: int, split: int, in_flight: int) -> int:
+        """Return what a population needs at its peak."""
+        return self.resident * members + self.gradient * split + self.activations * in_flight
 
 
 def footprint(
@@ -49,7 +55,9 @@ def footprint(
         buffer.copy_(kept[name])
     others = sum(t.nbytes for g in ("frozen", "buffers") for t in own[g].values())
     activations = int(_OVERHEAD * sum(saved.values())) + inputs.nbytes
-    return Footprint(resident=weights * (1 + moments) + others, passing=weights + activations)
+    return Footprint(
+        resident=weights * (1 + moments) + others, gradient=weights, activations=activations
+    )
 
 
 def free_bytes(device: torch.device) -> int:
@@ -63,23 +71,28 @@ def free_bytes(device: torch.device) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
-def fitting_split(need: Footprint, *, members: int, device: torch.device) -> int:
-    """Return how many members go through one pass on this device.
+def fitting_split(need: Footprint, *, members: int, in_flight: int | None, free: int) -> int:
+    """Return how many members go through one pass: all of them where they fit, at least one.
+
+    Args:
+        need: Bytes a member needs.
+        members: How many there are.
+        in_flight: Members whose activations are held at once; ``None`` means the whole pass.
+        free: Bytes to be had.
 
     Raises:
-        InvalidInput: Not even their weights and moments fit.
+        InvalidInput: Not even the members' weights and moments fit.
     """
-    free = free_bytes(device)
     if need.resident * members > free:
         raise InvalidInput(
             f"{members} members need {need.resident * members / 2**30:.1f} GiB for their weights "
             f"and moments, and {free / 2**30:.1f} GiB are free.",
             hint=f"At most {int(_SHARE * free // max(need.resident, 1))} members fit.",
         )
-    return members_per_pass(need, members=members, free=free)
-
-
-def members_per_pass(need: Footprint, *, members: int, free: int) -> int:
-    """Return how many members go through one pass: all of them where they fit, at least one."""
     room = _SHARE * free - need.resident * members
-    return max(1, min(members, int(room // max(need.passing, 1))))
+    if in_flight is None:
+        each = need.gradient + need.activations
+    else:
+        each = need.gradient
+        room -= need.activations * in_flight
+    return max(1, min(members, int(room // max(each, 1))))

@@ -23,7 +23,7 @@ from remnant.population.evaluation import all_outputs, validation_loss
 from remnant.population.feeding import as_schedule, walked_steps
 from remnant.population.learning_rates import LearningRate
 from remnant.population.members import find_device, make_members
-from remnant.population.memory import Footprint, fitting_split, footprint
+from remnant.population.memory import fitting_split, footprint, free_bytes
 from remnant.population.optimizers import Optimizer, make_optimizer
 from remnant.population.per_member import per_member
 from remnant.population.precision import arithmetic, dtype_of
@@ -41,7 +41,7 @@ class Fit:
         backend, reason: Which backend ran and the rule that chose it.
         split: Members per pass.
         precision: The arithmetic, ``None`` for the model's own.
-        footprint: Bytes a member needs.
+        memory: Bytes that the population needs at its peak, estimated from one member.
         probe_steps: Updates done at each probe.
         probes: What each probe returned, stacked: ``(probe steps, members, ...)``.
         stopped_at: Updates after which each member stopped early, -1 where it did not, or ``None``
@@ -53,7 +53,7 @@ class Fit:
     reason: str
     split: int
     precision: str | None
-    footprint: Footprint
+    memory: int
     probe_steps: tuple[int, ...]
     probes: dict[str, NDArray[Any]]
     stopped_at: NDArray[np.int64] | None
@@ -203,10 +203,13 @@ class Population:
                 store.labels[rows],
                 moments=len(rule.moments),
             )
+            in_flight = engine.in_flight(len(self), self.device)
             if split is None and found is not None:
                 split = int(found["split"])
             elif split is None:
-                split = fitting_split(need, members=len(self), device=self.device)
+                split = fitting_split(
+                    need, members=len(self), in_flight=in_flight, free=free_bytes(self.device)
+                )
             rule.attach(self._state)
             self._set_clip(clip)
             notes = {
@@ -242,7 +245,9 @@ class Population:
             reason=reason,
             split=split,
             precision=self.precision,
-            footprint=need,
+            memory=need.total(
+                members=len(self), split=split, in_flight=split if in_flight is None else in_flight
+            ),
             probe_steps=tuple(training.probed),
             probes={n: np.stack(a) for n, a in training.history.items() if a},
             stopped_at=(

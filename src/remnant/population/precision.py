@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from remnant.errors import InvalidInput
-from remnant.plans.twins import PRECISIONS
+from remnant.plans.plan import PRECISIONS
 
 
 def dtype_of(precision: str | None) -> torch.dtype | None:

@@ -156,7 +156,7 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
             _maker(study, data), study.plan, quick, study.training, data, device=execution.device
         )
     planting = plant(study.plan, study.canaries, data, pool)
-    seconds, steps, memory = 0.0, 0, 0.0
+    seconds, steps, memory = 0.0, 0, 0
     for plan in study.parts().values():
         short = dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
         clock = _StepClock()
@@ -165,8 +165,7 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
         first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
         seconds += first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
         steps += plan.steps
-        need = fit.footprint
-        memory = max(memory, need.resident * plan.members + need.passing * fit.split)
+        memory = max(memory, fit.memory)
     return {
         "members": sum(plan.members for plan in study.parts().values()),
         "steps": steps,

@@ -1,0 +1,45 @@
+"""What every plan is: frozen fields, checked once, with a fingerprint."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from remnant.plans.fingerprint import fingerprint, plan_fields
+
+PRECISIONS = ("float32", "tf32", "bf16", "float64")
+ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT = range(6)  # what a key is for, so that no two uses meet
+
+
+def whole(plan: Any, name: str, least: int, faults: list[str]) -> None:
+    """Note a fault unless the field is a whole number >= ``least``; store it as ``int``."""
+    value = getattr(plan, name)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+        faults.append(f"{name}={value!r} is not a whole number")
+    elif value < least:
+        faults.append(f"{name}={value} is less than {least}")
+    else:
+        object.__setattr__(plan, name, int(value))
+
+
+def one_of(plan: Any, name: str, allowed: tuple[Any, ...], faults: list[str]) -> None:
+    """Note a fault unless the field is one of ``allowed``."""
+    value = getattr(plan, name)
+    if value not in allowed or isinstance(value, bool) != isinstance(allowed[0], bool):
+        faults.append(f"{name}={value!r} is not one of {', '.join(map(repr, allowed))}")
+
+
+class Plan:
+    """Frozen data that says who sees what, when, in which precision."""
+
+    kind: ClassVar[str]
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of the plan's kind and fields: it moves exactly when one of them does."""
+        return fingerprint(self.to_dict())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the plan as plain data."""
+        return plan_fields(self)
