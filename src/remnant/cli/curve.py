@@ -34,7 +34,9 @@ SUCCESSES = ("accuracy", "precision", "tpr", "auc")
 @click.option("--success", type=click.Choice(SUCCESSES), default="precision", show_default=True)
 @click.option("--fpr", type=float, default=0.1, show_default=True, help="False-positive rate.")
 @click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the bootstrap.")
+@click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the picture as HTML.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def curve(
@@ -56,10 +58,13 @@ def curve(
     """
     import numpy as np
 
+    from remnant.errors import InvalidInput
     from remnant.measures import forgetting_curve
     from remnant.report import curve_text, write_curve_page
     from remnant.studies.forgetting_results import curve_fields
 
+    if out is not None and out.resolve() in {p.resolve() for p in (seen, unseen, lags)}:
+        raise InvalidInput(f"--out {out} is one of the inputs.", hint="Choose another file.")
     found = curve_fields(
         forgetting_curve(
             seen_scores=_trials(_read(seen)),
@@ -77,6 +82,8 @@ def curve(
 
 
 def _read(path: Path) -> NDArray[Any]:
+    from tokenize import TokenError
+
     import numpy as np
 
     from remnant.errors import InvalidInput
@@ -85,7 +92,7 @@ def _read(path: Path) -> NDArray[Any]:
         found = np.load(path, allow_pickle=False)
     except FileNotFoundError as fault:
         raise InvalidInput(f"{path} is not there.", hint="Check its path.") from fault
-    except (OSError, ValueError, EOFError) as fault:
+    except (OSError, ValueError, EOFError, MemoryError, SyntaxError, TokenError) as fault:
         raise InvalidInput(
             f"{path} is not a plain npy file.", hint="Write it with numpy.save."
         ) from fault

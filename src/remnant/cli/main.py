@@ -44,6 +44,12 @@ def main() -> None:
     except click.exceptions.Abort:
         click.echo("remnant: interrupted; run the same command again to go on.", err=True)
         sys.exit(130)
+    except BrokenPipeError:  # the reader has seen enough
+        sys.stderr.close()
+        sys.exit(0)
+    except (OSError, MemoryError) as fault:
+        click.echo(f"remnant: {fault or 'out of memory'}.", err=True)
+        sys.exit(2)
     except click.ClickException as fault:
         fault.show()
         sys.exit(2)

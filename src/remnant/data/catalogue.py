@@ -36,7 +36,7 @@ def load_images(
     if folder is None:
         raise PlanError(f"{name} is read from files.", hint="Pass --data FOLDER.")
     inner = folder / name
-    train, held_out = _FROM_FILES[name](inner if inner.is_dir() else folder)
+    train, held_out = _FROM_FILES[name](inner if inner.is_dir() or not folder.is_dir() else folder)
     return cut(train, held_out, examples=examples, seed=seed)
 
 

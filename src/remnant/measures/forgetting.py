@@ -16,7 +16,7 @@ from remnant.measures.checks import (
     unseen_needed,
 )
 from remnant.measures.success import SUCCESSES, Success, chance_level
-from remnant.measures.trial_interval import describe, gather, trial_interval
+from remnant.measures.trial_interval import describe, measured_interval
 
 Floats = NDArray[np.float64]
 
@@ -164,16 +164,21 @@ def forgetting_curve(
             f"it takes at least {unseen_needed(fpr)}.",
             hint="Score more controls in each trial, or ask for a larger fpr.",
         )
-    evidence = gather(seen=seen, unseen=unseen, success=success, fpr=fpr, draws=draws, rng=rng)
-    low, high = trial_interval(
-        evidence, success=success, fpr=fpr, confidence=confidence, n_seen=seen.shape[2]
+    per_trial, low, high = measured_interval(
+        seen=seen,
+        unseen=unseen,
+        success=success,
+        fpr=fpr,
+        confidence=confidence,
+        draws=draws,
+        rng=rng,
     )
     return ForgettingCurve(
         lags=steps.copy(),
-        value=evidence.value.mean(axis=1),
+        value=per_trial.mean(axis=1),
         low=low,
         high=high,
-        per_trial=evidence.value,
+        per_trial=per_trial,
         success=success,
         fpr=float(fpr) if at_fpr else None,
         confidence=float(confidence),

@@ -19,7 +19,7 @@ from remnant.measures.checks import (
     unseen_needed,
 )
 from remnant.measures.success import Success
-from remnant.measures.trial_interval import describe, gather, trial_interval
+from remnant.measures.trial_interval import describe, measured_interval
 
 Floats = NDArray[np.float64]
 
@@ -198,20 +198,18 @@ def _measured(
             hint="Score more controls, or ask for a larger fpr.",
         )
     rate = 0.5 if fpr is None else float(fpr)
-    evidence = gather(
+    value, low, high = measured_interval(
         seen=seen[None, None],
         unseen=unseen[None, None],
         success=success,
         fpr=rate,
+        confidence=confidence,
         draws=draws,
         rng=rng,
     )
-    low, high = trial_interval(
-        evidence, success=success, fpr=rate, confidence=confidence, n_seen=seen.size
-    )
     return AttackSuccess(
         success=success,
-        value=float(evidence.value[0, 0]),
+        value=float(value[0, 0]),
         low=float(low[0]),
         high=float(high[0]),
         confidence=float(confidence),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,9 +143,9 @@ class _InjectSchedule(Schedule):
             steps=plan.checkpoint_step, parents=np.arange(plan.members) // arms * arms
         )
         self._injected = plan.injected_steps
-        self._order = Order(
-            keys=plan._order_keys(), pool=examples, batch=plan.batch, sampling=plan.sampling
-        )
+        made: dict[str, Any] = {"pool": examples, "batch": plan.batch, "sampling": plan.sampling}
+        self._order = Order(keys=plan._order_keys(), **made)
+        self._shared = Order(keys=plan._trunk_keys(), **made)
         self._fill = Order(
             keys=[(plan.seed, FILL, trial) for trial in range(plan.trials)],
             pool=examples,
@@ -164,7 +164,8 @@ class _InjectSchedule(Schedule):
                 indices[self._planted[trial]] = fill[trial]
                 indices[self._planted[trial], : len(rows)] = rows
             return indices, np.isin(np.arange(self.members), self._planted)
-        rows = self._order.rows(step - before)
+        everyone = np.ones(self.members, dtype=bool)
         if self.trunk is not None and step < self.trunk.steps:
-            rows = rows[self.trunk.parents]
-        return rows, np.ones(self.members, dtype=bool)
+            arms = self.members // len(self._canaries)
+            return self._shared.rows(step).repeat(arms, axis=0), everyone
+        return self._order.rows(step - before), everyone

@@ -9,7 +9,9 @@ import numpy as np
 from remnant.plans.fingerprint import fingerprint, plan_fields
 
 PRECISIONS = ("float32", "tf32", "bf16", "float64")
-ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT = range(6)  # what a key is for, so that no two uses meet
+ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT, SHADOW_ORDER, SHADOW_INIT = range(
+    1, 9
+)  # what a key is for, so that no two uses meet
 
 
 def whole(plan: Any, name: str, least: int, faults: list[str]) -> None:

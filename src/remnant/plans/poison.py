@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import PlanError
+from remnant.errors import PlanError, require
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order, generator
 from remnant.plans.plan import PLACES, whole
@@ -25,7 +25,9 @@ class PoisonPlan(TwinPlan):
     shared twins differ in exactly those places and in nothing else.
 
     Attributes:
-        step: T_I: the step from which the canaries are gone.
+        step: T_I: the step from which the canaries are gone. Where it is not the end of an epoch,
+            the last one is cut short and some canaries miss it. Lags count from here; a canary's
+            own last use is up to one epoch earlier (two, if cut short).
         epoch_steps: Steps of one epoch of planting; ``None`` means one pass over the clean rows.
 
     Example:
@@ -44,7 +46,7 @@ class PoisonPlan(TwinPlan):
         if self.epoch_steps is not None:
             whole(self, "epoch_steps", 1, faults)
         if not faults and self.epoch_steps is not None:
-            faults += self._room(self.epoch_steps)
+            faults += self._room(min(self.epoch_steps, self.planted_until))
         return faults
 
     @property
@@ -90,17 +92,14 @@ class PoisonPlan(TwinPlan):
     def _epoch(self, examples: int | None) -> int:
         if examples is not None and examples < 1:
             raise PlanError(f"examples={examples} leaves nothing to train on.")
-        if self.epoch_steps is not None:
-            return self.epoch_steps
-        if examples is None:
+        if self.epoch_steps is None and examples is None:
             raise PlanError(
                 "The ledger of a POISON plan depends on the length of an epoch.",
                 hint="Call ledger(examples=n), or give the plan epoch_steps.",
             )
-        length = -(-examples // self.batch)
-        faults = self._room(length)
-        if faults:
-            raise PlanError(faults[0] + ".", hint="Plant fewer canaries or repeats.")
+        length = self.epoch_steps or -(-(examples or 1) // self.batch)
+        length = min(length, self.planted_until)  # so that each canary is used, however soon T_I is
+        require(self._room(length), error=PlanError, hint="Mend the plan's fields.")
         return length
 
     def _room(self, length: int) -> list[str]:

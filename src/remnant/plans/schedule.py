@@ -82,6 +82,10 @@ class ArraySchedule(Schedule):
         self._active = active
         self.steps, self.members, self.batch_size = indices.shape
 
+    def span(self) -> tuple[int, int]:
+        """Return the smallest and the largest row of any step."""
+        return int(self._indices.min()), int(self._indices.max())
+
     def _batch(self, step: int) -> Batch:
         active = np.ones(self.members, bool) if self._active is None else self._active[step]
         return self._indices[step].astype(np.int64, copy=False), active

@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 from remnant.errors import PlanError, require
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import SAMPLINGS, Order, generator
-from remnant.plans.plan import INIT, ORDER, PRECISIONS, SPLIT, Plan, one_of, whole
+from remnant.plans.plan import (
+    PRECISIONS,
+    SHADOW_INIT,
+    SHADOW_ORDER,
+    SPLIT,
+    Plan,
+    one_of,
+    whole,
+)
 from remnant.plans.schedule import Batch, Schedule
 
 
@@ -64,7 +72,9 @@ class ShadowPlan(Plan):
     @property
     def seeds(self) -> list[int]:
         """The start of each member."""
-        return [int(generator(self.seed, INIT, m).integers(2**31)) for m in range(self.models)]
+        return [
+            int(generator(self.seed, SHADOW_INIT, m).integers(2**31)) for m in range(self.models)
+        ]
 
     def seen(self, *, examples: int) -> NDArray[np.bool_]:
         """Return which member sees which example, bool ``(models, examples)``."""
@@ -100,7 +110,7 @@ class _ShadowSchedule(Schedule):
         for size in sorted({len(pool) for pool in pools}):  # two sizes when a half is odd
             of_size = [m for m, pool in enumerate(pools) if len(pool) == size]
             order = Order(
-                keys=[(plan.seed, ORDER, m) for m in of_size],
+                keys=[(plan.seed, SHADOW_ORDER, m) for m in of_size],
                 pool=size,
                 batch=plan.batch,
                 sampling=plan.sampling,

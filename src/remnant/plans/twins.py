@@ -111,8 +111,11 @@ class TwinPlan(Plan):
 
     def _stream(self, arm: str) -> int:
         if arm == "aa":
-            return 2
-        return 1 if self.twins == "fresh" and arm == "twin" else 0
+            return 3
+        return self.arms.index(arm) + 1 if self.twins == "fresh" else 0
+
+    def _trunk_keys(self) -> list[tuple[int, ...]]:
+        return [(self.seed, ORDER, trial, 0) for trial in range(self.trials)]
 
     def _order_keys(self) -> list[tuple[int, ...]]:
         return [

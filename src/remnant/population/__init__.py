@@ -2,7 +2,8 @@
 
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import EarlyStop
+from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
-from remnant.population.population import Fit, Population
+from remnant.population.population import Population
 
 __all__ = ["Checkpoint", "EarlyStop", "Fit", "LearningRate", "Population"]

@@ -55,6 +55,7 @@ def choose_backend(traits: Traits, wanted: str | None) -> tuple[str, str]:
         return "serial", "asked for"
     for applies, reason in (
         (traits.recurrent, "recurrent layers do not vmap"),
+        (traits.padded, "vmap trains the padding row of an embedding"),
         (traits.draws, "the model draws random numbers of its own"),
         (traits.reassigns, "the model replaces its buffers"),
     ):
@@ -83,40 +84,48 @@ class Stacked:
 
     def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
         """Return each member's gradient of its mean loss."""
-        module = self._blueprint.module.train()
+        module = self._blueprint.begin_pass(training=True)
         params = {n: p.detach().requires_grad_() for n, p in state["params"].items()}
-        fixed = {**state["frozen"], **state["buffers"], **self._blueprint.dropout_tensors(state)}
+        fixed = {**state["frozen"], **self._blueprint.dropout_tensors(state)}
 
-        def member_loss(own: Named, kept: Named, x: Tensor, y: Tensor) -> Tensor:
-            outputs = functional_call(module, {**own, **kept}, (x,))
+        def member_loss(own: Named, kept: Named, lent: Named, x: Tensor, y: Tensor) -> Tensor:
+            with _lent_buffers(self._blueprint, lent):
+                outputs = functional_call(module, {**own, **kept}, (x,))
             return self._blueprint.mean_loss(self._loss, outputs, y)
 
         try:
             with training_cast(self._precision, inputs.device):
-                losses: Tensor = vmap(member_loss)(params, fixed, inputs, targets)
+                losses: Tensor = vmap(member_loss)(params, fixed, state["buffers"], inputs, targets)
             grads = torch.autograd.grad(losses.sum(), list(params.values()), allow_unused=True)
         except RuntimeError as fault:
-            if "vmap" not in str(fault):
-                raise
-            raise UnsupportedModel(
-                "The model does something that vmap cannot do for all members at once.",
-                hint="Pass backend='serial'.",
-            ) from fault
+            raise _explained(fault) from fault
         return {n: g for n, g in zip(params, grads, strict=True) if g is not None}
 
     def outputs(self, state: State, inputs: Tensor) -> Tensor:
         """Return every member's evaluation outputs on the same inputs."""
-        module = self._blueprint.module.eval()
-        tensors = {**state["params"], **state["frozen"], **state["buffers"]}
-        if not tensors:
-            raise UnsupportedModel("The model has no parameters.")
+        module = self._blueprint.begin_pass(training=False)
+        own = {**state["params"], **state["frozen"]}
 
-        def member(own: Named, x: Tensor) -> Any:
-            return functional_call(module, own, (x,))
+        def member(own: Named, lent: Named, x: Tensor) -> Any:
+            with _lent_buffers(self._blueprint, lent):
+                return functional_call(module, own, (x,))
 
-        with torch.no_grad():
-            made: Tensor = vmap(member, in_dims=(0, None))(tensors, inputs)
+        try:
+            with torch.no_grad():
+                made: Tensor = vmap(member, in_dims=(0, 0, None))(own, state["buffers"], inputs)
+        except RuntimeError as fault:
+            raise _explained(fault) from fault
         return made
+
+
+def _explained(fault: RuntimeError) -> RuntimeError | UnsupportedModel:
+    """Return what to do about a fault of vmap's, or the fault itself where it is another's."""
+    if "vmap" not in str(fault) and "atching rule" not in str(fault):
+        return fault
+    return UnsupportedModel(
+        "The model does something that vmap cannot do for all members at once.",
+        hint="Pass backend='serial' to fit.",
+    )
 
 
 class Serial:
@@ -146,11 +155,12 @@ class Serial:
 
     def gradients(self, state: State, inputs: Tensor, targets: Tensor) -> Named:
         """Return each member's gradient of its mean loss."""
-        self._blueprint.module.train()
         extra = self._blueprint.dropout_tensors(state)
         rows = len(state)
         if not self._layout:  # the first row shows which gradients there are, and how they lie
             alone = state.view(0, 1).clone()
+            if self._draws:
+                self._seed(state, 0)
             first = self._member_gradients(alone, extra, 0, inputs[0], targets[0])
             self._layout = {name: grad.stride() for name, grad in first.items()}
         made = {n: _empty_like(state["params"][n], s) for n, s in self._layout.items()}
@@ -160,6 +170,12 @@ class Serial:
                 if self._draws:
                     self._seed(state, row)
                 found = self._member_gradients(state, extra, row, inputs[row], targets[row])
+                if found.keys() != made.keys():
+                    names = ", ".join(sorted(found.keys() ^ made.keys()))
+                    raise UnsupportedModel(
+                        f"A gradient reaches {names} at some steps and not at others.",
+                        hint="Give every parameter a gradient at every step, or freeze it.",
+                    )
                 torch._foreach_copy_([made[n][row] for n in made], [found[n] for n in made])
         for stream in streams:
             torch.cuda.current_stream().wait_stream(stream)
@@ -168,7 +184,7 @@ class Serial:
     def _member_gradients(
         self, state: State, extra: Named, row: int, inputs: Tensor, targets: Tensor
     ) -> Named:
-        module = self._blueprint.module
+        self._blueprint.begin_pass(training=True)
         params = {n: p[row].detach().requires_grad_() for n, p in state["params"].items()}
         fixed = {n: t[row] for n, t in {**state["frozen"], **extra}.items()}
         buffers = {n: b[row] for n, b in state["buffers"].items()}
@@ -177,7 +193,7 @@ class Serial:
         if self._compiled is not None:
             loss = self._compiled(params, {**fixed, **buffers}, inputs, targets)
         else:
-            with _lent_buffers(module, buffers):
+            with _lent_buffers(self._blueprint, buffers):
                 loss = self._functional_loss(params, fixed, inputs, targets)
         grads = torch.autograd.grad(loss, list(params.values()), allow_unused=True)
         return {n: g for n, g in zip(params, grads, strict=True) if g is not None}
@@ -191,15 +207,17 @@ class Serial:
 
     def outputs(self, state: State, inputs: Tensor) -> Tensor:
         """Return every member's evaluation outputs on the same inputs."""
-        module = self._blueprint.module.eval()
-        tensors = {**state["params"], **state["frozen"], **state["buffers"]}
+        module = self._blueprint.begin_pass(training=False)
+        own = {**state["params"], **state["frozen"]}
+        made = []
         with torch.no_grad():
-            return torch.stack(
-                [
-                    functional_call(module, {n: t[row] for n, t in tensors.items()}, (inputs,))
-                    for row in range(len(state))
-                ]
-            )
+            for row in range(len(state)):
+                lent = {n: b[row] for n, b in state["buffers"].items()}
+                with _lent_buffers(self._blueprint, lent):
+                    made.append(
+                        functional_call(module, {n: t[row] for n, t in own.items()}, inputs)
+                    )
+        return torch.stack(made)
 
     def _open_streams(self, device: torch.device, rows: int) -> list[torch.cuda.Stream]:
         count = self.in_flight(rows, device)
@@ -227,18 +245,21 @@ def _empty_like(stacked: Tensor, inner: tuple[int, ...]) -> Tensor:
 class _lent_buffers:
     """Lends the module one member's buffers, and copies back those that it replaced."""
 
-    def __init__(self, module: torch.nn.Module, buffers: Named) -> None:
-        self._lent = buffers
-        self._owners = {n: module.get_submodule(n.rpartition(".")[0]) for n in buffers}
+    def __init__(self, blueprint: Blueprint, buffers: Named) -> None:
+        self._places = [
+            (owner, attribute, buffer)
+            for name, buffer in buffers.items()
+            for owner, attribute in blueprint.owners[name]
+        ]
 
     def __enter__(self) -> None:
-        self._own = {n: o._buffers[n.rpartition(".")[2]] for n, o in self._owners.items()}
-        for name, owner in self._owners.items():
-            owner._buffers[name.rpartition(".")[2]] = self._lent[name]
+        self._own = [owner._buffers[attribute] for owner, attribute, _ in self._places]
+        for owner, attribute, lent in self._places:
+            owner._buffers[attribute] = lent
 
     def __exit__(self, *_: object) -> None:
-        for name, owner in self._owners.items():
-            now = owner._buffers[name.rpartition(".")[2]]
-            if now is not None and now is not self._lent[name]:
-                self._lent[name].copy_(now.detach())
-            owner._buffers[name.rpartition(".")[2]] = self._own[name]
+        for (owner, attribute, lent), own in zip(self._places, self._own, strict=True):
+            now = owner._buffers[attribute]
+            if now is not None and now is not lent:
+                lent.copy_(now.detach())
+            owner._buffers[attribute] = own

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -20,7 +22,9 @@ _CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTra
 
 
 def cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the cross-entropy of each example: the default loss."""
+    """Return the cross-entropy of each label: the default loss. Classes are the last axis."""
+    if logits.ndim > 2 and labels.shape == logits.shape[:-1]:
+        logits = logits.movedim(-1, 1)
     return nn.functional.cross_entropy(logits, labels, reduction="none")
 
 
@@ -28,8 +32,19 @@ class Blueprint:
     """A module with its dropout layers made countable, run with any member's tensors."""
 
     def __init__(self, module: nn.Module) -> None:
+        if not any(p.requires_grad for p in module.parameters()):
+            raise UnsupportedModel(
+                "The model has no parameter that can be trained.", hint="Unfreeze one."
+            )
         self.module = module
         self.dropouts = install_counters(module)
+        self.owners = _buffer_owners(module)
+
+    def begin_pass(self, *, training: bool) -> nn.Module:
+        """Return the module, ready for a forward pass of its own."""
+        for layer in self.dropouts.values():
+            layer.calls = 0
+        return self.module.train(training)
 
     def tensors(self) -> State:
         """Return this module's own tensors, without a member axis."""
@@ -68,21 +83,23 @@ class Blueprint:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a training pass of the module was seen to do.
+    """What the module is made of, and what a training pass of the module was seen to do.
 
     Attributes:
         recurrent: It has a layer of ``nn.LSTM``'s family, which does not vmap.
         convolutional: It has a convolution, which vmaps into a slower grouped one.
+        padded: It has an embedding with a padding row, whose gradient vmap gets wrong.
         draws: It drew from torch's global generator (other than through a dropout layer).
         reassigns: It replaced a buffer instead of writing into it.
-        outputs: Size of the last axis of what it returned.
+        outputs: Shape of what it returned for one example.
     """
 
     recurrent: bool
     convolutional: bool
+    padded: bool
     draws: bool
     reassigns: bool
-    outputs: int
+    outputs: torch.Size
 
 
 def observe(blueprint: Blueprint, inputs: Tensor) -> Traits:
@@ -96,6 +113,7 @@ def observe(blueprint: Blueprint, inputs: Tensor) -> Traits:
     devices = [inputs.device.index or 0] if inputs.device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices), torch.no_grad():
         before = _generator_states(inputs.device)
+        others = _foreign_states()
         try:
             outputs = module(inputs)
         except (RuntimeError, TypeError, ValueError, IndexError) as fault:
@@ -108,6 +126,11 @@ def observe(blueprint: Blueprint, inputs: Tensor) -> Traits:
             not torch.equal(a, b)
             for a, b in zip(before, _generator_states(inputs.device), strict=True)
         )
+    if others != _foreign_states():
+        raise UnsupportedModel(
+            "The model draws from Python's or NumPy's global generator while training.",
+            hint="Draw from torch instead: its generator is seeded for each member.",
+        )
     if not isinstance(outputs, Tensor) or outputs.ndim < 2:
         raise UnsupportedModel(
             "The model does not return one tensor of shape (batch, ..., classes).",
@@ -116,12 +139,33 @@ def observe(blueprint: Blueprint, inputs: Tensor) -> Traits:
     return Traits(
         recurrent=any(isinstance(m, _RECURRENT) for m in module.modules()),
         convolutional=any(isinstance(m, _CONVOLUTIONS) for m in module.modules()),
+        padded=any(
+            isinstance(m, nn.Embedding) and m.padding_idx is not None for m in module.modules()
+        ),
         draws=drew,
         reassigns=any(b is not buffers.get(n) for n, b in module.named_buffers()),
-        outputs=outputs.shape[-1],
+        outputs=outputs.shape[1:],
     )
+
+
+def _buffer_owners(module: nn.Module) -> dict[str, list[tuple[nn.Module, str]]]:
+    """Return every place at which each buffer is registered, under its first name."""
+    first: dict[int, str] = {}
+    places: dict[str, list[tuple[nn.Module, str]]] = {}
+    for path, owner in module.named_modules(remove_duplicate=False):
+        for name, buffer in owner._buffers.items():
+            if buffer is not None:
+                key = first.setdefault(id(buffer), f"{path}.{name}" if path else name)
+                places.setdefault(key, []).append((owner, name))
+    return places
 
 
 def _generator_states(device: torch.device) -> list[Tensor]:
     states = [torch.get_rng_state()]
     return [*states, torch.cuda.get_rng_state(device)] if device.type == "cuda" else states
+
+
+def _foreign_states() -> tuple[Any, ...]:
+    """Return the states of the global generators that torch knows nothing of."""
+    state: Any = np.random.get_state()  # noqa: NPY002 (to see whether a model uses it)
+    return random.getstate(), state[1].tobytes(), state[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from remnant.errors import RecordError
+from remnant.plans import Schedule
+from remnant.population.state import State
+from remnant.population.store import ExampleStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,27 @@ class Checkpoint:
     key: str = ""
 
 
+def settings_digest(
+    *, state: State, store: ExampleStore, schedule: Schedule, steps: int, plain: list[Any]
+) -> str:
+    """Digest what a training follows from, so that no other one is gone on with.
+
+    It covers every tensor at the start (also the seeds and dropout rates), the data, the optimizer,
+    what is probed and when, and the first and last batches of the schedule; a loss is code and is
+    not covered.
+    """
+    digest = hashlib.sha256(json.dumps([*plain, steps], sort_keys=True).encode())
+    for (group, name), tensor in sorted(state.items(), key=lambda item: item[0]):
+        digest.update(f"{group}/{name}{tuple(tensor.shape)}".encode())
+        digest.update(tensor.detach().cpu().numpy().tobytes())
+    for tensor in (store.inputs, store.labels):
+        digest.update(tensor.cpu().numpy().tobytes())
+    for step in sorted({0, steps // 2, steps - 1}) if steps else ():
+        for part in schedule.batch(step):
+            digest.update(part.tobytes())
+    return digest.hexdigest()[:16]
+
+
 def save(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
     """Write a checkpoint beside its final name, then move it there."""
     unshared = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -41,9 +66,10 @@ def save(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
         with open(written, "rb") as handle:
             os.fsync(handle.fileno())
         os.replace(written, path)
-    except OSError as fault:
+    except (OSError, SafetensorError) as fault:
+        written.unlink(missing_ok=True)
         raise RecordError(
-            f"The checkpoint {path} cannot be written: {fault.strerror}.",
+            f"The checkpoint {path} cannot be written: {str(fault).splitlines()[0]}.",
             hint="Free some room or choose another folder.",
         ) from fault
 

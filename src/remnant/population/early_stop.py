@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import InvalidInput
 from remnant.population.state import State
 
-_KEPT = ("params", "frozen", "buffers")
+_KEPT = ("params", "frozen", "buffers", "clocks")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +23,8 @@ class EarlyStop:
 
     Attributes:
         inputs, labels: The validation examples.
-        every: Updates between two looks (an epoch's steps, usually).
+        every: A member's own updates between two looks (an epoch's steps, usually); there is one
+            more look at the end.
         patience: Looks without improvement after which a member stops.
         min_delta: By how much the validation loss must fall to count.
     """
@@ -52,14 +55,25 @@ class Watch:
             "misses": torch.zeros(members, dtype=torch.int64, device=device),
             "stopped_at": torch.full((members,), -1, dtype=torch.int64, device=device),
         }
+        self.looked = np.zeros(members, np.int64)  # each member's updates at its last look
+
+    def due(self, taken: NDArray[np.int64], *, last: bool) -> NDArray[np.bool_]:
+        """Return who is to be looked at: by their own updates, and everyone once at the end."""
+        fresh = taken > self.looked
+        return fresh if last else fresh & (taken % self.rule.every == 0)
 
     def look(
-        self, step: int, work: State, members: Tensor, losses: Callable[[State], Tensor]
+        self,
+        step: int,
+        work: State,
+        members: Tensor,
+        due: Tensor,
+        losses: Callable[[State], Tensor],
     ) -> Tensor:
-        """Score the working rows after ``step`` updates; return which of their members stopped."""
+        """Score the rows that are due after ``step`` steps; return which rows have stopped."""
         now = losses(work).to(torch.float64)
         best, misses, stopped = (self.tally[k] for k in ("loss", "misses", "stopped_at"))
-        running = stopped[members] < 0
+        running = due & (stopped[members] < 0)
         better = running & (now < best[members] - self.rule.min_delta)
         rows = torch.nonzero(better).flatten()
         kept = State({g: dict(work[g]) for g in _KEPT})

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, PlanError
 from remnant.plans import ArraySchedule, Schedule
+from remnant.population.per_member import whole_numbers
 from remnant.population.store import ExampleStore
 
 _BLOCK = 16  # steps sent to a GPU at once
@@ -35,7 +36,7 @@ def as_schedule(indices: Any, active: Any, *, members: int) -> Schedule:
 
 def walked_steps(steps: int | None, schedule: Schedule) -> int:
     """Return how many steps to walk: all, or as many as asked for."""
-    wanted = schedule.steps if steps is None else int(steps)
+    wanted = schedule.steps if steps is None else whole_numbers("steps", [steps])[0]
     if not 0 <= wanted <= schedule.steps:
         raise InvalidInput(
             f"steps={wanted} is beyond the schedule's {schedule.steps}.",

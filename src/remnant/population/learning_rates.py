@@ -39,6 +39,14 @@ class LearningRate:
     floor: float = 0.0
 
     def __post_init__(self) -> None:
+        whole = [self.warmup, *([] if self.total is None else [self.total])]
+        whole += self.milestones if isinstance(self.milestones, list | tuple) else ["?"]
+        if any(isinstance(v, bool) or not isinstance(v, int) for v in whole):
+            raise PlanError(
+                f"warmup={self.warmup!r}, milestones={self.milestones!r}, total={self.total!r}: "
+                "not whole numbers.",
+                hint="Mend the learning-rate schedule.",
+            )
         object.__setattr__(self, "milestones", tuple(self.milestones))
         faults = []
         if self.kind not in KINDS:

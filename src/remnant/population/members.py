@@ -39,6 +39,8 @@ def find_device(device: str | torch.device) -> torch.device:
     """Return the device, or say that there is none."""
     try:
         found = torch.device(device)
+        if found.type not in ("cpu", "cuda"):
+            raise InvalidInput(f"device={device!s} is not supported.", hint="Pass 'cpu' or 'cuda'.")
         if found.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInput(f"device={device!s} is not there.", hint="Pass device='cpu'.")
     except RuntimeError as fault:

@@ -99,6 +99,10 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
 }
 
 
+# torch.optim's switches of how a step is carried out: ours has one way, with the same result.
+_HOW = ("foreach", "fused", "capturable", "differentiable")
+
+
 def make_optimizer(name: str, *, members: int, options: Mapping[str, Any]) -> Optimizer:
     """Check the options against ``torch.optim``'s and spread numbers over the members.
 
@@ -111,6 +115,7 @@ def make_optimizer(name: str, *, members: int, options: Mapping[str, Any]) -> Op
             hint="Choose one of these.",
         )
     allowed = _DEFAULTS[name]
+    options = {key: value for key, value in options.items() if key not in _HOW}
     faults = [f"{name} has no option {key!r}" for key in options if key not in allowed]
     merged = {**allowed, **{k: v for k, v in options.items() if k in allowed}}
     flags = {key: bool(value) for key, value in merged.items() if isinstance(allowed[key], bool)}

@@ -1,11 +1,15 @@
-"""A number for all members, or one for each."""
+"""Numbers as arguments: one for all members or one for each; whole ones."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from remnant.errors import InvalidInput
 
 
 def per_member(
@@ -44,3 +48,14 @@ def per_member(
         )
         faults.append(f"{name}={value!r} is not finite and {low}{high}")
     return tensor
+
+
+def whole_numbers(name: str, values: Any) -> list[int]:
+    """Return whole numbers as plain ``int``; anything else is a fault."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name}={values!r} is not a sequence of whole numbers.")
+    found = [v.item() if isinstance(v, Tensor) else v for v in values]
+    wrong = [v for v in found if isinstance(v, bool) or not isinstance(v, int | np.integer)]
+    if wrong:
+        raise InvalidInput(f"{name} holds {wrong[0]!r}, which is not a whole number.")
+    return [int(v) for v in found]

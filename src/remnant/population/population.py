@@ -2,61 +2,34 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from remnant.errors import InvalidInput, require
-from remnant.plans import Schedule
-from remnant.plans.fingerprint import fingerprint
+from remnant.errors import InvalidInput, UnsupportedModel, require
+from remnant.plans import ArraySchedule
 from remnant.population import checkpoint as files
 from remnant.population.backends import Backend, Serial, Stacked, choose_backend
 from remnant.population.blueprint import Loss, Traits, cross_entropy, observe
-from remnant.population.checkpoint import Checkpoint
+from remnant.population.checkpoint import Checkpoint, settings_digest
 from remnant.population.early_stop import EarlyStop, Watch
 from remnant.population.evaluation import all_outputs, validation_loss
 from remnant.population.feeding import as_schedule, walked_steps
+from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
 from remnant.population.members import find_device, make_members
 from remnant.population.memory import fitting_split, footprint, free_bytes
-from remnant.population.optimizers import Optimizer, make_optimizer
-from remnant.population.per_member import per_member
+from remnant.population.optimizers import make_optimizer
+from remnant.population.per_member import per_member, whole_numbers
 from remnant.population.precision import arithmetic, dtype_of
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_tensor
 from remnant.population.training import Training
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Fit:
-    """What a fit did.
-
-    Attributes:
-        steps: Steps walked (fewer than asked for when every member stopped early).
-        backend, reason: Which backend ran and the rule that chose it.
-        split: Members per pass.
-        precision: The arithmetic, ``None`` for the model's own.
-        memory: Bytes that the population needs at its peak, estimated from one member.
-        probe_steps: Updates done at each probe.
-        probes: What each probe returned, stacked: ``(probe steps, members, ...)``.
-        stopped_at: Updates after which each member stopped early, -1 where it did not, or ``None``
-            without early stopping.
-    """
-
-    steps: int
-    backend: str
-    reason: str
-    split: int
-    precision: str | None
-    memory: int
-    probe_steps: tuple[int, ...]
-    probes: dict[str, NDArray[Any]]
-    stopped_at: NDArray[np.int64] | None
 
 
 class Population:
@@ -98,8 +71,10 @@ class Population:
         device: str | torch.device = "cpu",
         precision: str | None = None,
     ) -> None:
-        self.seeds = [int(seed) for seed in seeds]
-        masks = self.seeds if dropout_seeds is None else [int(seed) for seed in dropout_seeds]
+        self.seeds = whole_numbers("seeds", seeds)
+        masks = self.seeds
+        if dropout_seeds is not None:
+            masks = whole_numbers("dropout_seeds", dropout_seeds)
         faults = [] if self.seeds else ["seeds is empty"]
         if len(masks) != len(self.seeds):
             faults.append(f"dropout_seeds has {len(masks)} values for {len(self.seeds)} members")
@@ -108,7 +83,9 @@ class Population:
         self._blueprint, self._state = make_members(
             make_model, self.seeds, start=start, device=self.device, dtype=dtype_of(precision)
         )
+        self._plain = copy.deepcopy(self._blueprint.module)  # never run: state dicts come from it
         self._seen: tuple[Any, Traits] | None = None
+        self._used: str | None = None
         self._state["seeds"]["dropout"] = torch.tensor(
             [seed & 0x7FFFFFFFFFFFFFFF for seed in masks], device=self.device
         )
@@ -182,7 +159,11 @@ class Population:
         criterion = cross_entropy if loss is None else loss
         schedule = as_schedule(indices, active, members=len(self))
         steps = walked_steps(steps, schedule)
-        wanted = sorted({int(s) for s in probe_steps})
+        if isinstance(schedule, ArraySchedule):  # all rows are known: refuse before training
+            store.check_rows(*schedule.span())
+        wanted = sorted(set(whole_numbers("probe_steps", probe_steps)))
+        if split is not None and whole_numbers("split", [split])[0] < 1:
+            raise InvalidInput(f"split={split} is less than 1.")
         if wanted and not 0 <= wanted[0] <= wanted[-1] <= steps:
             raise InvalidInput(f"probe_steps={wanted} are not all within 0 to {steps}.")
         rule = make_optimizer(optimizer, members=len(self), options=options)
@@ -191,11 +172,22 @@ class Population:
         with torch.random.fork_rng(devices=devices), arithmetic(self.precision, self.device):
             sample = store.inputs[: schedule.batch_size]
             traits = self._observe(sample)
+            if loss is None:
+                store.check_labels(traits.outputs)
             chosen, reason = choose_backend(traits, backend)
             engine = self._backend(chosen, traits, criterion, compiled=compiled)
-            if loss is None:
-                _check_labels(store, traits)
             rows = torch.arange(schedule.batch_size, device=self.device) % len(store)
+            if chosen == "stacked" and backend is None:
+                try:  # part of the rule: whether vmap can run this model at all
+                    first = self._state.take(torch.zeros(2, dtype=torch.int64))
+                    pair = store.inputs[rows].expand(2, *store.inputs[rows].shape)
+                    engine.gradients(
+                        first, pair, store.labels[rows].expand(2, *store.labels[rows].shape)
+                    )
+                except UnsupportedModel:
+                    chosen, reason = "serial", "vmap cannot run this model"
+                    engine = self._backend(chosen, traits, criterion, compiled=compiled)
+            self._used = chosen
             need = footprint(
                 self._blueprint,
                 criterion,
@@ -212,12 +204,21 @@ class Population:
                 )
             rule.attach(self._state)
             self._set_clip(clip)
-            notes = {
-                "backend": chosen,
-                "split": split,
-                "precision": self.precision,
-                "settings": self._settings(rule, schedule, steps, learning_rate, clip),
-            }
+            notes = {"backend": chosen, "split": split, "precision": self.precision}
+            if checkpoint is not None:
+                notes["settings"] = settings_digest(
+                    state=self._state,
+                    store=store,
+                    schedule=schedule,
+                    steps=steps,
+                    plain=[
+                        [rule.name, rule.flags, rule.settings],
+                        dataclasses.asdict(learning_rate or LearningRate()),
+                        [wanted, sorted(probes or {})],
+                        early_stop
+                        and [early_stop.every, early_stop.patience, early_stop.min_delta],
+                    ],
+                )
             training = Training(
                 home=self._state,
                 store=store,
@@ -262,19 +263,24 @@ class Population:
         """
         tensor = as_tensor(inputs, device=self.device, dtype=self._parameter_type())
         with arithmetic(None, self.device):
-            traits = self._observe(tensor[:2])
-            name, _ = choose_backend(traits, None)
-            return all_outputs(self._backend(name, traits, cross_entropy), self._state, tensor)
+            traits = self._observe(tensor[[0, 0]] if len(tensor) == 1 else tensor[:2])
+            name = self._used or choose_backend(traits, None)[0]
+            try:
+                engine = self._backend(name, traits, cross_entropy)
+                return all_outputs(engine, self._state, tensor)
+            except UnsupportedModel:
+                engine = self._backend("serial", traits, cross_entropy)
+                return all_outputs(engine, self._state, tensor)
 
     def state_dict(self, member: int) -> dict[str, Tensor]:
         """Return a copy of one member's parameters and buffers, loadable into ``make_model()``."""
-        if not -len(self) <= member < len(self):
-            raise InvalidInput(f"member={member} is not one of {len(self)}.")
-        module = self._blueprint.module
+        if not isinstance(member, int | np.integer) or not -len(self) <= member < len(self):
+            raise InvalidInput(f"member={member!r} is not one of {len(self)}.")
+        module = self._plain
+        own = dict(module.named_parameters()) | dict(module.named_buffers())
         here = self._state.take(torch.tensor([range(len(self))[member]]))
         with torch.no_grad():
             for group in ("params", "frozen", "buffers"):
-                own = dict(module.named_parameters()) | dict(module.named_buffers())
                 for name, tensor in here[group].items():
                     own[name].copy_(tensor[0])
         return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
@@ -312,39 +318,9 @@ class Population:
         whole = compiled and not (traits.draws or traits.reassigns)
         return Serial(self._blueprint, loss, self.precision, draws=traits.draws, compiled=whole)
 
-    def _settings(
-        self,
-        rule: Optimizer,
-        schedule: Schedule,
-        steps: int,
-        learning_rate: LearningRate | None,
-        clip: Any,
-    ) -> str:
-        rate = learning_rate or LearningRate()
-        return fingerprint(
-            {
-                "optimizer": [rule.name, rule.flags, rule.settings],
-                "seeds": [self.seeds, self._state["seeds"]["dropout"].tolist()],
-                "rates": {n: t.tolist() for n, t in self._state["rates"].items()},
-                "schedule": [schedule.members, schedule.batch_size, steps],
-                "learning_rate": [rate.kind, rate.warmup, list(rate.milestones), rate.gamma],
-                "cosine": [rate.total, rate.floor],
-                "clip": None if clip is None else torch.as_tensor(clip).tolist(),
-            }
-        )
-
     def _probe(self, probe: Callable[[Population], Any]) -> Callable[[State], Any]:
         def ask(home: State) -> Any:
             self._state = home
             return probe(self)
 
         return ask
-
-
-def _check_labels(store: ExampleStore, traits: Traits) -> None:
-    if store.labels.is_floating_point():
-        raise InvalidInput(
-            f"labels have type {store.labels.dtype}; cross-entropy needs whole numbers.",
-            hint="Pass int64 labels, or a loss of your own.",
-        )
-    store.check_classes(traits.outputs)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 _REPLACED = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d)
 _GOLDEN = -7046029254386353131  # 2**64 / golden ratio, odd, as a signed word
+_CALL = 0x632BE59BD9B4E019  # odd, so that calls of one layer never meet
 _MIX_A, _MIX_B = -4658895280553007687, -7723592293110705685  # multipliers of a 64-bit finaliser
 
 
@@ -56,6 +57,7 @@ class CounterDropout(nn.Module):
     def __init__(self, p: float, *, whole_channels: bool) -> None:
         super().__init__()
         self.p = p
+        self.calls = 0  # in this pass: a layer that is used twice has two masks
         self.whole_channels = whole_channels
         self.register_buffer("key", torch.zeros((), dtype=torch.int64), persistent=False)
         self.register_buffer("rate", torch.tensor(float(p), dtype=torch.float64), persistent=False)
@@ -67,7 +69,9 @@ class CounterDropout(nn.Module):
         shape = inputs.shape
         if self.whole_channels:
             shape = torch.Size([*shape[:2], *(1 for _ in shape[2:])])
-        return inputs * keep_scale(self.key, self.rate, shape, inputs.dtype)
+        key = self.key + self.calls * _CALL
+        self.calls += 1
+        return inputs * keep_scale(key, self.rate, shape, inputs.dtype)
 
 
 def install_counters(model: nn.Module) -> dict[str, CounterDropout]:

@@ -13,9 +13,16 @@ from remnant.errors import InvalidInput, require
 
 def as_tensor(values: Any, *, device: torch.device, dtype: torch.dtype | None) -> Tensor:
     """Bring an array to the device; floating-point values take ``dtype``."""
-    tensor = (
-        values if isinstance(values, Tensor) else torch.from_numpy(np.ascontiguousarray(values))
-    )
+    if isinstance(values, Tensor):
+        tensor = values
+    else:
+        try:
+            tensor = torch.from_numpy(np.ascontiguousarray(values))
+        except (TypeError, ValueError) as fault:
+            raise InvalidInput(
+                f"A {type(values).__name__} cannot be read as an array of numbers.",
+                hint="Pass a NumPy array or a tensor.",
+            ) from fault
     tensor = tensor.detach().to(device)
     return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
 
@@ -51,8 +58,23 @@ class ExampleStore:
     def __len__(self) -> int:
         return len(self.inputs)
 
-    def check_classes(self, classes: int) -> None:
-        """Refuse labels that are no class of a model with this many outputs."""
+    def check_labels(self, outputs: torch.Size) -> None:
+        """Refuse labels that cross-entropy cannot hold against outputs of this shape an example."""
+        inner = self.labels.shape[1:]
+        if self.labels.is_floating_point():
+            raise InvalidInput(
+                f"labels have type {self.labels.dtype}; cross-entropy needs whole numbers.",
+                hint="Pass int64 labels, or a loss of your own.",
+            )
+        if inner == outputs[:-1]:
+            classes = outputs[-1]
+        elif len(outputs) > 1 and inner == outputs[1:]:
+            classes = outputs[0]
+        else:
+            raise InvalidInput(
+                f"labels of shape {tuple(inner)} an example do not fit outputs of {tuple(outputs)}.",
+                hint="Give one label per output position, or a loss of your own.",
+            )
         low, high = int(self.labels.min()), int(self.labels.max())
         if low < 0 or high >= classes:
             raise InvalidInput(

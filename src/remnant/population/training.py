@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import RecordError
-from remnant.plans import Schedule
+from remnant.plans import Schedule, Trunk
 from remnant.population import checkpoint as files
 from remnant.population.backends import Backend
 from remnant.population.checkpoint import Checkpoint
@@ -60,6 +60,7 @@ class Training:
         self.step = 0
         self.history: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in self.probes}
         self.probed: list[int] = []
+        self.taken = np.zeros(len(self.home), np.int64)  # updates of this fit, known to the host
         self._graph: GraphedStep | None = None
         self._saved = time.monotonic()
         self._host: tuple[Tensor | None, NDArray[np.int64]] = (None, np.empty(0, np.int64))
@@ -74,14 +75,17 @@ class Training:
 
     def run(self) -> None:
         """Walk from the current step to the last, probing, saving and stopping on the way."""
-        if self.checkpoint is not None and self.checkpoint.path.exists():
+        found = self.checkpoint is not None and self.checkpoint.path.exists()
+        if found and self.checkpoint is not None:
             self._restore(self.checkpoint)
         self._settle()
-        self._pause()
+        if not found:  # a checkpoint is written after all that was due at its step
+            self._pause()
         for step, indices, active in feed(
             self.schedule, self.store, start=self.step, stop=self.steps, device=self.device
         ):
             self._one_step(indices, active)
+            self.taken += active
             self.step = step + 1
             self._pause()
             if self.on_step is not None:
@@ -91,6 +95,9 @@ class Training:
         self._sync()
         if self.watch is not None:
             self.home.copy_(self.watch.best)
+            self._probe_after_the_end()
+        for name, own in self._own_seeds.items():
+            self.home["seeds"][name].copy_(own)
 
     def _members_on_host(self) -> NDArray[np.int64]:
         if self._host[0] is not self.members:  # asking the device at every step would stall it
@@ -136,20 +143,28 @@ class Training:
         """Do what is due after ``self.step`` updates, in a fixed order."""
         if self.schedule.trunk is not None and self.step == self.schedule.trunk.steps:
             self._branch()
-        if self.watch is not None and self.step and self.step % self.watch.rule.every == 0:
-            self._stop_early()
-        if self.step in self.probe_steps and self.step not in self.probed:
+        self._stop_early()
+        if self.step in self.probe_steps:
             self._sync()
-            for name, probe in self.probes.items():
-                self.history[name].append(_as_array(probe(self.home)))
-            self.probed.append(self.step)
+            self._probe(self.step)
         if self.checkpoint is not None and self.step < self.steps and self._due(self.checkpoint):
             self._save(self.checkpoint)
 
-    def _usable_trunk(self) -> Any:
+    def _probe(self, step: int) -> None:
+        for name, probe in self.probes.items():
+            self.history[name].append(_as_array(probe(self.home)))
+        self.probed.append(step)
+
+    def _probe_after_the_end(self) -> None:
+        """Probe the steps that were not reached because every member had stopped."""
+        for step in self.probe_steps:
+            if step > self.step:
+                self._probe(step)
+
+    def _usable_trunk(self) -> Trunk | None:
         """Return the schedule's trunk where members also share their start and settings."""
         trunk = self.schedule.trunk
-        if trunk is None:
+        if trunk is None or self.watch is not None:  # early stopping looks at every member
             return None
         parents = torch.from_numpy(trunk.parents).to(self.device)
         for (group, _), tensor in self.home.items():
@@ -182,23 +197,27 @@ class Training:
 
     def _sync(self) -> None:
         """Bring every member's tensors up to date in ``home``."""
-        if self.work is self.home or len(self.members) == 0:
-            return
-        if self.trunk is not None and self.step <= self.trunk.steps:
-            own = {group: self.home[group] for group in _OWN}
-            parents = torch.from_numpy(self.trunk.parents).to(self.device)
-            fresh = self.work.take(torch.searchsorted(self.members, parents))
-            self.home.groups.update({**fresh.groups, **own})
-        else:
-            self.home.put(self.members, self.work)
-            self._restore_stopped()
+        if self.work is not self.home and len(self.members):
+            if self.trunk is not None and self.step <= self.trunk.steps:
+                own = {group: self.home[group] for group in _OWN}
+                parents = torch.from_numpy(self.trunk.parents).to(self.device)
+                fresh = self.work.take(torch.searchsorted(self.members, parents))
+                self.home.groups.update({**fresh.groups, **own})
+            else:
+                self.home.put(self.members, self.work)
+        self._restore_stopped()
 
     def _stop_early(self) -> None:
+        """Look at the members that are due by their own clocks; drop the rows of the stopped."""
         if self.watch is None or self.losses is None or len(self.members) == 0:
             return
-        if self.trunk is not None and self.step < self.trunk.steps:
+        here = self._members_on_host()
+        due = self.watch.due(self.taken, last=self.step == self.steps)[here]
+        if not due.any():
             return
-        over = self.watch.look(self.step, self.work, self.members, self.losses)
+        chosen = torch.from_numpy(due).to(self.device)
+        over = self.watch.look(self.step, self.work, self.members, chosen, self.losses)
+        self.watch.looked[here[due]] = self.taken[here[due]]
         share = float(over.float().mean())
         # A captured graph is worth keeping until a good part of its members has stopped.
         if share == 0 or (self.graphed and share < 0.25):
@@ -222,12 +241,13 @@ class Training:
 
     def _save(self, policy: Checkpoint) -> None:
         tensors = {f"work/{g}/{n}": t for (g, n), t in self.work.items()}
-        tensors["members"] = self.members
+        tensors["members"], tensors["taken"] = self.members, torch.from_numpy(self.taken)
         if self.work is not self.home:
             tensors |= {f"home/{g}/{n}": t for (g, n), t in self.home.items()}
         if self.watch is not None:
             tensors |= {f"best/{g}/{n}": t for (g, n), t in self.watch.best.items()}
             tensors |= {f"tally/{n}": t for n, t in self.watch.tally.items()}
+            tensors["looked"] = torch.from_numpy(self.watch.looked)
         for name, arrays in self.history.items():
             if arrays:
                 tensors[f"history/{name}"] = torch.from_numpy(np.stack(arrays))
@@ -245,12 +265,13 @@ class Training:
                     hint="Choose another folder, or delete the checkpoint to start again.",
                 )
         self.step, self.probed = int(notes["step"]), list(notes["probed"])
-        self.members = tensors["members"]
+        self.members, self.taken = tensors["members"], tensors["taken"].cpu().numpy().copy()
         self.work = _state(tensors, "work")
         self.home = _state(tensors, "home") if "home/clocks/fit" in tensors else self.work
         if self.watch is not None:
             self.watch.best = _state(tensors, "best")
             self.watch.tally = {n: tensors[f"tally/{n}"] for n in self.watch.tally}
+            self.watch.looked = tensors["looked"].cpu().numpy().copy()
         for name in self.history:
             if f"history/{name}" in tensors:
                 self.history[name] = list(tensors[f"history/{name}"].cpu().numpy())

@@ -170,6 +170,17 @@ class Record(Contents):
             raise
         return record
 
+    def discard_if_empty(self) -> None:
+        """Remove a run that was begun and has nothing in it yet, so that nothing is left behind."""
+        if self.array_names() or self.results():
+            return
+        self.close()
+        for path in (self.folder / RECORD_FILE, self.folder / LOCK_FILE):
+            path.unlink(missing_ok=True)
+        for path in self.folder.glob("checkpoint*"):
+            path.unlink(missing_ok=True)
+        undo([self.folder / ARRAYS_FOLDER, self.folder])
+
     def close(self) -> None:
         """Give back the lock, where one is held."""
         if self._lock is not None:

@@ -129,6 +129,8 @@ def _tiles(view: View) -> list[tuple[str, str, str]]:
 
 
 def _write(path: Path, page: str) -> Path:
+    if path.exists() and not path.is_file():
+        raise RecordError(f"{path} is not a plain file.", hint="Choose another file with --out.")
     temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
     try:
         temporary.write_text(page, encoding="utf-8")

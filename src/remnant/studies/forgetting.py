@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from remnant.data import AuditData, load_images
-from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, require
+from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, RemnantError, require
 from remnant.measures import unseen_needed
 from remnant.models import model_maker
 from remnant.plans import InjectPlan, PoisonPlan
@@ -61,8 +61,10 @@ class ForgettingStudy:
         by_others = isinstance(self.plan, PoisonPlan) and self.attack.calibration != "none"
         if by_others and self.plan.trials < 2:
             faults.append("POISON is calibrated by the other trials' twins and needs trials >= 2")
-        if self.plan.repeats in self.compare_repeats:
-            faults.append(f"compare_repeats={list(self.compare_repeats)} holds the plan's own")
+        if len({self.plan.repeats, *self.compare_repeats}) <= len(self.compare_repeats):
+            faults.append(
+                f"compare_repeats={list(self.compare_repeats)} holds the plan's own, or one twice"
+            )
         require(faults, error=PlanError, hint="Mend the recipe.")
         needed = unseen_needed(self.attack.fpr)
         if self.attack.success in ("precision", "tpr") and self.plan.canaries < needed:
@@ -125,24 +127,38 @@ def run_forgetting(
     ) as record:
         if record.status == "complete":
             return
-        planting = _plant(study, data, execution, record)
-        for name, plan in study.parts().items():
-            if f"{name}.signals" not in record.array_names():
-                _train(study, name, plan, planting, execution, record, progress)
-        ledger = study.plan.ledger(examples=planting.examples)
-        record.put_ledger(
-            {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
-        )
-        record.put_result(
-            "task",
-            {
-                "test_accuracy": float(record.array("primary.test_accuracy").mean()),
-                "test_examples": len(planting.test),
-                "majority": float(np.bincount(planting.test.labels).max() / len(planting.test)),
-            },
-        )
-        measure_forgetting(record, study)
-        record.finish()
+        try:
+            _carry_out(study, data, execution, record, progress)
+        except RemnantError:
+            record.discard_if_empty()
+            raise
+
+
+def _carry_out(
+    study: ForgettingStudy,
+    data: AuditData,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    planting = _plant(study, data, execution, record)
+    for name, plan in study.parts().items():
+        if f"{name}.signals" not in record.array_names():
+            _train(study, name, plan, planting, execution, record, progress)
+    ledger = study.plan.ledger(examples=planting.examples)
+    record.put_ledger(
+        {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
+    )
+    record.put_result(
+        "task",
+        {
+            "test_accuracy": float(record.array("primary.test_accuracy").mean()),
+            "test_examples": len(planting.test),
+            "majority": float(np.bincount(planting.test.labels).max() / len(planting.test)),
+        },
+    )
+    measure_forgetting(record, study)
+    record.finish()
 
 
 def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[str, Any]:

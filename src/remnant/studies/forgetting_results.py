@@ -35,9 +35,7 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     plan, signals = study.plan, record.array("primary.signals")
     primary = _curve(study, plan, signals, "planted")
     record.put_result("curve", curve_fields(primary))
-    record.put_result(
-        "verdict", dataclasses.asdict(forgetting_verdict(primary, study.attack.limit))
-    )
+    record.put_result("verdict", _verdict(primary, study.attack.limit))
     if plan.aa:
         record.put_result("curve_aa", curve_fields(_curve(study, plan, signals, "aa")))
     else:
@@ -52,6 +50,18 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     record.put_result("traditional", _traditional(study, plan, signals))
     _compare(record, study, primary)
     record.put_result("scope", _scope(study))
+
+
+def _verdict(curve: ForgettingCurve, limit: float) -> dict[str, Any]:
+    """Judge the last lag, but only if the attack found the canaries when they were fresh."""
+    made = dataclasses.asdict(forgetting_verdict(curve, limit))
+    if made["outcome"] == "PASS" and curve.lags[0] == 0 and curve.low[0] <= curve.chance:
+        made["outcome"] = "INCONCLUSIVE"
+        made["sentence"] = (
+            "The attack did not find the canaries right after they were planted, so that not "
+            "finding them later says nothing: plant more, more often, or of another kind."
+        )
+    return made
 
 
 def curve_fields(curve: ForgettingCurve) -> dict[str, Any]:
@@ -175,7 +185,7 @@ def _compare(record: Record, study: ForgettingStudy, primary: ForgettingCurve) -
         for repeats, c in sorted(curves, key=lambda pair: pair[0])
     ]
     record.put_result(
-        "compare", {"title": "More repeats are forgotten more slowly", "series": series}
+        "compare", {"title": "The same canaries, seen more or less often", "series": series}
     )
 
 
@@ -195,6 +205,8 @@ def _scope(study: ForgettingStudy) -> dict[str, Any]:
         f"lags beyond {plan.watch_steps} steps, other models, other data and other kinds of canary",
         "extraction: this attack tells seen from unseen examples, it does not recover them",
     ]
+    if not plan.fresh_canaries and plan.trials > 1:
+        not_tested.append("other canaries: all trials planted the same ones")
     if not plan.aa:
         not_tested.append("A/A twins: there was no negative control")
     return {"tested": tested, "not_tested": not_tested}

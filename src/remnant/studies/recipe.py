@@ -46,7 +46,7 @@ def read_recipe(path: Path) -> ForgettingStudy:
         PlanError: A section, field or value is unknown; all faults are listed at once.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as fault:
         raise InvalidInput(f"The recipe {path} is not there.", hint="Check its path.") from fault
     except (OSError, UnicodeDecodeError) as fault:
@@ -61,8 +61,14 @@ def study_from(table: dict[str, Any]) -> ForgettingStudy:
     faults = [f"unknown section or field {name!r}" for name in table if name not in _TOP]
     if table.get("question", "forgetting") != "forgetting":
         faults.append(f"question={table['question']!r} is not 'forgetting'")
-    plan = dict(table.get("plan") or {})
-    kind = plan.pop("kind", None)
+    plan = table.get("plan")
+    plan = dict(plan) if isinstance(plan, dict) else {}
+    kind = str(plan.pop("kind", None))
+    repeats = table.get("compare_repeats") or []
+    if not isinstance(repeats, list) or any(
+        isinstance(r, bool) or not isinstance(r, int) for r in repeats
+    ):
+        faults.append(f"compare_repeats={repeats!r} is not a list of whole numbers")
     if kind not in _PLANS:
         faults.append(f"plan.kind={kind!r} is not one of {', '.join(_PLANS)}")
     else:
@@ -75,7 +81,7 @@ def study_from(table: dict[str, Any]) -> ForgettingStudy:
     }
     return ForgettingStudy(
         plan=_build("plan", _PLANS[kind], plan),
-        compare_repeats=tuple(table.get("compare_repeats") or ()),
+        compare_repeats=tuple(repeats),
         **sections,
     )
 
@@ -98,5 +104,7 @@ def _build(name: str, made: type[Made], given: dict[str, Any]) -> Made:
         raise PlanError(f"[{name}] lacks {', '.join(missing)}.", hint="Add it to the recipe.")
     try:
         return made(**given)
-    except TypeError as fault:
+    except (TypeError, ValueError) as fault:
+        if isinstance(fault, PlanError):
+            raise
         raise PlanError(f"[{name}] has a value of the wrong kind: {fault}.") from fault

@@ -24,6 +24,16 @@ def _among(name: str, value: Any, allowed: Any) -> list[str]:
     return [] if value in allowed else [f"{name}={value!r} is not one of {', '.join(allowed)}"]
 
 
+def _whole(name: str, value: Any, least: int) -> list[str]:
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        return [f"{name}={value!r} is not a whole number of at least {least}"]
+    return []
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DataSettings:
     """Which data: a set's name, how many clean examples, and the seed of the cut."""
@@ -33,7 +43,10 @@ class DataSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        require(_among("data.name", self.name, DATA_SETS), error=PlanError)
+        faults = _among("data.name", self.name, DATA_SETS) + _whole("data.seed", self.seed, 0)
+        if self.examples is not None:
+            faults += _whole("data.examples", self.examples, 1)
+        require(faults, error=PlanError, hint="Mend the recipe.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,9 +59,9 @@ class CanarySettings:
 
     def __post_init__(self) -> None:
         faults = _among("canaries.kind", self.kind, KINDS)
-        if self.judges < 1 or self.judge_steps < 1:
-            faults.append(f"canaries.judges={self.judges} or judge_steps={self.judge_steps} is < 1")
-        require(faults, error=PlanError)
+        faults += _whole("canaries.judges", self.judges, 1)
+        faults += _whole("canaries.judge_steps", self.judge_steps, 1)
+        require(faults, error=PlanError, hint="Mend the recipe.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +72,10 @@ class ModelSettings:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        require(_among("model.name", self.name, CATALOGUE), error=PlanError)
+        faults = _among("model.name", self.name, CATALOGUE)
+        if not isinstance(self.options, dict):
+            faults.append(f"model.options={self.options!r} is not a table")
+        require(faults, error=PlanError, hint="Mend the recipe.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +88,14 @@ class TrainingSettings:
     clip: float | None = None
 
     def __post_init__(self) -> None:
+        faults = [
+            f"training.{name}={value!r} is not a table"
+            for name, value in (("options", self.options), ("learning_rate", self.learning_rate))
+            if not isinstance(value, dict)
+        ]
+        if self.clip is not None and not (_number(self.clip) and self.clip > 0):
+            faults.append(f"training.clip={self.clip!r} is not a number above 0")
+        require(faults, error=PlanError, hint="Mend the recipe.")
         self.rate()
 
     def rate(self) -> LearningRate:
@@ -106,17 +130,20 @@ class AttackSettings:
     lags: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lags", tuple(self.lags))
+        if isinstance(self.lags, list):
+            object.__setattr__(self, "lags", tuple(self.lags))
         faults = _among("attack.success", self.success, SUCCESSES)
         faults += _among("attack.calibration", self.calibration, CALIBRATIONS)
-        if not 0 < self.fpr < 1 or not 0 < self.confidence < 1:
-            faults.append(f"attack.fpr={self.fpr} or confidence={self.confidence} not in (0, 1)")
-        if any(not isinstance(lag, int) or lag < 0 for lag in self.lags):
-            faults.append(f"attack.lags={list(self.lags)} are not whole numbers from 0")
+        for name in ("fpr", "confidence", "limit"):
+            value = getattr(self, name)
+            if not _number(value) or not 0 < value < 1:
+                faults.append(f"attack.{name}={value!r} is not between 0 and 1")
+        if not isinstance(self.lags, tuple) or any(_whole("", lag, 0) for lag in self.lags):
+            faults.append(f"attack.lags={self.lags!r} are not whole numbers from 0")
+        require(faults, error=PlanError, hint="Mend the recipe.")
         chance = self.fpr if self.success == "tpr" else 0.5
-        if not chance < self.limit <= 1:
-            faults.append(f"attack.limit={self.limit} is not above chance ({chance}) and up to 1")
-        require(faults, error=PlanError)
+        if self.limit <= chance:
+            raise PlanError(f"attack.limit={self.limit} is not above chance ({chance}).")
 
 
 @dataclass(frozen=True, kw_only=True)
