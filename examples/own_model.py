@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from remnant import InjectPlan, Population, forgetting_curve
-from remnant.probes import label_signals
+from remnant.probes import SIGNALS, label_signals
 
 
 def make_model() -> nn.Module:
@@ -35,7 +35,7 @@ def main() -> None:
     wrong = 1 - truth  # mislabelled, so that only memory can explain them
 
     lags = [0, 5, 20, 50, 100, 200, 400]
-    population = Population(make_model, seeds=plan.seeds)
+    population = Population(make_model, seeds=plan.seeds, dropout_seeds=plan.dropout_seeds)
     fit = population.fit(
         np.concatenate([clean, canaries]),  # the example store: clean rows, then canaries
         np.concatenate([labels, wrong]),
@@ -45,7 +45,7 @@ def main() -> None:
         probes={"signals": lambda models: label_signals(models, canaries, wrong)},
         probe_steps=[plan.checkpoint_step, *(plan.planted_until + lag for lag in lags)],
     )
-    log_odds = fit.probes["signals"][:, :, 1]
+    log_odds = fit.probes["signals"][:, :, SIGNALS.index("log_odds")]
     scores = log_odds[1:] - log_odds[0]  # calibrated by the checkpoint before planting
     curve = forgetting_curve(
         seen_scores=scores[:, plan.members_of("planted")],

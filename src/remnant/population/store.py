@@ -72,7 +72,7 @@ class ExampleStore:
             classes = outputs[0]
         else:
             raise InvalidInput(
-                f"labels of shape {tuple(inner)} an example do not fit outputs of {tuple(outputs)}.",
+                f"labels of shape {tuple(inner)} an example do not fit outputs {tuple(outputs)}.",
                 hint="Give one label per output position, or a loss of your own.",
             )
         low, high = int(self.labels.min()), int(self.labels.max())
