@@ -164,6 +164,11 @@ def test_another_plan_in_the_folder_is_refused(finished, tmp_path):
         (("watch_steps = 12\n", ""), "lacks watch_steps"),
         (("lr = 0.1,", "lr = 0.1, speed = 3,"), "no option 'speed'"),
         (("[plan]", "[plan"), "is not TOML"),
+        (("examples = 200", 'examples = "many"'), "data.examples='many'"),
+        (("lr = 0.1,", "lr = 1e30,"), "diverged"),
+        (("limit = 0.95", "limit = 0.95\nlags = [true, false]"), "attack.lags"),
+        (("limit = 0.95", "limit = 1.0"), "attack.limit=1.0"),
+        (('question = "forgetting"', "compare_repeats = 3"), "compare_repeats=3"),
     ],
 )
 def test_a_bad_recipe_is_one_sentence_and_exit_code_2(change, words, tmp_path):
@@ -224,6 +229,10 @@ def test_a_curve_from_arrays_of_any_framework(tmp_path):
     assert "<svg" in (tmp_path / "curve.html").read_text()
     found = json.loads(remnant("curve", *files, "--success", "auc", "--json").stdout)
     assert found["value"][0] > 0.95 > found["value"][-1]
+    before = (tmp_path / "seen.npy").read_bytes()
+    assert remnant("curve", *files, "--out", tmp_path / "seen.npy").returncode == 2
+    assert (tmp_path / "seen.npy").read_bytes() == before
+    assert remnant("curve", *files, "--out", tmp_path).returncode == 2
     np.save(tmp_path / "lags.npy", lags[::-1])
     wrong = remnant("curve", *files)
     assert wrong.returncode == 2

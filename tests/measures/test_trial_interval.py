@@ -89,3 +89,21 @@ def test_blocks_of_draws_bound_the_memory_and_nothing_else(monkeypatch):
     found = gather(**sides, success="auc", fpr=0.1, draws=50, rng=np.random.default_rng(1))
     assert found.drawn_mean.shape == (2, 3)
     np.testing.assert_allclose(found.drawn_mean, found.estimate, atol=0.06)
+
+
+@pytest.mark.parametrize("success", ["tpr", "precision"])
+def test_few_unseen_scores_do_not_understate_the_leak(success, known_leak, covers):
+    """Twelve unseen scores at FPR 10 %: the threshold's place is so uncertain that 79 % covered."""
+    leak, rng = known_leak(2.93), np.random.default_rng(12)
+    audits = 200
+    seen, unseen = zip(*(leak.scores(rng, 10, 12, 12) for _ in range(audits)), strict=True)
+    curve = forgetting_curve(
+        seen_scores=np.stack(seen),
+        unseen_scores=np.stack(unseen),
+        lags=np.arange(audits),
+        success=success,
+        draws=60,
+        rng=rng,
+    )
+    truth = leak.truth(success)
+    assert covers((curve.low <= truth) & (truth <= curve.high))

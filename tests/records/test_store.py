@@ -258,3 +258,14 @@ def test_provenance_names_versions_without_importing_torch():
     assert output.stdout.split() == ["False", "True"]
     found = gather_provenance(device="cpu", threads=2, seeds={"plan": 7})
     assert (found["device"], found["threads"], found["seeds"]) == ("cpu", 2, {"plan": 7})
+
+
+def test_a_run_that_holds_nothing_can_be_discarded_without_a_trace(create):
+    empty = create()
+    empty.discard_if_empty()
+    assert not empty.folder.exists()
+    kept = create()
+    kept.put_array("scores", np.zeros(3))
+    kept.discard_if_empty()
+    kept.close()
+    assert Record.open(kept.folder).array("scores").shape == (3,)
