@@ -93,7 +93,7 @@ def test_blocks_of_draws_bound_the_memory_and_nothing_else(monkeypatch):
 
 @pytest.mark.parametrize("success", ["tpr", "precision"])
 def test_few_unseen_scores_do_not_understate_the_leak(success, known_leak, covers):
-    """Twelve unseen scores at FPR 10 %: the threshold's place is so uncertain that 79 % covered."""
+    """Twelve unseen scores at FPR 10 %: the threshold's own place is very uncertain."""
     leak, rng = known_leak(2.93), np.random.default_rng(12)
     audits = 200
     seen, unseen = zip(*(leak.scores(rng, 10, 12, 12) for _ in range(audits)), strict=True)

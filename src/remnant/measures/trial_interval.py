@@ -22,13 +22,9 @@ Construction, at each lag:
    that this threatens is moved by it.
 4. The interval is widened to hold the plain ``value``, and cut to [0, 1].
 
-By simulation (``benchmarks/coverage.py``) it covers 93 % or more at a nominal 95 %, mostly
-95-99 %, for 1 to 10 trials and 32 to 500 canaries a side, from no leak to a total one. Two
-exceptions are known, beside models of two kinds and canaries that all trials share.
-Where models differ much and nearly all of them leak totally, a few trials
-seldom show the weak one that is due: 88-90 % with 500 canaries, the low end being about 0.01 too
-high. And the mean precision of 64 trials with 32 canaries each keeps a trace of bias near chance:
-89 %, again at the low end.
+``benchmarks/coverage.py`` simulates its coverage. It is too low where models differ strongly and
+nearly all leak totally, since a few trials seldom show the weak one; for models of two kinds;
+and, at the low end, for the mean precision of very many trials of few canaries near chance.
 """
 
 from __future__ import annotations
