@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from remnant.cli.demo import DEMO_RECIPE
+import remnant.studies
 from remnant.studies import read_recipe
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RECIPES = [
     *sorted((ROOT / "recipes").glob("*.toml")),
-    ROOT / "src" / "remnant" / "studies" / "recipes" / DEMO_RECIPE,
+    *sorted((Path(remnant.studies.__file__).parent / "recipes").glob("*.toml")),
 ]
 
 

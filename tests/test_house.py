@@ -31,12 +31,12 @@ MAY_IMPORT = {
     "data": set(),
     "probes": {"models.protocols"},
     "population": {"plans"},
-    "search": {"canaries", "probes"},
+    "search": {"canaries", "probes", "models.protocols"},
     "records": {"plans", "measures"},
     "studies": BELOW_STUDIES,
     "report": {"records", "measures"},
     "integrations": BELOW_STUDIES | {"studies"},
-    "cli": {"studies", "report", "records", "integrations", "measures"},
+    "cli": {"studies", "report", "records", "integrations", "measures", "canaries"},
 }
 PICKLERS = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 LONGEST = 350

@@ -9,29 +9,58 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remnant.canaries import Template
+    from remnant.measures.exposure import Exposure, exposure
+    from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
     from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
-    from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
+    from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan
     from remnant.population import Population
+    from remnant.search import ExactExposure, Extraction, exact_exposure, extract
+    from remnant.studies.exposure_audit import ExposureAudit, measure_exposure
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "ExactExposure": "remnant.search",
+    "Exposure": "remnant.measures.exposure",
+    "ExposureAudit": "remnant.studies.exposure_audit",
+    "Extraction": "remnant.search",
+    "ExtrapolatedExposure": "remnant.measures.extrapolation",
     "ForgettingCurve": "remnant.measures.forgetting",
     "InjectPlan": "remnant.plans",
+    "InsertPlan": "remnant.plans",
     "PoisonPlan": "remnant.plans",
     "Population": "remnant.population",
     "ShadowPlan": "remnant.plans",
+    "Template": "remnant.canaries",
+    "exact_exposure": "remnant.search",
+    "exposure": "remnant.measures.exposure",
+    "extract": "remnant.search",
+    "extrapolated_exposure": "remnant.measures.extrapolation",
     "forgetting_curve": "remnant.measures.forgetting",
+    "measure_exposure": "remnant.studies.exposure_audit",
 }
 
 __all__ = [
+    "ExactExposure",
+    "Exposure",
+    "ExposureAudit",
+    "Extraction",
+    "ExtrapolatedExposure",
     "ForgettingCurve",
     "InjectPlan",
+    "InsertPlan",
     "PoisonPlan",
     "Population",
     "ShadowPlan",
+    "Template",
     "__version__",
+    "exact_exposure",
+    "exposure",
+    "extract",
+    "extrapolated_exposure",
     "forgetting_curve",
+    "measure_exposure",
 ]
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from remnant import InjectPlan, PoisonPlan, ShadowPlan
+from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
 
 TWINS = {
@@ -34,6 +35,20 @@ PLANS = {
     "poison": (
         PoisonPlan(canaries=4, step=10, watch_steps=7),
         {**TWINS, "step": [1, 12], "epoch_steps": [5, 10]},
+    ),
+    "insert": (
+        InsertPlan(repeats=(1, 4), steps=10),
+        {
+            "repeats": [(1,), (4, 1), (1, 4, 4)],
+            "steps": [1, 11],
+            "trials": [2],
+            "controls": [1, 4],
+            "twin": [False],
+            "batch": [63],
+            "seed": [1],
+            "sampling": ["replacement"],
+            "precision": ["tf32", "bf16", "float64"],
+        },
     ),
     "shadow": (
         ShadowPlan(models=4, steps=10),

@@ -1,4 +1,8 @@
-"""A realistic run: 32 canaries planted once at step 300, three trials, a curve that decays."""
+"""Two realistic runs.
+
+Forgetting: 32 canaries planted once at step 300, three trials, a curve that decays. Exposure: 24
+canaries with six digits each, planted 1 to 64 times in two trials, 16 controls.
+"""
 
 from __future__ import annotations
 
@@ -110,21 +114,184 @@ PLAN: dict[str, Any] = {
 }
 
 
+SPACE = 10**6
+LEVELS = (1, 4, 16, 64)
+
+
+def _exposed(name: str, trial: int, repeats: int, rank: int, *, twin: float) -> dict[str, Any]:
+    bits = float(np.log2(SPACE) - np.log2(rank))
+    return {
+        "name": name,
+        "trial": trial,
+        "repeats": repeats,
+        "uses": repeats * 3,
+        "bits": bits,
+        "low": bits,
+        "high": bits,
+        "rank": rank,
+        "cost": round(21.5 - 0.95 * bits, 3),
+        "saturated": False,
+        "skew_normal_bits": round(0.82 * bits, 3),
+        "twin_bits": twin,
+    }
+
+
+def _canaries() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    rng = np.random.default_rng(3)
+
+    def rank(level: float) -> int:
+        return int(np.clip(SPACE * 2 ** -(level + rng.normal(0, 1.2)), 1, SPACE))
+
+    heights = {1: 2.2, 4: 6.5, 16: 14.5, 64: 22.0}
+    canaries = [
+        _exposed(
+            f"canary {12 * trial + 3 * i + j + 1}",
+            trial,
+            repeats,
+            rank(heights[repeats]),
+            twin=float(rng.exponential(1.44)),
+        )
+        for trial in range(2)
+        for i, repeats in enumerate(LEVELS)
+        for j in range(3)
+    ]
+    controls = [
+        _exposed(
+            f"control {i + 1}",
+            i // 8,
+            0,
+            int(rng.integers(1, SPACE)),
+            twin=float(rng.exponential(1.44)),
+        )
+        for i in range(16)
+    ]
+    return canaries, controls
+
+
+def _levels(canaries: list[dict[str, Any]], controls: list[dict[str, Any]]) -> dict[str, Any]:
+    groups = [controls, *([c for c in canaries if c["repeats"] == r] for r in LEVELS)]
+    return {
+        "repeats": [0, *LEVELS],
+        "mean_bits": [float(np.mean([c["bits"] for c in group])) for group in groups],
+        "twin_mean_bits": [float(np.mean([c["twin_bits"] for c in group])) for group in groups],
+        "n": [len(group) for group in groups],
+        "pooled_pvalue": [0.41, 0.024, 3e-7, 1e-30, 1e-40],
+    }
+
+
+def _exposure_results() -> dict[str, dict[str, Any]]:
+    canaries, controls = _canaries()
+    law = {"shape": -1.6, "location": 23.4, "scale": 2.6}
+    rng = np.random.default_rng(5)
+    delta = law["shape"] / np.hypot(1, law["shape"])
+    skewed = delta * np.abs(rng.standard_normal(10_000)) + np.sqrt(1 - delta**2) * (
+        rng.standard_normal(10_000)
+    )
+    counts, edges = np.histogram(law["location"] + law["scale"] * skewed, bins=40)
+    marked = [c for c in canaries if c["trial"] == 0]
+    steps = list(range(0, 1001, 100))
+    return {
+        "verdict": {
+            "outcome": "FAIL",
+            "sentence": "Of 6 canaries planted at most 16 times, the most exposed (planted 16 "
+            "times) has an exposure of 15.9 bits, out of at most 19.9: at or above the limit "
+            "of 10.",
+            "limit": 10.0,
+            "lag": None,
+        },
+        "exposure": {
+            "template": 'API_KEY = "{digits:6}"\n',
+            "space": SPACE,
+            "ceiling_bits": float(np.log2(SPACE)),
+            "method": "exact",
+            "reason": "exact: the walk was expected to take about 1.1e+05 nodes of 2000000 allowed",
+            "tolerance": 2e-6,
+            "nodes": 220_134,
+            "null_mean_bits": 1.4427,
+            "canaries": canaries,
+            "controls": controls,
+        },
+        "repeats": _levels(canaries, controls),
+        "costs": {
+            "edges": edges.tolist(),
+            "counts": counts.tolist(),
+            "n_references": 10_000,
+            "skew_normal": law,
+            "ks_pvalue": 0.37,
+            "marked": [{k: c[k] for k in ("name", "repeats", "cost", "bits")} for c in marked],
+            "member": "planted, trial 1",
+        },
+        "extraction": {
+            "searches": [
+                {
+                    "member": "planted, trial 1",
+                    "certified": True,
+                    "nodes": 812,
+                    "space": SPACE,
+                    "tolerance": 2e-6,
+                    "candidates": [
+                        {"bits": 2.31, "canary": "canary 10", "repeats": 64},
+                        {"bits": 2.74, "canary": "canary 12", "repeats": 64},
+                        {"bits": 6.02, "canary": None, "repeats": None},
+                    ],
+                },
+                {
+                    "member": "twin, trial 1",
+                    "certified": False,
+                    "nodes": 2_000_000,
+                    "space": SPACE,
+                    "tolerance": 2e-6,
+                    "candidates": [{"bits": 14.9, "canary": None, "repeats": None}],
+                },
+            ]
+        },
+        "through_training": {
+            "steps": steps,
+            "names": ["canary 1", "canary 7", "canary 10"],
+            "bits": [
+                [1.2, 1.0 + 13 * (s / 1000) ** 1.5, 1.5 + 18.4 * (1 - np.exp(-s / 250))]
+                for s in steps
+            ],
+            "validation_bits": [4.6 * np.exp(-s / 300) + 2.1 + 0.1 * s / 1000 for s in steps],
+        },
+        "task": {"validation_bits": 2.213, "validation_tokens": 40_000, "token": "character"},
+        "scope": {
+            "tested": [
+                "One text (Python's standard library, 400 000 characters) and one model (LSTM).",
+                "An attacker who holds the model and knows the template.",
+            ],
+            "not_tested": [
+                "Other templates, texts and models.",
+                "Secrets that occur in the text by nature.",
+            ],
+        },
+    }
+
+
+EXPOSURE_PLAN: dict[str, Any] = {
+    "plan": {"kind": "text", "repeats": [1, 4, 16, 64], "epochs": 3, "trials": 2, "seed": 0},
+    "model": {"name": "lstm", "options": {"hidden": 128}},
+}
+
+
 @pytest.fixture
 def make_run(tmp_path: Path) -> Callable[..., Path]:
     def make(
         *,
         name: str = "digits-inject",
+        question: str = "forgetting",
         results: dict[str, dict[str, Any]] | None = None,
         plan: dict[str, Any] | None = None,
         without: tuple[str, ...] = (),
         absent: tuple[tuple[str, str], ...] = (),
         finish: bool = True,
     ) -> Path:
+        exposure = question == "exposure"
+        default, found = (EXPOSURE_PLAN, _exposure_results()) if exposure else (PLAN, _results())
         with Record.create(
             tmp_path / name,
-            question="forgetting",
-            plan=PLAN if plan is None else plan,
+            question=question,
+            plan=default if plan is None else plan,
             plan_fingerprint="3f9c2d7be4a1905c6f",
             data_fingerprint="a71e0055d2cc81f0b3",
             execution={"backend": "stacked", "device": "cpu", "members": 12, "steps": 700},
@@ -136,7 +303,7 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
                 "seeds": {"plan": 0, "bootstrap": 1},
             },
         ) as record:
-            for key, value in (_results() | (results or {})).items():
+            for key, value in (found | (results or {})).items():
                 if key not in without:
                     record.put_result(key, value)
             for key, reason in absent:
@@ -153,6 +320,27 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
             if finish:
                 record.finish()
             return record.folder
+
+    return make
+
+
+@pytest.fixture
+def make_exposure(make_run: Callable[..., Path]) -> Callable[..., Path]:
+    """Make an exposure run; ``change`` maps a result's name to entries to be set in it."""
+
+    def make(
+        *,
+        name: str = "keys",
+        change: dict[str, dict[str, Any]] | None = None,
+        results: dict[str, dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> Path:
+        changed = {
+            key: _exposure_results()[key] | entries for key, entries in (change or {}).items()
+        }
+        return make_run(
+            name=name, question="exposure", results=changed | (results or {}), **options
+        )
 
     return make
 

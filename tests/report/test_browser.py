@@ -22,7 +22,9 @@ INSIDE = """
   const plot = box(svg.querySelector('.plot')), frame = box(svg);
   const within = (a, b, slack) => a.left >= b.left - slack && a.right <= b.right + slack
     && a.top >= b.top - slack && a.bottom <= b.bottom + slack;
-  const drawn = [...svg.querySelectorAll('.line, .band')].filter(e => e.getAttribute('d'));
+  const shapes = '.line, .band, .bar, .spot, .ring, .whisker, .dash';
+  const drawn = [...svg.querySelectorAll(shapes)].filter(
+    e => e.tagName !== 'path' || e.getAttribute('d'));
   return {
     width: frame.width, height: frame.height, lines: drawn.length,
     inside: drawn.every(e => within(box(e), plot, 3)),
@@ -122,6 +124,56 @@ def test_a_run_without_anything_measured_opens(make_run, visit):
 
 
 @pytest.mark.parametrize("width", [1200, 390])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_both_questions_stand_on_one_page(make_run, make_exposure, tmp_path, visit, width, scheme):
+    make_run(name="demo")
+    make_exposure(name="demo/keys")
+    page = visit(write_report(tmp_path / "demo"), width=width, scheme=scheme)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for name in ("PASS", "FAIL", "How fast it is forgotten", "How exposed it is"):
+        assert page.get_by_role("heading", name=name).is_visible()
+    charts = page.evaluate(INSIDE)
+    assert len(charts) == 8
+    for chart in charts:
+        assert chart["width"] > 200
+        assert chart["inside"], chart
+        assert chart["words"], chart
+    assert page.evaluate(OVERLAPS) == []
+    page.get_by_role("link", name="Exposure and extraction").click()
+    part = page.get_by_role("heading", name="Exposure and extraction keys")
+    assert part.bounding_box()["y"] < 100
+
+
+@pytest.mark.parametrize("width", [1200, 320])
+def test_a_crowded_exposure_page_keeps_its_labels_apart(make_exposure, visit, width):
+    marked = [
+        {"name": f"canary {i}", "repeats": 4 ** (i % 4), "cost": 27 - 0.2 * i * i, "bits": i / 2}
+        for i in range(14)
+    ]
+    pattern = "<script>alert('x')</script>{digits:6}" + "w" * 300
+    folder = make_exposure(
+        change={"costs": {"marked": marked}, "exposure": {"template": pattern, "space": 36**20}}
+    )
+    page = visit(write_report(folder), width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(OVERLAPS) == []
+    assert all(chart["inside"] and chart["words"] for chart in page.evaluate(INSIDE))
+    assert page.get_by_text(pattern).is_visible()
+    page.get_by_text("Every canary and control").first.click()
+    assert page.get_by_role("cell", name="never").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_exposure_text_stands_out_from_its_ground(make_run, make_exposure, tmp_path, visit, scheme):
+    make_run(name="demo")
+    make_exposure(name="demo/keys", change={"costs": {"ks_pvalue": 0.01}})
+    page = visit(write_report(tmp_path / "demo"), scheme=scheme)
+    for selector in (".chip.fail", ".chip.pass", ".contents a", "code", ".certificate", ".notice"):
+        assert page.evaluate(CONTRAST, selector) >= 4.5, selector
+
+
+@pytest.mark.parametrize("width", [1200, 390])
 def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
     curve = make_curve(start=0.9, floor=0.6, chance=0.5, spread=0.05)
     page = visit(write_curve_page(curve, tmp_path / "curve.html"), width=width)
@@ -130,6 +182,24 @@ def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
     assert chart["words"]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
+
+OVERLAPS = """
+() => [...document.querySelectorAll('svg.chart')].filter(
+  e => e.getClientRects().length).flatMap(svg => {
+  const words = [...svg.querySelectorAll('text')];
+  const boxes = words.map(e => e.getBoundingClientRect());
+  const found = [];
+  for (let i = 0; i < words.length; i++) for (let j = 0; j < i; j++) {
+    const [a, b] = [boxes[i], boxes[j]];
+    const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+    const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+    // Letters do not fill their line; a third of it may be shared.
+    if (across > 1 && down > a.height / 3) found.push(
+      words[i].textContent + ' | ' + words[j].textContent);
+  }
+  return found;
+})
+"""
 
 CONTRAST = """
 selector => {

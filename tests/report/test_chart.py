@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remnant.report.chart import Chart, Line, Rule, draw, spread
+from remnant.report.chart import draw
+from remnant.report.placing import spread
 from remnant.report.scale import Scale, lag_scale_kind, round_numbers
+from remnant.report.shapes import Bars, Chart, Dot, Dots, Flag, Line, Rule
 
 SHARES = st.floats(0, 1) | st.none()
 
@@ -45,6 +47,70 @@ def test_lines_and_bands_lie_inside_the_plot(data, kind, shares):
             px, py = map(float, place.split())
             assert left - 0.1 <= px <= left + width + 0.1
             assert top - 0.1 <= py <= top + height + 0.1
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    places=st.lists(
+        st.tuples(st.sampled_from([0, 1, 4, 16, 1000]), st.floats(0, 30)), min_size=1, max_size=40
+    )
+)
+def test_dots_lie_inside_the_plot_and_stand_by_their_tick(places):
+    dots = Dots("a", "main", tuple(Dot(float(x), y, "tip") for x, y in places))
+    ticks = tuple(sorted({float(x) for x, _ in places}))
+    for width in (880, 350):
+        svg = _draw(
+            _chart((), dots=(dots,), x_kind="apart", x_ticks=ticks),
+            width=width,
+            direct_labels=False,
+        )
+        (plot,) = _by_class(svg, "plot")
+        left, top, wide, height = (float(plot.get(k)) for k in ("x", "y", "width", "height"))
+        spots = _by_class(svg, "spot")
+        assert len(spots) == len(places)
+        for spot in spots:
+            x, y, r = (float(spot.get(k)) for k in ("cx", "cy", "r"))
+            assert left - 0.1 <= x - r
+            assert x + r <= left + wide + 0.1
+            assert top - 0.1 <= y - r
+            assert y + r <= top + height + 0.1
+
+
+def test_flags_raise_the_chart_and_keep_the_plot():
+    bars = Bars("refs", "control", (0.0, 1.0, 2.0), (3.0, 5.0))
+    near = tuple(Flag(1.0 + i / 100, f"canary {i}", "main", "tip") for i in range(6))
+    plain, crowded = (
+        _draw(_chart((), bars=bars, flags=flags, y_label="n"), width=400, direct_labels=False)
+        for flags in ((), near)
+    )
+    assert float(crowded.get("height")) == float(plain.get("height")) + 6 * 15
+    heights = [_by_class(svg, "plot")[0].get("height") for svg in (plain, crowded)]
+    assert heights[0] == heights[1]
+    for text in _by_class(crowded, "label"):
+        assert float(text.get("x")) + len(text.text) * 6.6 <= 400
+
+
+def test_means_are_dashes_over_the_dots():
+    line = Line("mean", "main", (1.0, 4.0), (2.0, 3.0), places="dashes")
+    dots = Dots("one", "main", (Dot(1.0, 2.0, "tip"),))
+    svg = _draw(_chart((line,), dots=(dots,), x_kind="apart", x_word="planted"))
+    classes = [(part.get("class") or "").split()[:1] for part in svg]
+    assert classes.index(["line"]) < classes.index(["spot"]) < classes.index(["dash"])
+    assert _by_class(svg, "dot") == []
+    assert _by_class(svg, "dash")[1][0].text == "mean, planted 4: 3.000"
+
+
+def test_a_plain_line_has_no_marks():
+    svg = _draw(_chart((Line("a", "main", (0.0, 1.0), (0.1, 0.2), places="none"),)))
+    assert _by_class(svg, "dot") == []
+
+
+def test_the_axis_is_broken_only_between_zero_and_one():
+    def breaks(*xs: float) -> int:
+        dots = Dots("a", "main", tuple(Dot(x, 1.0, "tip") for x in xs))
+        return len(_by_class(_draw(_chart((), dots=(dots,), x_kind="apart")), "divider"))
+
+    assert (breaks(0.0, 1.0, 4.0), breaks(1.0, 4.0), breaks(0.0)) == (1, 0, 0)
 
 
 def test_gaps_break_the_line_and_the_band():
@@ -90,7 +156,8 @@ def test_round_numbers_are_inside_rising_and_not_too_many(low, width, count):
 
 
 @given(
-    st.sets(st.floats(-1e5, 1e5), min_size=3, max_size=10), st.sampled_from(["linear", "symlog"])
+    st.sets(st.floats(-1e5, 1e5), min_size=3, max_size=10),
+    st.sampled_from(["linear", "symlog", "apart"]),
 )
 def test_a_scale_keeps_order_and_ends(values, kind):
     ordered = sorted(values)
@@ -104,6 +171,14 @@ def test_symlog_ticks_are_decades_from_zero():
     assert Scale(0, 400, 0, 1, "symlog").ticks(9) == [0, 1, 3, 10, 30, 100, 300]
     assert Scale(0, 400, 0, 1, "symlog").ticks(4) == [0, 1, 10, 100]
     assert len(Scale(0, 1e6, 0, 1, "symlog").ticks(4)) <= 5
+
+
+def test_on_an_apart_scale_zero_stands_apart_and_doublings_are_equal_steps():
+    scale = Scale(0, 64, 0, 100, "apart")
+    steps = [scale(2.0 ** (i + 1)) - scale(2.0**i) for i in range(6)]
+    assert steps == pytest.approx([steps[0]] * 6)
+    assert scale(1) - scale(0) > steps[0]
+    assert scale.ticks(9) == [0, 1, 3, 10, 30]
 
 
 def test_the_axis_is_logarithmic_only_where_lags_crowd_at_the_start():

@@ -86,6 +86,133 @@ def test_the_verdict_comes_first_then_every_section(page):
         assert words in text, words
 
 
+def test_an_exposure_page_is_well_formed_and_has_every_section(make_exposure):
+    page = render(Record.open(make_exposure()))
+    found = _Page(page)
+    assert found.open == []
+    assert not {"script", "link", "img", "iframe", "object", "a", "base"} & set(found.tags)
+    headings = [re.sub("<[^>]*>", "", h) for h in re.findall(r"<h2[^>]*>(.*?)</h2>", page)]
+    assert headings == [
+        "FAIL More exposed than allowed",
+        "In plain words",
+        "How exposed it is",
+        "Where the canaries stand among random secrets",
+        "What can be read out",
+        "Through training",
+        "What was tested, and what was not",
+        "How to read this",
+        "When the canaries were used",
+        "What was run",
+    ]
+    for words in (
+        "Nothing likelier exists among 1 000 000 secrets: 812 nodes were enough to prove it.",
+        "first of 1 000 000 secrets",
+        "chance gives 1.44, two bits is noise",
+        "1 of 2 searches certified; 2 of 24 canaries read out",
+        "Rank of 1 000 000",
+        "2.21 bits a character",
+    ):
+        assert words in found.text, words
+
+
+def test_every_canary_has_its_row(make_exposure):
+    page = render(Record.open(make_exposure()))
+    view = read_view(Record.open(make_exposure(name="again")))
+    rows = re.findall(r'<tr><th scope="row">(c\w+ \d+)</th>(.*?)</tr>', page)
+    assert [name for name, _ in rows] == [one.name for one in view.exposure.ranked]
+    top = view.exposure.ranked[0]
+    cells = [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<td>(.*?)</td>", rows[0][1])]
+    assert cells == [
+        *(str(top.trial + 1), "64", "192", "1", "19.93"),
+        *(f"{top.twin_bits:.2f}", f"{top.cost:.2f}", f"{top.skew_normal_bits:.2f}"),
+    ]
+
+
+def test_an_empty_exposure_record_is_shown_as_not_measured(make_exposure):
+    names = ("verdict", "exposure", "repeats", "costs", "extraction", "through_training", "scope")
+    absent = (("extraction", "the template cannot be walked"), ("through_training", "no time"))
+    page = render(Record.open(make_exposure(without=names, absent=absent)))
+    text = _Page(page).text
+    for words in (
+        "No verdict",
+        "Exposure: not measured: this run recorded none.",
+        "Exposure against repeats: not measured: this run recorded none.",
+        "Costs of the references: not measured: this run recorded none.",
+        "Extraction: not measured: the template cannot be walked.",
+        "Exposure through training: not measured: no time.",
+    ):
+        assert words in text, words
+    assert "<svg" not in page
+    assert 'class="tiles"' not in page
+
+
+def test_what_was_not_watched_has_no_section(make_exposure):
+    page = render(Record.open(make_exposure(without=("through_training",))))
+    assert "Through training" not in page
+
+
+def test_text_of_an_exposure_record_is_escaped(make_exposure):
+    search = {
+        "member": HOSTILE,
+        "certified": True,
+        "nodes": 1,
+        "space": 10,
+        "candidates": [{"bits": 1.0, "canary": HOSTILE, "repeats": 2}],
+    }
+    folder = make_exposure(
+        change={
+            "exposure": {"template": HOSTILE + "{digits:6}", "reason": HOSTILE},
+            "costs": {
+                "member": HOSTILE,
+                "marked": [
+                    {"name": HOSTILE, "repeats": 1, "cost": 20.0, "bits": 1.0},
+                    {"name": HOSTILE, "repeats": 1, "cost": None, "bits": 1.0},
+                ],
+            },
+            "extraction": {"searches": [search]},
+            "through_training": {"names": [HOSTILE, "b", "c"]},
+            "task": {"token": HOSTILE},
+        }
+    )
+    page = render(Record.open(folder))
+    assert "<script" not in page
+    assert "<img" not in page
+    text = _Page(page).text
+    assert f"What was planted reads {HOSTILE}{{digits:6}};" in text
+    assert text.count(HOSTILE) > 8
+
+
+def test_several_runs_stand_on_one_page_with_a_table_of_contents(make_run, make_exposure, tmp_path):
+    make_run(name="demo")
+    make_exposure(name="demo/keys")
+    page = write_report(tmp_path / "demo").read_text(encoding="utf-8")
+    found = _Page(page)
+    assert found.open == []
+    links = [value for name, value in found.attributes if name == "href"]
+    ids = [value for name, value in found.attributes if name == "id"]
+    assert links == ["#run1-top", "#run2-top"]
+    assert {link[1:] for link in links} <= set(ids)
+    assert len(ids) == len(set(ids))
+    named = {
+        v for name, value in found.attributes if name == "aria-labelledby" for v in value.split()
+    }
+    assert named <= set(ids)
+    assert found.tags.count("article") == 2
+    assert re.findall('class="verdict ([a-z]+)"', page) == ["pass", "fail"]
+    assert re.findall(r"<h(\d)", page)[:4] == ["1", "2", "2", "3"]
+    assert "<title>demo: forgetting PASS, exposure FAIL · Remnant</title>" in page
+    assert "Report on 2 runs" in found.text
+
+
+def test_runs_under_a_folder_without_one_make_a_report_there(make_run, make_exposure, tmp_path):
+    make_exposure(name="runs/keys")
+    assert "Report on" not in write_report(tmp_path / "runs").read_text(encoding="utf-8")
+    make_run(name="runs/digits")
+    path = write_report(tmp_path / "runs")
+    assert path == tmp_path / "runs" / "report.html"
+    assert "Report on 2 runs" in path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("outcome", ["PASS", "FAIL", "INCONCLUSIVE"])
 def test_each_verdict_is_in_words_and_in_a_symbol(make_run, outcome):
     value = {"outcome": outcome, "sentence": "A sentence.", "limit": 0.6, "lag": 400}

@@ -1,5 +1,31 @@
-"""What is planted."""
+"""What is planted: text templates and their spaces, image canaries, and putting them into data."""
 
+from remnant.canaries.canary_file import read_canary_sets, write_canary_sets
+from remnant.canaries.canary_set import CanarySet, make_canary_set
+from remnant.canaries.hf_dataset import insert_into_dataset
+from remnant.canaries.holes import Slot
 from remnant.canaries.images import BY_LOSS, KINDS, by_loss, mislabelled, odd
+from remnant.canaries.insertion import insert_into_texts, place_canaries
+from remnant.canaries.planted_dataset import PlantedDataset
+from remnant.canaries.template import Canary, Template
+from remnant.canaries.text_file import insert_into_file
 
-__all__ = ["BY_LOSS", "KINDS", "by_loss", "mislabelled", "odd"]
+__all__ = [
+    "BY_LOSS",
+    "KINDS",
+    "Canary",
+    "CanarySet",
+    "PlantedDataset",
+    "Slot",
+    "Template",
+    "by_loss",
+    "insert_into_dataset",
+    "insert_into_file",
+    "insert_into_texts",
+    "make_canary_set",
+    "mislabelled",
+    "odd",
+    "place_canaries",
+    "read_canary_sets",
+    "write_canary_sets",
+]

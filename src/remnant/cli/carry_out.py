@@ -1,8 +1,9 @@
-"""What ``demo`` and ``run`` share: carry out a study, write its report, say what came of it."""
+"""What ``demo`` and ``run`` share: carry out studies, write the report, say what came of it."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,20 +12,35 @@ import click
 from remnant.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
-    from remnant.studies import Execution, ForgettingStudy
+    from remnant.studies import Execution, Study
 
 
-def carry_out(study: ForgettingStudy, out: Path, execution: Execution, *, as_json: bool) -> None:
-    """Run the study in ``out``, write ``out/report.html`` and print the outcome."""
+def carry_out(
+    studies: Mapping[str, Study], out: Path, execution: Execution, *, as_json: bool
+) -> None:
+    """Run each study in its folder under ``out``, write ``out/report.html``, print the outcome.
+
+    Args:
+        studies: By folder; ``"."`` is ``out`` itself.
+        out: Where the report goes.
+        execution: How they are carried out.
+        as_json: Whether the outcome is printed as JSON: the first study's summary, the others'
+            under ``"runs"``, by folder.
+    """
     from remnant.records import Record
     from remnant.report import read_view, summary_text, write_report
-    from remnant.studies import run_forgetting
+    from remnant.studies import run_study
 
     with ProgressBar() as bar:
-        run_forgetting(study, out, execution, progress=bar)
+        for folder, study in studies.items():
+            run_study(study, out / folder, execution, progress=bar)
     page = write_report(out)
-    record = Record.open(out)
+    records = {folder: Record.open(out / folder) for folder in studies}
     if as_json:
-        click.echo(json.dumps(record.summary(), indent=2))
-    else:
-        click.echo(summary_text(read_view(record), report=page))
+        first, *others = ((folder, record.summary()) for folder, record in records.items())
+        runs = {"runs": dict(others)} if others else {}
+        click.echo(json.dumps(first[1] | runs, indent=2))
+        return
+    for record in records.values():
+        click.echo(summary_text(read_view(record)))
+    click.echo(f"report: {page}")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import click
 
-DEMO_RECIPE = "digits-inject.toml"
+RECIPES = {".": "digits-inject.toml", "exposure": "stdlib-secret.toml"}
 
 
-@click.command(short_help="A complete audit on scikit-learn's digits, in under a minute.")
+@click.command(short_help="A complete audit on data that is already there, in about a minute.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -19,7 +19,10 @@ DEMO_RECIPE = "digits-inject.toml"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def demo(out: Path, as_json: bool) -> None:
-    """Train classifiers that saw canaries once, watch them forget, and write a report.
+    """Watch classifiers forget, pull a secret out of a language model, and write a report.
+
+    The digits are scikit-learn's; the text is Python's own standard library, with API keys planted
+    in it.
 
     \b
     Example:
@@ -30,5 +33,6 @@ def demo(out: Path, as_json: bool) -> None:
     from remnant.cli.carry_out import carry_out
     from remnant.studies import Execution, read_recipe
 
-    recipe = files("remnant.studies") / "recipes" / DEMO_RECIPE
-    carry_out(read_recipe(Path(str(recipe))), out, Execution(), as_json=as_json)
+    folder = files("remnant.studies") / "recipes"
+    studies = {name: read_recipe(Path(str(folder / recipe))) for name, recipe in RECIPES.items()}
+    carry_out(studies, out, Execution(), as_json=as_json)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import sys
 
 import click
 
 from remnant import __version__
+from remnant.cli.canaries import canaries
 from remnant.cli.curve import curve
 from remnant.cli.demo import demo
+from remnant.cli.exposure import exposure
+from remnant.cli.extract import extract
 from remnant.cli.report import report
 from remnant.cli.run import run
 from remnant.cli.runs import runs
@@ -30,12 +34,15 @@ def commands() -> None:
     """
 
 
-for _command in (demo, run, runs, show, report, curve):
+for _command in (demo, run, runs, show, report, curve, canaries, exposure, extract):
     commands.add_command(_command)
 
 
 def main() -> None:
     """Run a command; a fault that the user can mend is one sentence and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character shows its code
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = commands.main(standalone_mode=False)
     except RemnantError as fault:

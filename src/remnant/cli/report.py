@@ -13,7 +13,9 @@ import click
     "--out", type=click.Path(path_type=Path), help="Where to.  [default: RUN/report.html]"
 )
 def report(run: Path, out: Path | None) -> None:
-    """Write the report of RUN as one HTML file that opens offline.
+    """Write the report of RUN, and of the runs directly under it, as one HTML file.
+
+    It opens offline.
 
     \b
     Example:

@@ -48,7 +48,7 @@ def run(
       remnant run recipes/fashion-mnist-inject.toml --data data --out runs/fashion
     """
     from remnant.cli.carry_out import carry_out
-    from remnant.studies import Execution, estimate_forgetting, read_recipe
+    from remnant.studies import Execution, estimate_study, read_recipe
 
     study = read_recipe(recipe)
     execution = Execution(
@@ -59,9 +59,9 @@ def run(
     )
     if not dry_run:
         folder = out if out is not None else Path("runs") / recipe.stem
-        carry_out(study, folder, execution, as_json=as_json)
+        carry_out({".": study}, folder, execution, as_json=as_json)
         return
-    found = estimate_forgetting(study, execution)
+    found = estimate_study(study, execution)
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return

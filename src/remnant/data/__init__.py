@@ -1,6 +1,21 @@
-"""Real data, read from where it is: scikit-learn, IDX files, PNG sheets."""
+"""Real data, read from where it is: scikit-learn, IDX files, PNG sheets, text."""
 
 from remnant.data.catalogue import DATA_SETS, load_images
+from remnant.data.corpus import STANDARD_LIBRARY, corpus_fingerprint, load_corpus
 from remnant.data.images import AuditData, Images
+from remnant.data.text import Corpus, plant, read_text, standard_library_text, windows
 
-__all__ = ["DATA_SETS", "AuditData", "Images", "load_images"]
+__all__ = [
+    "DATA_SETS",
+    "STANDARD_LIBRARY",
+    "AuditData",
+    "Corpus",
+    "Images",
+    "corpus_fingerprint",
+    "load_corpus",
+    "load_images",
+    "plant",
+    "read_text",
+    "standard_library_text",
+    "windows",
+]

@@ -1,9 +1,14 @@
 """Pure NumPy and SciPy: arrays in, a result with its interval out."""
 
+from remnant.measures.calibrated_exposure import calibrated_losses
 from remnant.measures.calibration import calibrated_scores
 from remnant.measures.checks import unseen_needed
+from remnant.measures.exposure import Exposure, exposure
+from remnant.measures.extraction_odds import QueriesToLeak, leak_probability, queries_to_leak
+from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
 from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
 from remnant.measures.intervals import clopper_pearson, controls_needed
+from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
 from remnant.measures.roc import (
     AttackSuccess,
     Roc,
@@ -14,27 +19,42 @@ from remnant.measures.roc import (
     tpr_at_fpr,
 )
 from remnant.measures.signals import cross_entropy, log_odds, logit_gap
+from remnant.measures.skew_normal import SkewNormal
+from remnant.measures.skew_normal_fit import SkewNormalFit, fit_skew_normal
 from remnant.measures.success import SUCCESSES, Success
 from remnant.measures.verdict import Verdict, forgetting_verdict
 
 __all__ = [
     "SUCCESSES",
     "AttackSuccess",
+    "Exposure",
+    "ExtrapolatedExposure",
     "ForgettingCurve",
+    "PooledExposureTest",
+    "QueriesToLeak",
     "Roc",
+    "SkewNormal",
+    "SkewNormalFit",
     "Success",
     "Verdict",
     "auc",
     "balanced_accuracy",
+    "calibrated_losses",
     "calibrated_scores",
     "clopper_pearson",
     "controls_needed",
     "cross_entropy",
+    "exposure",
+    "extrapolated_exposure",
+    "fit_skew_normal",
     "forgetting_curve",
     "forgetting_verdict",
+    "leak_probability",
     "log_odds",
     "logit_gap",
+    "pooled_exposure_test",
     "precision_at_fpr",
+    "queries_to_leak",
     "roc",
     "tpr_at_fpr",
     "unseen_needed",

@@ -1,17 +1,37 @@
-"""The papers' architectures, small and plain."""
+"""The papers' architectures, small and plain: classifiers and language models."""
 
 from remnant.models.catalogue import CATALOGUE, model_maker
+from remnant.models.causal_convolutions import causal_cnn, wavenet
 from remnant.models.convolutional import cnn1, cnn2
 from remnant.models.dense import logistic, mlp1
+from remnant.models.gpt import gpt
+from remnant.models.language_model import LanguageModel
+from remnant.models.model_folder import load_language_model, save_language_model
+from remnant.models.recurrent import gru, lstm
 from remnant.models.residual import small_resnet, wrn16_4
+from remnant.models.sequence_catalogue import SEQUENCE_MODELS, sequence_model_maker
+from remnant.models.sequence_module import SequenceModule
+from remnant.models.vocabulary import Vocabulary
 
 __all__ = [
     "CATALOGUE",
+    "SEQUENCE_MODELS",
+    "LanguageModel",
+    "SequenceModule",
+    "Vocabulary",
+    "causal_cnn",
     "cnn1",
     "cnn2",
+    "gpt",
+    "gru",
+    "load_language_model",
     "logistic",
+    "lstm",
     "mlp1",
     "model_maker",
+    "save_language_model",
+    "sequence_model_maker",
     "small_resnet",
+    "wavenet",
     "wrn16_4",
 ]

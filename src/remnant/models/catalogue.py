@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from torch import nn
 
@@ -11,6 +11,8 @@ from remnant.errors import PlanError
 from remnant.models.convolutional import cnn1, cnn2
 from remnant.models.dense import logistic, mlp1
 from remnant.models.residual import small_resnet, wrn16_4
+
+Model = TypeVar("Model", bound=nn.Module)
 
 CATALOGUE: dict[str, Callable[..., nn.Module]] = {
     "logistic": logistic,
@@ -35,14 +37,31 @@ def model_maker(
         >>> model_maker("logistic", shape=(1, 8, 8), classes=10)()[1].out_features
         10
     """
-    if name not in CATALOGUE:
-        raise PlanError(f"model={name!r} is not one of {', '.join(CATALOGUE)}.")
+    make = checked_maker(CATALOGUE, name, options, shape, classes)
     if name in _SMALLEST and (len(shape) != 3 or min(shape[1:]) < _SMALLEST[name]):
         raise PlanError(
             f"{name} needs images of at least {_SMALLEST[name]} pixels a side, not {tuple(shape)}."
         )
-    build = CATALOGUE[name]
-    known = build.__kwdefaults__ or {}
+    return make
+
+
+def checked_maker(
+    catalogue: Mapping[str, Callable[..., Model]],
+    name: str,
+    options: Mapping[str, Any],
+    *arguments: Any,
+) -> Callable[[], Model]:
+    """Return a function that calls the named entry with these arguments and options.
+
+    An entry's options are its keyword-only arguments.
+
+    Raises:
+        PlanError: An unknown name or option; on calling it, a value that does not fit.
+    """
+    if name not in catalogue:
+        raise PlanError(f"model={name!r} is not one of {', '.join(catalogue)}.")
+    build = catalogue[name]
+    known: Mapping[str, Any] = getattr(build, "__kwdefaults__", None) or {}
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise PlanError(
@@ -50,10 +69,13 @@ def model_maker(
             hint=f"It has: {', '.join(known) or 'none'}.",
         )
 
-    def make() -> nn.Module:
+    def make() -> Model:
         try:
-            return build(shape, classes, **options)
-        except (TypeError, ValueError) as fault:
-            raise PlanError(f"model.options={options} do not make a {name}: {fault}.") from fault
+            return build(*arguments, **options)
+        except (TypeError, ValueError, RuntimeError) as fault:  # torch's, of impossible sizes
+            said = str(fault).partition("\n")[0].rstrip(".")
+            raise PlanError(
+                f"model.options={dict(options)} do not make a {name}: {said}."
+            ) from fault
 
     return make

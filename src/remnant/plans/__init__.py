@@ -1,6 +1,7 @@
 """Who sees what, when: plans as frozen data, and the schedules that follow from them."""
 
 from remnant.plans.inject import InjectPlan
+from remnant.plans.insert import InsertPlan
 from remnant.plans.ledger import Ledger
 from remnant.plans.poison import PoisonPlan
 from remnant.plans.schedule import ArraySchedule, Schedule, Trunk
@@ -9,6 +10,7 @@ from remnant.plans.shadow import ShadowPlan
 __all__ = [
     "ArraySchedule",
     "InjectPlan",
+    "InsertPlan",
     "Ledger",
     "PoisonPlan",
     "Schedule",

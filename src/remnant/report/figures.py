@@ -1,41 +1,16 @@
-"""Which charts a report has: from curves to lines, rules and marks."""
+"""Which charts a forgetting report has: from curves to lines, rules and marks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from markupsafe import Markup
-
-from remnant.report.chart import Chart, Line, Rule, draw
 from remnant.report.curve import Curve, lag_text, percent
+from remnant.report.figure import HALF, TONES, Figure, figure_of
+from remnant.report.forgetting_view import Comparison, ForgettingView, Traditional
+from remnant.report.run_view import NotMeasured, Verdict
 from remnant.report.scale import Kind, lag_scale_kind
-from remnant.report.view import Comparison, NotMeasured, Traditional, Verdict, View
+from remnant.report.shapes import Chart, Line, Rule
 from remnant.report.words import describe
 
-_TONES = ("main", "second", "third", "fourth", "fifth")
-_WIDE = {"width": 880, "height": 400, "direct_labels": True}
-_HALF = {"width": 430, "height": 290, "direct_labels": False}
-_NARROW = {"width": 350, "height": 300, "direct_labels": False}
 _LAG = "Steps since planting (lag)"
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """One entry of a legend, of the kind ``line`` (no band), ``banded`` or ``rule``."""
-
-    label: str
-    tone: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Figure:
-    """A chart drawn twice, for a wide and for a narrow page, with its legend."""
-
-    title: str
-    wide: Markup
-    narrow: Markup
-    keys: tuple[Key, ...]
 
 
 def curve_figure(
@@ -45,6 +20,7 @@ def curve_figure(
     label: str,
     control: Curve | None = None,
     limit: float | None = None,
+    ident: str = "",
 ) -> Figure:
     """The forgetting curve with its band, chance, the limit and the A/A twins."""
     lines = [_line(label, "main", curve)]
@@ -66,10 +42,10 @@ def curve_figure(
         shares=curve.is_share,
         x_kind=kind,
     )
-    return _figure(chart, "curve", _WIDE)
+    return figure_of(chart, f"{ident}curve")
 
 
-def main_figure(view: View) -> Figure | None:
+def main_figure(view: ForgettingView, ident: str = "") -> Figure | None:
     """The report's first chart, or None where there is no curve."""
     if isinstance(view.curve, NotMeasured):
         return None
@@ -79,10 +55,11 @@ def main_figure(view: View) -> Figure | None:
         limit=view.verdict.limit if isinstance(view.verdict, Verdict) else None,
         title="Attack success against steps since planting",
         label="Planted twins",
+        ident=ident,
     )
 
 
-def comparison_figure(comparison: Comparison | NotMeasured) -> Figure | None:
+def comparison_figure(comparison: Comparison | NotMeasured, ident: str = "") -> Figure | None:
     """Several curves in one chart."""
     if isinstance(comparison, NotMeasured):
         return None
@@ -93,7 +70,7 @@ def comparison_figure(comparison: Comparison | NotMeasured) -> Figure | None:
         x_label=_x_label(kind := _kind(first)),
         y_label=first.label[:1].upper() + first.label[1:],
         lines=tuple(
-            _line(label, _TONES[i % len(_TONES)], curve)
+            _line(label, TONES[i % len(TONES)], curve)
             for i, (label, curve) in enumerate(comparison.curves)
         ),
         rules=tuple(_chance(first)),
@@ -101,10 +78,10 @@ def comparison_figure(comparison: Comparison | NotMeasured) -> Figure | None:
         shares=first.is_share,
         x_kind=kind,
     )
-    return _figure(chart, "compare", _WIDE)
+    return figure_of(chart, f"{ident}compare")
 
 
-def traditional_figures(found: Traditional | NotMeasured) -> list[Figure]:
+def traditional_figures(found: Traditional | NotMeasured, ident: str = "") -> list[Figure]:
     """Accuracy and loss on the canaries, seen and unseen, where measured."""
     if isinstance(found, NotMeasured):
         return []
@@ -133,33 +110,8 @@ def traditional_figures(found: Traditional | NotMeasured) -> list[Figure]:
             shares=shares,
             x_kind=kind,
         )
-        figures.append(_figure(chart, name.split()[0].lower(), _HALF))
+        figures.append(figure_of(chart, f"{ident}{name.split()[0].lower()}", HALF))
     return figures
-
-
-def _figure(chart: Chart, ident: str, wide: dict[str, int]) -> Figure:
-    return Figure(
-        title=chart.title,
-        wide=_draw(chart, f"{ident}-wide", wide),
-        narrow=_draw(chart, f"{ident}-narrow", _NARROW),
-        keys=(
-            *(
-                Key(line.label, line.tone, "banded" if any(line.band) else "line")
-                for line in chart.lines
-            ),
-            *(Key(rule.label, rule.tone, "rule") for rule in chart.rules),
-        ),
-    )
-
-
-def _draw(chart: Chart, ident: str, size: dict[str, int]) -> Markup:
-    return draw(
-        chart,
-        ident=ident,
-        width=size["width"],
-        height=size["height"],
-        direct_labels=bool(size["direct_labels"]),
-    )
 
 
 def _line(label: str, tone: str, curve: Curve) -> Line:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,20 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from remnant.errors import RecordError
 from remnant.records import Record
-from remnant.report import words
-from remnant.report.curve import Curve, lag_text, percent, require_curve
+from remnant.report import exposure_words, words
+from remnant.report.curve import lag_text, percent, require_curve
+from remnant.report.exposure_figures import exposure_figures
+from remnant.report.exposure_view import ExposureView
 from remnant.report.figures import (
     comparison_figure,
     curve_figure,
     main_figure,
     traditional_figures,
 )
-from remnant.report.view import NotMeasured, View, read_view
+from remnant.report.numerals import bits_number, count_text, pvalue_text
+from remnant.report.run_view import NotMeasured
+from remnant.report.tiles import tiles_of
+from remnant.report.view import View, read_view, read_views
 
 REPORT_FILE = "report.html"
 
@@ -38,26 +43,35 @@ def render(record: Record) -> str:
 
 def render_view(view: View) -> str:
     """The report of a view as HTML."""
-    template = _environment().get_template("report.html.j2")
-    return template.render(
-        view=view,
-        figure=main_figure(view),
-        comparison=comparison_figure(view.comparison),
-        traditional=traditional_figures(view.traditional),
-        tiles=_tiles(view),
-    )
+    return render_views([view], name=view.name)
+
+
+def render_views(views: Sequence[View], *, name: str) -> str:
+    """The report of one run, or of several on one page with a table of contents.
+
+    Args:
+        views: In the order of the page.
+        name: What the page is called if it holds several.
+    """
+    several = len(views) > 1
+    runs = [
+        _run(view, ident=f"run{i}-" if several else "", level=3 if several else 2)
+        for i, view in enumerate(views, start=1)
+    ]
+    return _environment().get_template("report.html.j2").render(runs=runs, name=name)
 
 
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
-    """Write the report of the run in a folder, by default as its ``report.html``.
+    """Write the report of a folder, by default as its ``report.html``.
 
-    The file is the old one or the new one, never something between.
+    It covers the run in the folder, if there is one, and the runs directly under it. The file is
+    the old one or the new one, never something between.
 
     Raises:
-        RecordError: The record cannot be read, or the file cannot be written.
+        RecordError: There is no run, a record cannot be read, or the file cannot be written.
     """
     path = Path(folder) / REPORT_FILE if out is None else Path(out)
-    return _write(path, render(Record.open(folder)))
+    return _write(path, render_views(read_views(folder), name=Path(folder).resolve().name))
 
 
 def write_curve_page(
@@ -82,6 +96,19 @@ def write_curve_page(
     return _write(Path(path), page)
 
 
+def _run(view: View, *, ident: str, level: int) -> dict[str, Any]:
+    """What the templates show of one run; ``level`` is that of its headings."""
+    shared = {"view": view, "tiles": tiles_of(view), "ident": ident, "level": level}
+    if isinstance(view, ExposureView):
+        return shared | {"body": "exposure.html.j2", "figures": exposure_figures(view, ident)}
+    figures = {
+        "curve": main_figure(view, ident),
+        "comparison": comparison_figure(view.comparison, ident),
+        "traditional": traditional_figures(view.traditional, ident),
+    }
+    return shared | {"body": "forgetting.html.j2", "figures": figures}
+
+
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("remnant.report", "templates"),
@@ -90,42 +117,16 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"lag": lag_text, "percent": percent}
-    environment.globals |= {"words": words}
+    environment.filters |= {
+        "lag": lag_text,
+        "percent": percent,
+        "bits": bits_number,
+        "count": count_text,
+        "pvalue": pvalue_text,
+    }
+    environment.globals |= {"words": words, "told": exposure_words}
     environment.tests |= {"not_measured": lambda found: isinstance(found, NotMeasured)}
     return environment
-
-
-def _tiles(view: View) -> list[tuple[str, str, str]]:
-    """The few numbers under the verdict: name, value, remark."""
-    tiles = []
-    curve, control = view.curve, view.control
-    if isinstance(curve, Curve):
-        for point, name in (
-            (curve.start, "Right after planting" if curve.start.lag <= 1 else None),
-            (curve.end, None),
-        ):
-            tiles.append(
-                (
-                    name or f"After {lag_text(point.lag)} steps",
-                    curve.show(point.value),
-                    curve.show_interval(point),
-                )
-            )
-    if isinstance(control, Curve):
-        tiles.append(
-            (
-                "A/A twins, at the end",
-                control.show(control.end.value),
-                control.show_interval(control.end),
-            )
-        )
-    if isinstance(curve, Curve) and not isinstance(view.verdict, NotMeasured):
-        limit, lag = view.verdict.limit, view.verdict.lag
-        if limit is not None:
-            remark = "" if lag is None else f"at lag {lag_text(lag)}"
-            tiles.append(("Limit", curve.show(limit), remark))
-    return tiles
 
 
 def _write(path: Path, page: str) -> Path:

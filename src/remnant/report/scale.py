@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["linear", "symlog"]
+Kind = Literal["linear", "symlog", "apart"]
+_GAP = 0.22  # share of the logarithmic part by which 0 stands apart
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +15,7 @@ class Scale:
     """Maps the interval from ``low`` to ``high`` onto pixels, first to last.
 
     A symlog scale is linear up to ``threshold`` and logarithmic beyond, on both sides of zero.
+    An apart scale is logarithmic from 1 on; 0, which has no logarithm, stands apart to the left.
 
     Example:
         >>> Scale(low=0.0, high=10.0, first=100.0, last=200.0)(5.0)
@@ -37,7 +39,8 @@ class Scale:
         """About ``count`` round numbers within the scale."""
         if self.kind == "linear":
             return round_numbers(self.low, self.high, count)
-        decades = [d for d in _decades(self.threshold, self.high) if d <= self.high]
+        least = 1.0 if self.kind == "apart" else self.threshold
+        decades = [d for d in _decades(least, self.high) if d <= self.high]
         halves = sorted({*decades, *(3 * d for d in decades if 3 * d <= self.high)})
         ticks = halves if len(halves) < count else decades[:: max(1, -(-len(decades) // count))]
         negative = [-tick for tick in reversed(ticks) if -tick >= self.low]
@@ -46,6 +49,9 @@ class Scale:
     def _bend(self, value: float) -> float:
         if self.kind == "linear":
             return value
+        if self.kind == "apart":
+            gap = max(1.0, _GAP * math.log2(max(self.high, 1.0)))
+            return math.log2(value) if value >= 1 else gap * (value - 1)
         return math.copysign(math.log1p(abs(value) / self.threshold), value)
 
 

@@ -2,37 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from remnant.report.curve import SPACE, Curve, lag_text, percent, require_curve
-from remnant.report.view import NotMeasured, View
+from remnant.report.exposure_view import ExposureView
+from remnant.report.exposure_words import exposure_text, extracted
+from remnant.report.forgetting_view import ForgettingView
+from remnant.report.numerals import (
+    bits_number,
+    bits_text,
+    count_text,
+    counted,
+    pvalue_text,
+    times_text,
+)
+from remnant.report.run_view import NotMeasured
+from remnant.report.view import View
+from remnant.report.words import question
 
 _BAR = 40
 
 
-def summary_text(view: View, *, report: str | Path | None = None) -> str:
-    """The verdict, both ends of the curve, the A/A twins, and where the report lies.
+def summary_text(view: View | Sequence[View], *, report: str | Path | None = None) -> str:
+    """The verdict, what it rests on, and where the report lies.
 
     Args:
-        view: The run.
+        view: The run, or several; each of several says which it is.
         report: The HTML report's path, named in the last line.
     """
-    if isinstance(view.verdict, NotMeasured):
-        lines = [f"no verdict: {view.verdict.reason}"]
-    else:
-        lines = [f"{view.verdict.outcome}: {view.verdict.sentence}"]
-    if isinstance(view.curve, NotMeasured):
-        lines.append(f"  forgetting curve  not measured: {view.curve.reason}")
-    else:
-        lines += _ends(view.curve)
-    if isinstance(view.control, NotMeasured):
-        lines.append(f"  A/A twins  not measured: {view.control.reason}")
-    else:
-        lines.append(f"  A/A twins, {_end(view.control)} (neither saw the canaries)")
-    if report is not None:
-        lines.append(f"report: {report}")
+    views = view if isinstance(view, Sequence) else [view]
+    blocks = ["\n".join(_summary(one, named=len(views) > 1)) for one in views]
+    text = ("\n\n" if len(views) > 1 else "\n").join(
+        [*blocks, *([] if report is None else [f"report: {report}"])]
+    )
+    return text.replace(SPACE, " ")
+
+
+def detail_text(view: View) -> str:
+    """The run's main numbers as a small table; empty where they were not measured."""
+    if isinstance(view, ExposureView):
+        return "" if isinstance(view.repeats, NotMeasured) else repeats_text(view)
+    return "" if isinstance(view.curve, NotMeasured) else _curve_table(view.curve)
+
+
+def repeats_text(view: ExposureView) -> str:
+    """Mean exposure by how often canaries were planted, with a bar.
+
+    ``●`` is the mean, ``┊`` chance.
+    """
+    levels = () if isinstance(view.repeats, NotMeasured) else view.repeats
+    chance = None if isinstance(view.exposure, NotMeasured) else view.exposure.null_mean
+    known = [0.0, *(v for v in (chance, *(row.mean_bits for row in levels)) if v is not None)]
+    place = _ruler(min(known), max(known))
+    head = ("planted", "n", "mean", "twin", "p-value")
+    rows = [
+        (
+            "never" if level.repeats == 0 else count_text(level.repeats),
+            count_text(level.n),
+            bits_number(level.mean_bits),
+            bits_number(level.twin_mean_bits),
+            pvalue_text(level.pooled_pvalue),
+        )
+        for level in levels
+    ]
+    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
+    low, high = bits_number(min(known)), bits_number(max(known))
+    lines = ["Exposure in bits", f"{_columns(head, widths)}  {low}{high:>{_BAR - len(low)}}"]
+    for level, row in zip(levels, rows, strict=True):
+        bar = [" "] * _BAR
+        if chance is not None:
+            bar[place(chance)] = "┊"
+        if level.mean_bits is not None:
+            bar[place(level.mean_bits)] = "●"
+        lines.append(f"{_columns(row, widths)}  {''.join(bar)}".rstrip())
+    if chance is not None:
+        lines.append(f"┊ chance, {bits_text(chance)}")
     return "\n".join(lines).replace(SPACE, " ")
 
 
@@ -48,15 +94,15 @@ def curve_text(curve: Mapping[str, Any]) -> str:
     Raises:
         InvalidInput: The curve is absent or malformed.
     """
-    found = require_curve(curve)
+    return _curve_table(require_curve(curve))
+
+
+def _curve_table(found: Curve) -> str:
     points = found.chosen(20)
     known = [v for p in points for v in (p.value, p.low, p.high) if v is not None]
     known += [] if found.chance is None else [found.chance]
     low, high = min(known, default=0.0), max(known, default=1.0)
-
-    def place(value: float) -> int:
-        return round((value - low) / ((high - low) or 1.0) * (_BAR - 1))
-
+    place = _ruler(low, high)
     title = (
         found.label
         if found.confidence is None
@@ -83,6 +129,60 @@ def curve_text(curve: Mapping[str, Any]) -> str:
     if found.chance is not None:
         lines.append(f"┊ chance, {found.show(found.chance)}")
     return "\n".join(lines).replace(SPACE, " ")
+
+
+def _summary(view: View, *, named: bool) -> list[str]:
+    if isinstance(view.verdict, NotMeasured):
+        lines = [f"no verdict: {view.verdict.reason}"]
+    else:
+        lines = [f"{view.verdict.outcome}: {view.verdict.sentence}"]
+    if named:
+        lines.append(f"  run {view.name}, {question(view).lower()}")
+    return lines + (_exposure(view) if isinstance(view, ExposureView) else _forgetting(view))
+
+
+def _forgetting(view: ForgettingView) -> list[str]:
+    if isinstance(view.curve, NotMeasured):
+        lines = [f"  forgetting curve  not measured: {view.curve.reason}"]
+    else:
+        lines = _ends(view.curve)
+    if isinstance(view.control, NotMeasured):
+        return [*lines, f"  A/A twins  not measured: {view.control.reason}"]
+    return [*lines, f"  A/A twins, {_end(view.control)} (neither saw the canaries)"]
+
+
+def _exposure(view: ExposureView) -> list[str]:
+    found = view.exposure
+    if isinstance(found, NotMeasured):
+        lines = [f"  exposure  not measured: {found.reason}"]
+    else:
+        lines = []
+        highest, mean = found.highest, found.controls_mean
+        if highest is not None:
+            lines.append(
+                f"  highest exposure of {counted(len(found.canaries), 'canary', 'canaries')}: "
+                f"{exposure_text(highest)} of {bits_number(found.ceiling)} "
+                f"({highest.name}, planted {times_text(highest.repeats)})"
+            )
+        if mean is not None:
+            lines.append(
+                f"  {counted(len(found.controls), 'control')}, mean: {bits_text(mean)} "
+                f"(never planted; chance gives {bits_number(found.null_mean)})"
+            )
+    if isinstance(view.extraction, NotMeasured):
+        return [*lines, f"  extraction  not measured: {view.extraction.reason}"]
+    proven, of = sum(search.certified for search in view.extraction), len(view.extraction)
+    counts = extracted(view)
+    read = "" if counts is None else f"; {counts[0]} of {counts[1]} canaries read out"
+    return [
+        *lines,
+        f"  extraction: {proven} of {counted(of, 'search', 'searches')} certified{read}",
+    ]
+
+
+def _ruler(low: float, high: float) -> Callable[[float], int]:
+    """Where a value falls in a bar that runs from low to high."""
+    return lambda value: round((value - low) / ((high - low) or 1.0) * (_BAR - 1))
 
 
 def _columns(row: tuple[str, ...], widths: list[int]) -> str:

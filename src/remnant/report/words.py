@@ -6,24 +6,40 @@ from collections.abc import Mapping
 from typing import Any
 
 from remnant.report.curve import Curve, Point, lag_text, percent
-from remnant.report.view import NotMeasured, Task, View
+from remnant.report.forgetting_view import ForgettingView
+from remnant.report.numerals import bits_text
+from remnant.report.run_view import LanguageTask, NotMeasured, RunView, Task
 
 SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?"}
+_QUESTIONS = {"forgetting": "Forgetting", "exposure": "Exposure and extraction"}
+_UNDECIDED = "Not enough evidence to decide"
 _HEADLINES = {
-    "PASS": "Under the limit at the last step watched",
-    "FAIL": "Still remembered beyond the limit",
-    "INCONCLUSIVE": "Not enough evidence to decide",
+    "forgetting": {
+        "PASS": "Under the limit at the last step watched",
+        "FAIL": "Still remembered beyond the limit",
+        "INCONCLUSIVE": _UNDECIDED,
+    },
+    "exposure": {
+        "PASS": "No more exposed than allowed",
+        "FAIL": "More exposed than allowed",
+        "INCONCLUSIVE": _UNDECIDED,
+    },
 }
 
 
-def headline(view: View) -> str:
+def question(view: RunView) -> str:
+    """What the run is about, as a heading."""
+    return _QUESTIONS[view.question]
+
+
+def headline(view: RunView) -> str:
     """The verdict in a few words."""
     if isinstance(view.verdict, NotMeasured):
         return "No verdict"
-    return _HEADLINES[view.verdict.outcome]
+    return _HEADLINES[view.question][view.verdict.outcome]
 
 
-def in_plain_words(view: View) -> str:
+def in_plain_words(view: ForgettingView) -> str:
     """One paragraph: what was done, what an attacker could tell, and whether the ruler is true."""
     sentences = [_what_was_done(view.plan)]
     if isinstance(view.curve, Curve):
@@ -34,7 +50,7 @@ def in_plain_words(view: View) -> str:
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def control_sentence(view: View) -> str:
+def control_sentence(view: ForgettingView) -> str:
     """What the A/A twins say about the measurement itself."""
     control = view.control
     if isinstance(control, NotMeasured):
@@ -70,10 +86,16 @@ def control_holds(control: Curve) -> bool:
     return of > 0 and inside >= 0.9 * of
 
 
-def task_sentence(task: Task | NotMeasured) -> str:
+def task_sentence(task: Task | LanguageTask | NotMeasured) -> str:
     """How useful the trained model is."""
     if isinstance(task, NotMeasured):
         return f"The model's usefulness was not measured: {task.reason}."
+    if isinstance(task, LanguageTask):
+        return (
+            f"On text that it was not trained on, the model needs "
+            f"{bits_text(task.validation_bits)} a {task.token}, over "
+            f"{lag_text(task.validation_tokens)} {task.token}s; the fewer, the better it predicts."
+        )
     beside = (
         ""
         if task.majority is None

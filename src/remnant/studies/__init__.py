@@ -1,14 +1,26 @@
 """One file a question: a plan, a population, probes and measures strung together."""
 
+from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
+from remnant.studies.exposure_audit import ExposureAudit, SecretExposure, measure_exposure
 from remnant.studies.forgetting import ForgettingStudy, estimate_forgetting, run_forgetting
-from remnant.studies.recipe import read_recipe, study_from
+from remnant.studies.recipe import Study, read_recipe, study_from
+from remnant.studies.running import estimate_study, run_study
 from remnant.studies.settings import Execution
 
 __all__ = [
     "Execution",
+    "ExposureAudit",
+    "ExposureStudy",
     "ForgettingStudy",
+    "SecretExposure",
+    "Study",
+    "estimate_exposure",
     "estimate_forgetting",
+    "estimate_study",
+    "measure_exposure",
     "read_recipe",
+    "run_exposure",
     "run_forgetting",
+    "run_study",
     "study_from",
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +25,7 @@ from remnant.records import Record, gather_provenance
 from remnant.studies.forgetting_results import measure_forgetting
 from remnant.studies.image_canaries import Planting, canary_count, judge_pool, needs_judge, plant
 from remnant.studies.lags import lag_grid
+from remnant.studies.machine import StepClock, device_name
 from remnant.studies.settings import (
     AttackSettings,
     CanarySettings,
@@ -120,7 +120,7 @@ def run_forgetting(
         data_fingerprint=data.fingerprint,
         execution={"device": execution.device, "compiled": execution.compiled},
         provenance=gather_provenance(
-            device=_device_name(execution.device),
+            device=device_name(execution.device),
             threads=torch.get_num_threads(),
             seeds={"plan": study.plan.seed, "data": study.data.seed},
         ),
@@ -175,7 +175,7 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
     seconds, steps, memory = 0.0, 0, 0
     for plan in study.parts().values():
         short = dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
-        clock = _StepClock()
+        clock = StepClock()
         fit, _ = _fit(study, short, planting, execution, on_step=clock)
         gaps = [after - before for before, after in itertools.pairwise(clock.times)]
         first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
@@ -188,14 +188,6 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
         "memory_mib": round((memory + planting.store.images.nbytes) / 2**20, 1),
         "minutes": round(seconds / 60, 2),
     }
-
-
-class _StepClock:
-    def __init__(self) -> None:
-        self.times: list[float] = []
-
-    def __call__(self, _: int) -> None:
-        self.times.append(time.perf_counter())
 
 
 def check_fit(study: ForgettingStudy, data: AuditData, execution: Execution) -> None:
@@ -327,9 +319,3 @@ def _train(
     )
     record.put_array(f"{name}.signals", signals)
     path.unlink(missing_ok=True)
-
-
-def _device_name(device: str) -> str:
-    if device.startswith("cuda") and torch.cuda.is_available():
-        return f"{device} ({torch.cuda.get_device_name()})"
-    return device

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from remnant.errors import InvalidInput, PlanError, require
-from remnant.plans import InjectPlan, PoisonPlan
+from remnant.plans import InjectPlan, InsertPlan, PoisonPlan
+from remnant.studies.exposure import ExposureStudy
+from remnant.studies.exposure_settings import (
+    LanguageModelSettings,
+    MeasureSettings,
+    SecretSettings,
+    TextSettings,
+)
 from remnant.studies.forgetting import ForgettingStudy
 from remnant.studies.settings import (
     AttackSettings,
@@ -23,22 +31,52 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_PLANS: dict[str, type[InjectPlan] | type[PoisonPlan]] = {
-    "inject": InjectPlan,
-    "poison": PoisonPlan,
+Study = ForgettingStudy | ExposureStudy
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Question:
+    """What a recipe of one question may hold."""
+
+    study: Callable[..., Study]
+    plans: dict[str, type]
+    sections: dict[str, type]
+    others: tuple[str, ...] = ()
+
+    @property
+    def top(self) -> tuple[str, ...]:
+        return ("question", *self.others, "plan", *self.sections)
+
+
+_QUESTIONS = {
+    "forgetting": _Question(
+        study=ForgettingStudy,
+        plans={"inject": InjectPlan, "poison": PoisonPlan},
+        sections={
+            "data": DataSettings,
+            "canaries": CanarySettings,
+            "model": ModelSettings,
+            "training": TrainingSettings,
+            "attack": AttackSettings,
+        },
+        others=("compare_repeats",),
+    ),
+    "exposure": _Question(
+        study=ExposureStudy,
+        plans={"insert": InsertPlan},
+        sections={
+            "text": TextSettings,
+            "secret": SecretSettings,
+            "model": LanguageModelSettings,
+            "training": TrainingSettings,
+            "measure": MeasureSettings,
+        },
+    ),
 }
-_SECTIONS: dict[str, type] = {
-    "data": DataSettings,
-    "canaries": CanarySettings,
-    "model": ModelSettings,
-    "training": TrainingSettings,
-    "attack": AttackSettings,
-}
-_TOP = ("question", "compare_repeats", "plan", *_SECTIONS)
 Made = TypeVar("Made")
 
 
-def read_recipe(path: Path) -> ForgettingStudy:
+def read_recipe(path: Path) -> Study:
     """Read a recipe file.
 
     Raises:
@@ -56,11 +94,13 @@ def read_recipe(path: Path) -> ForgettingStudy:
     return study_from(table)
 
 
-def study_from(table: dict[str, Any]) -> ForgettingStudy:
+def study_from(table: dict[str, Any]) -> Study:
     """Build a study from plain data, such as a recipe or a record's plan."""
-    faults = [f"unknown section or field {name!r}" for name in table if name not in _TOP]
-    if table.get("question", "forgetting") != "forgetting":
-        faults.append(f"question={table['question']!r} is not 'forgetting'")
+    name = table.get("question", "forgetting")
+    if not isinstance(name, str) or name not in _QUESTIONS:
+        raise PlanError(f"question={name!r} is not one of {', '.join(_QUESTIONS)}.")
+    question = _QUESTIONS[name]
+    faults = [f"unknown section or field {one!r}" for one in table if one not in question.top]
     plan = table.get("plan")
     plan = dict(plan) if isinstance(plan, dict) else {}
     kind = str(plan.pop("kind", None))
@@ -69,21 +109,22 @@ def study_from(table: dict[str, Any]) -> ForgettingStudy:
         isinstance(r, bool) or not isinstance(r, int) for r in repeats
     ):
         faults.append(f"compare_repeats={repeats!r} is not a list of whole numbers")
-    if kind not in _PLANS:
-        faults.append(f"plan.kind={kind!r} is not one of {', '.join(_PLANS)}")
+    if kind not in question.plans:
+        faults.append(f"plan.kind={kind!r} is not one of {', '.join(question.plans)}")
     else:
-        faults += _unknown("plan", plan, _PLANS[kind])
-    for name, section in _SECTIONS.items():
-        faults += _unknown(name, table.get(name) or {}, section)
-    require(faults, error=PlanError, hint=f"A recipe has: {', '.join(_TOP)}.")
-    sections: dict[str, Any] = {
-        name: _build(name, section, table.get(name) or {}) for name, section in _SECTIONS.items()
+        faults += _unknown("plan", plan, question.plans[kind])
+    for section, made in question.sections.items():
+        faults += _unknown(section, table.get(section) or {}, made)
+    require(faults, error=PlanError, hint=f"A recipe has: {', '.join(question.top)}.")
+    # A section that is not there is the study's own default.
+    given: dict[str, Any] = {
+        section: _build(section, made, table[section])
+        for section, made in question.sections.items()
+        if table.get(section)
     }
-    return ForgettingStudy(
-        plan=_build("plan", _PLANS[kind], plan),
-        compare_repeats=tuple(repeats),
-        **sections,
-    )
+    if "compare_repeats" in question.others:
+        given["compare_repeats"] = tuple(repeats)
+    return question.study(plan=_build("plan", question.plans[kind], plan), **given)
 
 
 def _unknown(name: str, given: Any, made: type) -> list[str]:

@@ -20,17 +20,20 @@ from remnant.population import LearningRate
 CALIBRATIONS = ("logit", "loss", "none")
 
 
-def _among(name: str, value: Any, allowed: Any) -> list[str]:
+def among(name: str, value: Any, allowed: Any) -> list[str]:
+    """Return a fault unless ``value`` is one of ``allowed``."""
     return [] if value in allowed else [f"{name}={value!r} is not one of {', '.join(allowed)}"]
 
 
-def _whole(name: str, value: Any, least: int) -> list[str]:
+def whole_number(name: str, value: Any, least: int) -> list[str]:
+    """Return a fault unless ``value`` is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
         return [f"{name}={value!r} is not a whole number of at least {least}"]
     return []
 
 
-def _number(value: Any) -> bool:
+def number(value: Any) -> bool:
+    """Whether ``value`` is a number, and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -43,9 +46,9 @@ class DataSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        faults = _among("data.name", self.name, DATA_SETS) + _whole("data.seed", self.seed, 0)
+        faults = among("data.name", self.name, DATA_SETS) + whole_number("data.seed", self.seed, 0)
         if self.examples is not None:
-            faults += _whole("data.examples", self.examples, 1)
+            faults += whole_number("data.examples", self.examples, 1)
         require(faults, error=PlanError, hint="Mend the recipe.")
 
 
@@ -58,9 +61,9 @@ class CanarySettings:
     judge_steps: int = 400
 
     def __post_init__(self) -> None:
-        faults = _among("canaries.kind", self.kind, KINDS)
-        faults += _whole("canaries.judges", self.judges, 1)
-        faults += _whole("canaries.judge_steps", self.judge_steps, 1)
+        faults = among("canaries.kind", self.kind, KINDS)
+        faults += whole_number("canaries.judges", self.judges, 1)
+        faults += whole_number("canaries.judge_steps", self.judge_steps, 1)
         require(faults, error=PlanError, hint="Mend the recipe.")
 
 
@@ -72,7 +75,7 @@ class ModelSettings:
     options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        faults = _among("model.name", self.name, CATALOGUE)
+        faults = among("model.name", self.name, CATALOGUE)
         if not isinstance(self.options, dict):
             faults.append(f"model.options={self.options!r} is not a table")
         require(faults, error=PlanError, hint="Mend the recipe.")
@@ -93,7 +96,7 @@ class TrainingSettings:
             for name, value in (("options", self.options), ("learning_rate", self.learning_rate))
             if not isinstance(value, dict)
         ]
-        if self.clip is not None and not (_number(self.clip) and self.clip > 0):
+        if self.clip is not None and not (number(self.clip) and self.clip > 0):
             faults.append(f"training.clip={self.clip!r} is not a number above 0")
         require(faults, error=PlanError, hint="Mend the recipe.")
         self.rate()
@@ -132,13 +135,13 @@ class AttackSettings:
     def __post_init__(self) -> None:
         if isinstance(self.lags, list):
             object.__setattr__(self, "lags", tuple(self.lags))
-        faults = _among("attack.success", self.success, SUCCESSES)
-        faults += _among("attack.calibration", self.calibration, CALIBRATIONS)
+        faults = among("attack.success", self.success, SUCCESSES)
+        faults += among("attack.calibration", self.calibration, CALIBRATIONS)
         for name in ("fpr", "confidence", "limit"):
             value = getattr(self, name)
-            if not _number(value) or not 0 < value < 1:
+            if not number(value) or not 0 < value < 1:
                 faults.append(f"attack.{name}={value!r} is not between 0 and 1")
-        if not isinstance(self.lags, tuple) or any(_whole("", lag, 0) for lag in self.lags):
+        if not isinstance(self.lags, tuple) or any(whole_number("", lag, 0) for lag in self.lags):
             faults.append(f"attack.lags={self.lags!r} are not whole numbers from 0")
         require(faults, error=PlanError, hint="Mend the recipe.")
         chance = self.fpr if self.success == "tpr" else 0.5

@@ -1,0 +1,213 @@
+"""Exact rank and certified extraction: how long, how many nodes, how much memory.
+
+    python benchmarks/exposure.py --device cuda --digits 9
+    python benchmarks/exposure.py --device cpu --digits 6
+    python benchmarks/exposure.py --device cuda --hugging-face DIR
+
+A 2x200 character LSTM is trained on Python's standard library with one canary planted in it. Every
+figure is of this one run: times are the least of three walks after one to warm up, and the naive
+cost is measured on full sequences, nothing shared and nothing pruned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import platform
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from remnant import Population, Template, exact_exposure, extract
+from remnant.canaries import make_canary_set
+from remnant.data import plant, standard_library_text, windows
+from remnant.models import LanguageModel, Vocabulary, lstm
+from remnant.plans import InsertPlan
+from remnant.probes import text_costs
+
+WINDOW = 64
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--device", default="cpu")
+    options.add_argument("--digits", type=int, default=6)
+    options.add_argument("--steps", type=int, default=300)
+    options.add_argument("--hugging-face", help="also time this model folder")
+    chosen = options.parse_args()
+    device = chosen.device
+    name = torch.cuda.get_device_name() if device == "cuda" else platform.processor()
+    print(f"torch {torch.__version__}, {device} {name}, {torch.get_num_threads()} threads")
+    if chosen.hugging_face:
+        hugging_face(chosen.hugging_face, device)
+        return
+    template = Template(f"the random number is {{digits:{chosen.digits}}}")
+    canary, early, late = train(template, device, chosen.steps)
+    print(f"space {template.space:,}\n")
+    rank_rows(template, canary, early, late, device)
+    naive(template, late, device)
+    extraction(template, canary, late)
+
+
+def train(template: Template, device: str, steps: int) -> tuple[str, LanguageModel, LanguageModel]:
+    """Return the canary, and the model before and after it is memorised."""
+    corpus = standard_library_text(characters=2_000_000)
+    vocabulary = Vocabulary.of_characters(corpus.train + template.prefix + "0123456789")
+    clean = windows(np.array(vocabulary.encode(corpus.train)), length=WINDOW)
+    drawn = make_canary_set(template, repeats=[len(clean) // 20], controls=0, seed=1)
+    plan = InsertPlan(repeats=drawn.repeats, steps=steps, twin=False, batch=64)
+    ids = np.array(vocabulary.encode(drawn.canaries[0].text))
+    planted = [plant(clean[at], ids, at=1) for at in plan.places(examples=len(clean), trial=0)]
+    store = np.concatenate([clean, np.stack(planted)])
+    models = []
+    for length in (steps // 3, steps):
+        population = Population(lambda: lstm(vocabulary.size), seeds=plan.seeds, device=device)
+        indices = np.stack(
+            [plan.schedule(examples=len(clean)).batch(step)[0] for step in range(length)]
+        )
+        if length < steps:  # the early model has seen the canary's windows clean
+            indices[indices >= len(clean)] -= len(planted)
+        population.fit(store[:, :-1], store[:, 1:], indices, optimizer="adam", lr=3e-3)
+        module = lstm(vocabulary.size)
+        module.load_state_dict(population.state_dict(0))
+        models.append(LanguageModel(module, vocabulary, device=device))
+    return drawn.canaries[0].secret, models[0], models[1]
+
+
+def timed(job: Callable[[], Any], device: str, times: int = 3) -> tuple[float, Any]:
+    """Return the least time of several, after one to warm up, and the last result."""
+    job()
+    taken = []
+    for _ in range(times):
+        if device == "cuda":
+            torch.cuda.synchronize()
+        start = time.perf_counter()
+        result = job()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        taken.append(time.perf_counter() - start)
+    return min(taken), result
+
+
+def rank_rows(
+    template: Template, canary: str, early: LanguageModel, late: LanguageModel, device: str
+) -> None:
+    rng = np.random.default_rng(0)
+    drawn = [one.secret for one in template.sample(20_000, rng=rng)]
+    texts = [template.text(secret) for secret in drawn]
+    costs = text_costs(early, prefix=template.prefix, texts=texts).bits
+    order = np.argsort(costs)
+    twelve = order[math.ceil(len(order) / 2**12.5) - 1]
+    rows = [
+        ("costliest of 20 000, nothing memorised", early, drawn[order[-1]]),
+        ("median, nothing memorised", early, drawn[order[len(order) // 2]]),
+        ("about 12 bits, nothing memorised", early, drawn[twelve]),
+        ("the canary, memorised", late, canary),
+    ]
+    print(f"{'exact rank of':40} {'seconds':>8} {'nodes':>12} {'bits':>7} {'rank':>13}  memory")
+    for label, model, secret in rows:
+        if device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        seconds, (found,) = timed(
+            lambda model=model, secret=secret: exact_exposure(model, template, secrets=[secret]),
+            device,
+        )
+        print(
+            f"{label:40} {seconds:8.3f} {found.nodes:12,} {found.bits:7.2f} "
+            f"{found.rank_low:,}-{found.rank_high:,}  {peak(device)}"
+        )
+    for memory in (1 << 28, 1 << 30):
+        if device == "cuda":
+            torch.cuda.reset_peak_memory_stats()
+        label, model, secret = rows[1]
+        start = time.perf_counter()
+        exact_exposure(model, template, secrets=[secret], memory=memory)
+        seconds = time.perf_counter() - start
+        print(f"{label + f', {memory >> 20} MiB':40} {seconds:8.3f} {'':34}  {peak(device)}")
+    exact = early.in_float64()
+    seconds, (found,) = timed(
+        lambda: exact_exposure(exact, template, secrets=[rows[1][2]]), device, times=1
+    )
+    print(
+        f"{'median, all in float64':40} {seconds:8.3f} {found.nodes:12,} {found.bits:7.2f} "
+        f"{found.rank_low:,}-{found.rank_high:,}"
+    )
+
+
+def peak(device: str) -> str:
+    if device == "cuda":
+        return f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB peak"
+    return (
+        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB peak of the process"
+    )
+
+
+def naive(template: Template, model: LanguageModel, device: str) -> None:
+    """Score full sequences, prefix and all, and scale to the whole space."""
+    many = 200_000 if device == "cuda" else 2_000
+    drawn = template.sample(min(many, template.space), rng=np.random.default_rng(1))
+    ids = torch.tensor([model.encode(one.text) for one in drawn], device=device)
+    module = model._module
+
+    def score() -> None:
+        with torch.no_grad():
+            for some in ids.split(20_000):
+                logits = module(some[:, :-1]).log_softmax(-1)
+                logits.gather(2, some[:, 1:, None]).sum()
+
+    seconds, _ = timed(score, device)
+    whole = seconds / len(ids) * template.space
+    costly = max(
+        template.sample(2_000, rng=np.random.default_rng(2)),
+        key=lambda one: sum(map(ord, one.secret)),
+    )
+    ours, _ = timed(
+        lambda: exact_exposure(model, template, secrets=[costly.secret]), device, times=1
+    )
+    print(
+        f"\nevery full sequence, nothing pruned: {whole:.1f} s (from {len(ids):,} of them); "
+        f"exact rank of a control in the same model {ours:.2f} s: {whole / ours:.0f}x"
+    )
+
+
+def extraction(template: Template, canary: str, model: LanguageModel) -> None:
+    start = time.perf_counter()
+    found = extract(model, template, top=3)
+    seconds = time.perf_counter() - start
+    hit = found.candidates[0][0] == canary
+    print(
+        f"\nextraction: {'the canary' if hit else 'NOT the canary'}, certified={found.certified}, "
+        f"{found.nodes:,} nodes, {seconds:.2f} s, "
+        f"bits {[round(bits, 2) for _, bits in found.candidates]}"
+    )
+
+
+def hugging_face(folder: str, device: str) -> None:
+    from remnant.integrations import load_sequence_model
+
+    model = load_sequence_model(folder, device=device)
+    template = Template("My PIN is {digits:4}")
+    secrets = [one.secret for one in template.sample(3, rng=np.random.default_rng(0))]
+    start = time.perf_counter()
+    found = exact_exposure(model, template, secrets=secrets)
+    seconds = time.perf_counter() - start
+    print(
+        f"exact rank of {len(secrets)} secrets of {template.space:,}: {seconds:.1f} s, "
+        f"{found.nodes:,} nodes, {found.nodes / seconds:.0f} nodes/s, bits {found.bits.round(2)}, "
+        f"{peak(device)}"
+    )
+    start = time.perf_counter()
+    best = extract(model, template, top=3)
+    seconds = time.perf_counter() - start
+    print(
+        f"extraction: certified={best.certified}, {best.nodes:,} nodes, {seconds:.1f} s, "
+        f"{best.nodes / seconds:.0f} nodes/s"
+    )
+
+
+if __name__ == "__main__":
+    main()

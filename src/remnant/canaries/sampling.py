@@ -1,0 +1,54 @@
+"""Drawing distinct whole numbers, uniformly, from ranges of any size."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+import numpy as np
+
+
+def below(bound: int, *, rng: np.random.Generator) -> int:
+    """Draw a whole number uniformly from ``range(bound)``; the bound may have any size.
+
+    Draws as many bits as ``bound - 1`` has and begins anew where they are too large: a remainder
+    would favour small numbers.
+    """
+    bits = (bound - 1).bit_length()
+    whole = -(-bits // 8)
+    while True:
+        drawn = int.from_bytes(rng.bytes(whole), "little") >> (8 * whole - bits)
+        if drawn < bound:
+            return drawn
+
+
+def draw_distinct(
+    n: int, *, space: int, rng: np.random.Generator, exclude: Iterable[int] = ()
+) -> list[int]:
+    """Draw ``n`` distinct numbers of ``range(space)``, in random order.
+
+    The first n steps of a Fisher-Yates shuffle of all numbers that are not excluded, of which only
+    the entries that were moved are stored.
+
+    Guarantees:
+        * Every ordered choice of n distinct numbers is equally likely, for any space and any n.
+        * A longer draw from an equal generator begins with the shorter one.
+
+    ``n`` may not be more than the numbers that are left; the callers see to that.
+
+    Example:
+        >>> sorted(draw_distinct(4, space=6, rng=np.random.default_rng(0), exclude=[1, 5]))
+        [0, 2, 3, 4]
+    """
+    barred = sorted(set(exclude))
+    free = space - len(barred)
+    # Of the numbers left, the k-th stands after all barred ones that leave at most k before them.
+    gaps = [number - rank for rank, number in enumerate(barred)]
+    moved: dict[int, int] = {}
+    drawn: list[int] = []
+    for first in range(n):
+        chosen = first + below(free - first, rng=rng)
+        number = moved.get(chosen, chosen)
+        moved[chosen] = moved.pop(first, first)
+        drawn.append(number + bisect_right(gaps, number))
+    return drawn

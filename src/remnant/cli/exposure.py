@@ -1,0 +1,171 @@
+"""``remnant exposure``: how exposed canaries are in a model."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from remnant.cli.progress import ProgressBar
+from remnant.cli.redaction import withheld
+from remnant.errors import InvalidInput, NotEnoughEvidence, require
+
+if TYPE_CHECKING:
+    from remnant.canaries import CanarySet
+
+METHODS = ("auto", "exact", "sampled")
+
+
+@click.command(short_help="Measure how exposed canaries are in a model.")
+@click.option("--model", type=click.Path(path_type=Path), required=True, help="Its folder.")
+@click.option(
+    "--canaries", "file", type=click.Path(path_type=Path), required=True, help="Canaries' file."
+)
+@click.option("--set", "only", type=int, multiple=True, help="Measure this set only, from 1.")
+@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
+@click.option(
+    "--references", type=int, default=10_000, show_default=True, help="Secrets to compare with."
+)
+@click.option(
+    "--reference-model",
+    "reference_models",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="Folder of a model that saw no canary; calibrates the costs. May be repeated.",
+)
+@click.option(
+    "--max-nodes", type=int, default=2_000_000, show_default=True, help="Budget of a walk."
+)
+@click.option("--max-seconds", type=float, help="Budget of a walk.")
+@click.option("--memory", type=int, help="Budget of a walk, in MiB.")
+@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@click.option("--source", help="Source text, for an encoder-decoder.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Draws the references.")
+@click.option(
+    "--limit", type=float, help="Exit with 1 unless every planted canary stays under these bits."
+)
+@click.option("--extrapolate", is_flag=True, help="Also fit a skew-normal law to the references.")
+@click.option("--reveal", is_flag=True, help="Show the secrets.")
+@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@click.pass_context
+def exposure(
+    context: click.Context,
+    model: Path,
+    file: Path,
+    only: tuple[int, ...],
+    method: str,
+    references: int,
+    reference_models: tuple[Path, ...],
+    max_nodes: int,
+    max_seconds: float | None,
+    memory: int | None,
+    device: str,
+    source: str | None,
+    seed: int,
+    limit: float | None,
+    extrapolate: bool,
+    reveal: bool,
+    as_json: bool,
+) -> None:
+    """Rank the canaries of a file among all secrets that they could have been.
+
+    The method auto ranks exactly where that can be afforded, and among sampled references
+    elsewhere.
+
+    \b
+    Example:
+      remnant exposure --model checkpoint --canaries canaries.jsonl --limit 10
+    """
+    import numpy as np
+
+    from remnant.canaries import read_canary_sets
+    from remnant.cli.exposure_told import Measured, exposure_fields, exposure_text
+    from remnant.cli.gate import judge
+    from remnant.integrations import load_sequence_model
+    from remnant.studies.canary_exposure import measure_canaries
+
+    faults = []
+    if method == "exact" and reference_models:
+        faults.append("--reference-model calibrates sampled costs, and --method is exact")
+    if method == "sampled" and references < 1:
+        faults.append(f"--references {references} is less than 1, and --method is sampled")
+    for name, value, least in (
+        ("references", references, 0),
+        ("max-nodes", max_nodes, 1),
+        ("memory", memory, 1),
+        ("seed", seed, 0),
+    ):
+        if value is not None and value < least:
+            faults.append(f"--{name} {value} is less than {least}")
+    if max_seconds is not None and not max_seconds > 0:
+        faults.append(f"--max-seconds {max_seconds:g} is not above 0")
+    if limit is not None and not limit > 0:
+        faults.append(f"--limit {limit:g} is not above 0")
+    require(faults)
+    sets = _chosen(read_canary_sets(file), only, file)
+    _check_limit(sets, limit)
+    every = [one for each in sets.values() for one in (*each.canaries, *each.controls)]
+    with withheld(one.secret for one in every), ProgressBar() as bar:
+        asked = load_sequence_model(model, device=device, source=source)
+        others = [
+            load_sequence_model(folder, device=device, source=source) for folder in reference_models
+        ]
+        measured = [
+            Measured(
+                number,
+                one,
+                measure_canaries(
+                    asked,
+                    one,
+                    rng=np.random.default_rng([seed, number]),
+                    method=method,  # type: ignore[arg-type]
+                    references=references,
+                    reference_models=others,
+                    fit=extrapolate,
+                    max_nodes=max_nodes,
+                    max_seconds=max_seconds,
+                    memory=None if memory is None else memory << 20,
+                    progress=bar,
+                ),
+            )
+            for number, one in sets.items()
+        ]
+    verdict = None if limit is None else judge(measured, limit)
+    if as_json:
+        fields = exposure_fields(measured, verdict, extrapolate=extrapolate, reveal=reveal)
+        click.echo(json.dumps(fields, indent=2, allow_nan=False))
+    else:
+        click.echo(exposure_text(measured, verdict, extrapolate=extrapolate, reveal=reveal))
+    if verdict is not None and verdict.outcome != "PASS":
+        context.exit(1)
+
+
+def _chosen(sets: list[CanarySet], only: tuple[int, ...], file: Path) -> dict[int, CanarySet]:
+    """Return the sets to measure, by their number in the file."""
+    numbered = dict(enumerate(sets, start=1))
+    wrong = [number for number in only if number not in numbered]
+    if wrong:
+        raise InvalidInput(f"--set {wrong[0]} is not one of the {len(sets)} sets of {file}.")
+    return {number: one for number, one in numbered.items() if not only or number in only}
+
+
+def _check_limit(sets: dict[int, CanarySet], limit: float | None) -> None:
+    """Refuse a gate that could not fail."""
+    if limit is None:
+        return
+    if not any(one.canaries for one in sets.values()):
+        raise NotEnoughEvidence(
+            "--limit is about planted canaries, and there are none.",
+            hint="Plant some, or leave the limit out.",
+        )
+    for number, one in sets.items():
+        most = math.log2(one.template.space)
+        if limit > most:
+            raise InvalidInput(
+                f"--limit {limit:g} is above the {most:.1f} bits that a secret of set {number} can "
+                "have, so that it could not be reached.",
+                hint="Lower the limit, or plant secrets of a larger space.",
+            )

@@ -1,0 +1,14 @@
+"""Models and data of other libraries behind the protocols of this one: thin, imported lazily."""
+
+from remnant.integrations.hugging_face import HuggingFaceCausalLM, load_causal_lm
+from remnant.integrations.model_folder import load_sequence_model, load_tokenizer
+from remnant.integrations.seq2seq import HuggingFaceSeq2Seq, load_seq2seq
+
+__all__ = [
+    "HuggingFaceCausalLM",
+    "HuggingFaceSeq2Seq",
+    "load_causal_lm",
+    "load_seq2seq",
+    "load_sequence_model",
+    "load_tokenizer",
+]

@@ -1,0 +1,253 @@
+"""What causal models and the decoders of encoder-decoders share: reading on, token by token."""
+
+from __future__ import annotations
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.integrations.arithmetic import full_precision
+from remnant.integrations.key_values import KeyValues, Windows, put_in, taken_out, windows_of
+from remnant.integrations.pretrained import quiet
+from remnant.integrations.row_batches import (
+    checked_rows_at_once,
+    fitting_rows,
+    joined,
+    slices,
+    widest_output,
+)
+from remnant.integrations.tokenizer import HuggingFaceTokenizer
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+State = KeyValues | Tensor
+_CHECK_ROWS, _CHECK_TOKENS, _CHECK_START = 2, 8, 5
+# Errors of rounding, as a share of how much the log-probabilities vary.
+_ROUNDING = {torch.float32: 3e-4, torch.float64: 1e-10}
+# What a model says when it cannot be given a cache of keys and values.
+_NO_CACHE = (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError)
+
+
+class HuggingFaceDecoder(ABC):
+    """A model of the transformers library behind the protocol of sequence models.
+
+    A state holds the keys and values of the tokens read so far. Where a model keeps something else
+    (a recurrent net), or its cached answers differ from those without a cache, a state is the
+    tokens themselves and every step reads them all again: slower, and just as exact. A short
+    made-up text decides this when the model is wrapped.
+
+    Attributes:
+        cached: Whether states hold keys and values.
+        tokens: The texts that are one token, in the order of the vocabulary.
+    """
+
+    cached: bool
+
+    def __init__(
+        self, model: Any, tokenizer: HuggingFaceTokenizer, *, rows_at_once: int | None
+    ) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._rows_at_once = checked_rows_at_once(rows_at_once)
+        self._dtype = _checked_dtype(model)
+        self._device: torch.device = next(model.parameters()).device
+        self._knows = frozenset(inspect.signature(model.forward).parameters)
+        config = model.config.get_text_config(decoder=True)
+        self._longest: int | None = getattr(config, "max_position_embeddings", None)
+        self._embedded: int = model.get_input_embeddings().weight.shape[0]
+        self._windows: Windows = ()
+        self._twin: Self | None = None
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The texts that are one token: they decode from it and encode to it, in its order."""
+        return self._tokenizer.tokens
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of ``text``; no special token is added.
+
+        Raises:
+            InvalidInput: The tokenizer does not know a character. The text is not quoted.
+        """
+        return self._tokenizer.encode(text)
+
+    def start(self, prefix_ids: Sequence[int]) -> tuple[Tensor, State]:
+        """Read a prefix, which may be empty; return ``(log_probs[1, V], state)``.
+
+        Raises:
+            InvalidInput: A token that the model does not have, or too many of them.
+        """
+        begun = self._begun(prefix_ids)
+        self._check_length(len(begun))
+        if not 0 <= min(begun) <= max(begun) < self._embedded:
+            raise InvalidInput(
+                f"prefix_ids or what comes before has a token outside 0 to {self._embedded - 1}.",
+                hint="Use the tokenizer that the model was trained with.",
+            )
+        ids = torch.tensor([begun], device=self._device)
+        with full_precision(self._model):
+            return self._first(ids) if self.cached else (self._uncached(ids), ids)
+
+    def step(self, state: State, token_ids: Tensor | Sequence[int]) -> tuple[Tensor, State]:
+        """Read one token a row; return ``(log_probs[rows, V], state)``.
+
+        Raises:
+            InvalidInput: Not one token for each row of the state, or the text is too long.
+        """
+        ids = torch.as_tensor(token_ids).to(self._device).reshape(-1, 1)
+        rows = len(state.tensors[0]) if isinstance(state, KeyValues) else len(state)
+        if len(ids) != rows:
+            raise InvalidInput(
+                f"token_ids has {len(ids)} rows, and the state {rows}.",
+                hint="Take the rows of the state first: model.take(state, rows).",
+            )
+        with full_precision(self._model):
+            if isinstance(state, KeyValues):
+                self._check_length(state.length + 1)
+                return self._step_on(state, ids)
+            ids = torch.cat([state, ids], 1)
+            self._check_length(ids.shape[1])
+            return self._step_again(ids), ids
+
+    def take(self, state: State, rows: Tensor | Sequence[int]) -> State:
+        """Return a state of these rows, in this order; a row may be taken many times."""
+        rows = torch.as_tensor(rows).to(self._device)
+        return state.take(rows) if isinstance(state, KeyValues) else state.index_select(0, rows)
+
+    def in_float64(self) -> Self:
+        """Return the same model computing in float64 throughout, from the same weights.
+
+        It is made once, and does not follow later training.
+        """
+        if self._dtype == torch.float64:
+            return self
+        if self._twin is None:
+            self._twin = self._with(deepcopy(self._model).double())
+        return self._twin
+
+    @abstractmethod
+    def _with(self, model: Any) -> Self:
+        """Wrap another model in the same way."""
+
+    @abstractmethod
+    def _begun(self, prefix_ids: Sequence[int]) -> list[int]:
+        """Put what every text begins with before the prefix."""
+
+    @abstractmethod
+    def _ask(self, ids: Tensor, *, cache: Any, length: int, keep: bool) -> Any:
+        """Let the model read ``ids`` after ``length`` tokens in the cache; return its output."""
+
+    def _remembered(self, cache: Any) -> Any:
+        """Return the part of the model's own cache that grows with the text."""
+        return cache
+
+    def _cache(self, state: KeyValues) -> Any:
+        """Return a fresh cache that the model reads on from."""
+        return put_in(state, self._windows)
+
+    def _uncached(self, ids: Tensor) -> Tensor:
+        return _last_log_probs(self._ask(ids, cache=None, length=0, keep=False))
+
+    def _first(self, ids: Tensor) -> tuple[Tensor, KeyValues]:
+        output = self._ask(ids, cache=None, length=0, keep=True)
+        grown = self._remembered(output.past_key_values)
+        return _last_log_probs(output), taken_out(grown, length=ids.shape[1])
+
+    def _next(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
+        cache = self._cache(state)
+        output = self._ask(ids, cache=cache, length=state.length, keep=True)
+        return _last_log_probs(output), taken_out(self._remembered(cache), length=state.length + 1)
+
+    def _step_on(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
+        parts = []
+        for rows in slices(len(ids), self._at_once(state)):
+            log_probs, after = self._next(state.rows(rows), ids[rows])
+            parts.append([log_probs, *after.tensors])
+        whole = joined(parts) if parts else [self._no_rows(), *state.tensors]
+        return whole[0], KeyValues(tuple(whole[1:]), state.length + 1)
+
+    def _step_again(self, ids: Tensor) -> Tensor:
+        at_once = self._at_once(ids)
+        parts = [[self._uncached(ids[rows])] for rows in slices(len(ids), at_once)]
+        return joined(parts)[0] if parts else self._no_rows()
+
+    def _settle(self) -> None:
+        """Find out whether the model can be cached, and how much memory a row takes."""
+        count = _CHECK_ROWS * _CHECK_TOKENS
+        ids = (torch.arange(count, device=self._device) * 7919 + 3) % self._embedded
+        ids = ids.reshape(_CHECK_ROWS, _CHECK_TOKENS)
+        with quiet(), full_precision(self._model):
+            self._widest = widest_output(
+                self._model,
+                lambda: self._uncached(ids),
+                tokens=count,
+                head=self._model.get_output_embeddings(),
+            )
+            truth = [self._uncached(ids[:, :n]) for n in range(_CHECK_START, _CHECK_TOKENS + 1)]
+            self.cached = "past_key_values" in self._knows and self._agrees(ids, truth)
+        self._vocabulary = truth[0].shape[1]
+
+    def _agrees(self, ids: Tensor, truth: list[Tensor]) -> bool:
+        try:
+            output = self._ask(ids[:, :_CHECK_START], cache=None, length=0, keep=True)
+            windows = windows_of(self._remembered(output.past_key_values))
+            if windows is None:
+                return False
+            self._windows = windows
+            log_probs, state = self._first(ids[:, :_CHECK_START])
+            found = [log_probs]
+            for place in range(_CHECK_START, _CHECK_TOKENS):
+                log_probs, state = self._next(state, ids[:, place : place + 1])
+                found.append(log_probs)
+        except _NO_CACHE:
+            return False
+        off = max(float((a - b).abs().max()) for a, b in zip(found, truth, strict=True))
+        spread = float(torch.stack(truth).std())
+        return off <= _ROUNDING[self._dtype] * spread + torch.finfo(self._dtype).eps * 16
+
+    def _no_rows(self) -> Tensor:
+        return torch.empty(0, self._vocabulary, dtype=self._dtype, device=self._device)
+
+    def _at_once(self, state: State) -> int:
+        if self._rows_at_once is not None:
+            return self._rows_at_once
+        tensors = state.tensors if isinstance(state, KeyValues) else (state,)
+        rows = max(1, len(tensors[0]))
+        return fitting_rows(
+            widest=self._widest,
+            tokens=1 if isinstance(state, KeyValues) else state.shape[1],
+            state_bytes=sum(tensor.nbytes for tensor in tensors) // rows,
+            logit_bytes=self._vocabulary * self._dtype.itemsize,
+            device=self._device,
+        )
+
+    def _check_length(self, length: int) -> None:
+        if self._longest is not None and length > self._longest:
+            raise InvalidInput(
+                f"A text of {length} tokens is longer than the {self._longest} that the model "
+                "can read.",
+                hint="Shorten it.",
+            )
+
+
+def _last_log_probs(output: Any) -> Tensor:
+    return torch.log_softmax(output.logits[:, -1], -1)
+
+
+def _checked_dtype(model: Any) -> torch.dtype:
+    found: set[torch.dtype] = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    if len(found) != 1 or not found <= _ROUNDING.keys():
+        names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in found))
+        raise UnsupportedModel(
+            f"The model's weights are {names or 'not numbers'}; costs are computed in float32 or "
+            "float64, since coarser ones blur them.",
+            hint="Call model.float(), or load it with dtype=torch.float32.",
+        )
+    return found.pop()

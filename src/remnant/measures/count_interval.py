@@ -1,0 +1,62 @@
+"""Clopper and Pearson's ends for thousands of counts out of one large n."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from remnant.measures.intervals import beta_ends
+
+Floats = NDArray[np.float64]
+
+# From here on a beta law is near enough to a normal one for the expansion to start from.
+LARGE = 300
+
+
+def count_ends(counts: NDArray[np.int64], n: int, confidence: float) -> tuple[Floats, Floats]:
+    """The ends of ``clopper_pearson(counts, n)``, each different count worked out once.
+
+    Where hits and misses are both many, SciPy's inverse takes most of the time of a measure, and at
+    a count of 1000 in 3·10⁸ it was seen to be wrong by a factor of two. There the quantile is found
+    from its Cornish-Fisher expansion by Halley's method; elsewhere it is SciPy's.
+
+    Guarantees:
+        * Agrees with ``clopper_pearson``, relative error under 1e-9, for ``n`` up to 10⁷.
+    """
+    some, place = np.unique(counts, return_inverse=True)
+    hits = some.astype(np.float64)
+    tail = (1.0 - confidence) / 2.0
+    large = (hits >= LARGE) & (n - hits >= LARGE)
+    low, high = np.empty((2, hits.size))
+    small = hits[~large]
+    low[~large], high[~large] = beta_ends(small, np.full(small.size, float(n)), confidence)
+    hits = hits[large]
+    low[large] = _quantile(hits, n - hits + 1.0, tail, upper=False)
+    high[large] = _quantile(hits + 1.0, n - hits, tail, upper=True)
+    return low[place], high[place]
+
+
+def _quantile(a: Floats, b: Floats, tail: float, *, upper: bool) -> Floats:
+    """Where Beta(a, b), both large, leaves ``tail`` above (``upper``) or below."""
+    towards = -1.0 if upper else 1.0
+    total, z = a + b, float(special.ndtri(tail)) * towards
+    spread = np.sqrt(a * b / (total + 1.0)) / total
+    skew = 2.0 * (b - a) * np.sqrt(total + 1.0) / ((total + 2.0) * np.sqrt(a * b))
+    peak = (a - b) ** 2 * (total + 1.0) - a * b * (total + 2.0)
+    peaked = 6.0 * peak / (a * b * (total + 2.0) * (total + 3.0))
+    bend = (z**2 - 1.0) * skew / 6.0 + (z**3 - 3.0 * z) * peaked / 24.0
+    x = a / total + spread * (z + bend - (2.0 * z**3 - 5.0 * z) * skew**2 / 36.0)
+    for _ in range(20):
+        log_density = (a - 1.0) * np.log(x) + (b - 1.0) * np.log1p(-x) - special.betaln(a, b)
+        # The small side of the law: a difference from nearly 1 would lose the digits. SciPy's own
+        # ``betaincc`` is several times slower than this mirror image.
+        side = (b, a, 1.0 - x) if upper else (a, b, x)
+        excess = (special.betainc(*side) - tail) * towards
+        step = excess * np.exp(-log_density)
+        step /= 1.0 - 0.5 * step * ((a - 1.0) / x - (b - 1.0) / (1.0 - x))
+        x = x - step
+        # Each round cubes the error, counted in standard deviations.
+        if np.all(np.abs(step) <= 1e-3 * spread):
+            break
+    return np.asarray(x)

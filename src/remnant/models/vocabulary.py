@@ -1,0 +1,188 @@
+"""Which symbols a language model knows, and how a text becomes their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.errors import InvalidInput, require
+
+UNKNOWN = "<unk>"
+KINDS = ("characters", "words")
+_CODE_POINT = np.dtype("<u4")  # one character of UTF-32
+_NUMPYS_FROM = 256  # shorter texts are quicker in a plain loop
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """An ordered set of symbols, either single characters or whole words.
+
+    A text of words is cut at white space, and words become a text again with one blank between
+    them. A token is the place of its symbol in ``symbols``.
+
+    Attributes:
+        kind: ``"characters"`` or ``"words"``.
+        symbols: All of them, in the order of their tokens. With the word ``<unk>`` among them,
+            every word that is not stands for that one.
+
+    Guarantees:
+        * ``decode(encode(text))`` is ``text`` for characters, and ``" ".join(text.split())`` for
+          words that are all known.
+        * ``encode(x + y) == encode(x) + encode(y)`` for characters; for words wherever ``x`` ends
+          or ``y`` begins with white space.
+        * An error tells one character that is lacking, never a word.
+
+    Raises:
+        InvalidInput: No symbol, a repeated one, or one that its kind does not allow.
+
+    Example:
+        >>> letters = Vocabulary.of_characters("banana")
+        >>> letters.symbols, letters.encode("nab"), letters.decode([1, 0, 2])
+        (('a', 'b', 'n'), [2, 0, 1], 'ban')
+    """
+
+    kind: str
+    symbols: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidInput(f"kind={self.kind!r} is not one of {', '.join(KINDS)}.")
+        faults = [] if self.symbols else ["symbols is empty"]
+        if len(set(self.symbols)) != len(self.symbols):
+            faults.append("a symbol is there twice")
+        if self.kind == "characters" and any(len(symbol) != 1 for symbol in self.symbols):
+            faults.append("a symbol is not a single character")
+        if self.kind == "words" and any(symbol.split() != [symbol] for symbol in self.symbols):
+            faults.append("a word is empty or has white space in it")
+        require(faults)
+
+    @classmethod
+    def of_characters(cls, text: str) -> Vocabulary:
+        """Return the characters of ``text``, in the order of their code points."""
+        return cls("characters", tuple(sorted(set(text))))
+
+    @classmethod
+    def of_words(
+        cls, text: str, *, at_most: int | None = None, unknown: bool = False
+    ) -> Vocabulary:
+        """Return the words of ``text``, the most frequent first, equally frequent ones sorted.
+
+        Args:
+            text: Cut at white space.
+            at_most: Keep so many words, the most frequent.
+            unknown: Put ``<unk>`` before them, which stands for all other words.
+
+        Example:
+            >>> Vocabulary.of_words("to be or not to be", at_most=2, unknown=True).symbols
+            ('<unk>', 'be', 'to')
+        """
+        if at_most is not None and at_most < 1:
+            raise InvalidInput(f"at_most={at_most} is less than 1.", hint="Keep one word or more.")
+        counts = Counter(text.split())
+        if unknown:
+            counts.pop(UNKNOWN, None)
+        words = sorted(counts, key=lambda word: (-counts[word], word))[:at_most]
+        return cls("words", (UNKNOWN, *words) if unknown else tuple(words))
+
+    @property
+    def size(self) -> int:
+        """Number of symbols."""
+        return len(self.symbols)
+
+    def encode(self, text: str) -> list[int]:
+        """Return the tokens of ``text``.
+
+        Raises:
+            InvalidInput: A character or word is not in the vocabulary.
+        """
+        if self.kind == "characters" and len(text) < _NUMPYS_FROM:
+            numbers = self._numbers
+            found = [numbers.get(character, -1) for character in text]
+            if -1 in found:
+                raise self._lacking(set(text) - numbers.keys())
+            return found
+        ids: list[int] = self.encode_array(text).tolist()
+        return ids
+
+    def encode_array(self, text: str) -> Ids:
+        """Return the tokens of ``text`` as int64: for whole corpora.
+
+        Raises:
+            InvalidInput: A character or word is not in the vocabulary.
+        """
+        if self.kind == "words":
+            other = self._numbers.get(UNKNOWN, -1)
+            numbers = self._numbers
+            words = [numbers.get(word, other) for word in text.split()]
+            ids = np.asarray(words, dtype=np.int64)
+            if (ids < 0).any():
+                raise InvalidInput(
+                    f"{int((ids < 0).sum())} of {len(ids)} words are not in the vocabulary.",
+                    hint="Use words that it has, or make it with unknown=True.",
+                )
+            return ids
+        codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=_CODE_POINT)
+        table = self._table
+        ids = table[np.minimum(codes, len(table) - 1)]
+        if (ids < 0).any():
+            raise self._lacking(map(chr, np.unique(codes[ids < 0]).tolist()))
+        return ids
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Return the text of tokens.
+
+        Raises:
+            InvalidInput: A token is not one of the vocabulary's.
+        """
+        found = [int(i) for i in ids]
+        if found and not 0 <= min(found) <= max(found) < self.size:
+            raise InvalidInput(
+                f"a token is outside 0 to {self.size - 1}.", hint="Use the model's own vocabulary."
+            )
+        between = "" if self.kind == "characters" else " "
+        return between.join(self.symbols[i] for i in found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain data from which ``from_dict`` makes it again."""
+        return {"kind": self.kind, "symbols": list(self.symbols)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Vocabulary:
+        """Make a vocabulary from what ``to_dict`` returned.
+
+        Raises:
+            InvalidInput: The data are not a vocabulary's.
+        """
+        symbols = data.get("symbols") if isinstance(data, Mapping) else None
+        if not isinstance(symbols, list) or not all(isinstance(s, str) for s in symbols):
+            raise InvalidInput("the vocabulary is not a kind with a list of symbols.")
+        return cls(str(data.get("kind")), tuple(symbols))
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        return {symbol: number for number, symbol in enumerate(self.symbols)}
+
+    @cached_property
+    def _table(self) -> Ids:
+        """The token of each code point, -1 where there is none; the last place is never one."""
+        codes = [ord(symbol) for symbol in self.symbols]
+        table = np.full(max(codes) + 2, -1, dtype=np.int64)
+        table[codes] = np.arange(self.size)
+        return table
+
+    def _lacking(self, characters: Iterable[str]) -> InvalidInput:
+        """Name the first character alone: all of them together might spell a secret."""
+        first, *others = sorted(characters)
+        more = f" and {len(others)} more characters of this text" if others else ""
+        return InvalidInput(
+            f"The vocabulary has no {first!r} (U+{ord(first):04X}){more}.",
+            hint="Use characters of the text that the model was trained on.",
+        )

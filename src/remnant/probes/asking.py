@@ -1,0 +1,157 @@
+"""Asks a model for its next tokens: counts the rows, checks the answers, keeps TF32 out."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.models.protocols import SequenceModel
+
+BITS = 1.0 / math.log(2.0)
+_CHECKED_ROWS = 64
+_OFF_BY = 1e-3
+_UNKNOWN_STATE = 65_536
+
+
+class Asked:
+    """A model that is being asked: its answers in bits, the rows so far, the size of a row.
+
+    Attributes:
+        nodes: Rows passed to ``step`` so far.
+        device: Where the model answers.
+        dtype: Of its log-probabilities.
+        vocabulary: Number of tokens it knows.
+        row_bytes: The largest state of one row that was seen.
+    """
+
+    def __init__(self, model: SequenceModel, prefix: Sequence[int]) -> None:
+        lacking = [n for n in ("encode", "start", "step", "take") if not hasattr(model, n)]
+        if lacking:
+            raise UnsupportedModel(
+                f"The model has no {', '.join(lacking)}.",
+                hint="Give it the methods of remnant.models.protocols.SequenceModel.",
+            )
+        self.model, self.nodes, self.row_bytes = model, 0, 0
+        self._prefix = list(prefix)
+        with full_precision():
+            first, state = model.start(self._prefix)
+        self.first = checked(first, rows=1)
+        self.first_state = state
+        self.device, self.dtype = first.device, first.dtype
+        self.vocabulary = int(first.shape[1])
+        self._weigh(state, 1)
+
+    def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
+        """Read one token a row; return natural log-probabilities ``[rows, V]`` and the state."""
+        rows = len(tokens)
+        self.nodes += rows
+        with full_precision():
+            log_probs, after = self.model.step(state, tokens)
+        checked(log_probs, rows=rows, vocabulary=self.vocabulary)
+        self._weigh(after, rows)
+        return log_probs, after
+
+    def take(self, state: Any, rows: Tensor) -> Any:
+        """Return the state of these rows."""
+        with torch.no_grad():
+            return self.model.take(state, rows)
+
+    def twin(self) -> Asked | None:
+        """Return the same model in float64, if it offers one and is not that already."""
+        if self.dtype == torch.float64 or not hasattr(self.model, "in_float64"):
+            return None
+        return Asked(self.model.in_float64(), self._prefix)
+
+    def _weigh(self, state: Any, rows: int) -> None:
+        found = sum(t.numel() * t.element_size() for t in _tensors(state))
+        self.row_bytes = max(self.row_bytes, found // max(rows, 1) or _UNKNOWN_STATE)
+
+
+def checked(log_probs: Any, *, rows: int, vocabulary: int | None = None) -> Tensor:
+    """Return the log-probabilities if they are ones; the first 64 rows are looked at closely.
+
+    Raises:
+        UnsupportedModel: Not a float32 or float64 tensor ``[rows, V]``, NaN, or not normalised.
+    """
+    if not isinstance(log_probs, Tensor) or log_probs.ndim != 2 or log_probs.shape[0] != rows:
+        shape = tuple(log_probs.shape) if isinstance(log_probs, Tensor) else type(log_probs)
+        raise UnsupportedModel(
+            f"The model returned {shape} for {rows} rows.",
+            hint="Return log-probabilities of shape (rows, vocabulary).",
+        )
+    if log_probs.dtype not in (torch.float32, torch.float64):
+        raise UnsupportedModel(
+            f"The model's log-probabilities are {log_probs.dtype}, too coarse to rank secrets by.",
+            hint="Load it in float32.",
+        )
+    if vocabulary is not None and log_probs.shape[1] != vocabulary:
+        raise UnsupportedModel(
+            f"The model gave {vocabulary} log-probabilities at first and {log_probs.shape[1]} now."
+        )
+    off = log_probs[:_CHECKED_ROWS].logsumexp(1).abs()
+    worst = float(off.max()) if rows else 0.0
+    if math.isnan(worst):
+        raise nan_answer()
+    if worst > _OFF_BY:
+        raise UnsupportedModel(
+            f"The model's log-probabilities are not normalised: a row adds up to exp({worst:.3g}) "
+            "instead of 1.",
+            hint="Return log_softmax of the logits, in natural logarithms.",
+        )
+    return log_probs
+
+
+def nan_answer() -> UnsupportedModel:
+    """Return the error of a model whose answer is not a number."""
+    return UnsupportedModel(
+        "The model returned NaN as a log-probability.",
+        hint="Check its weights; a diverged training gives this.",
+    )
+
+
+def check_tokens(tokens: Any, vocabulary: int) -> None:
+    """Refuse tokens that the model has no log-probability for."""
+    if len(tokens) and (int(tokens.max()) >= vocabulary or int(tokens.min()) < 0):
+        raise InvalidInput(
+            f"The model encodes the template with token {int(tokens.max())}, and answers for "
+            f"{vocabulary} tokens only.",
+            hint="Use the tokenizer that the model was trained with.",
+        )
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """No gradient, and no TF32 whatever the process allows; put the switches back on leaving."""
+    matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
+    before = (matmul.allow_tf32, convolution.allow_tf32)
+    matmul.allow_tf32, convolution.allow_tf32 = False, False
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        matmul.allow_tf32, convolution.allow_tf32 = before
+
+
+def _tensors(state: Any) -> Iterator[Tensor]:
+    if isinstance(state, Tensor):
+        yield state
+    elif isinstance(state, dict):
+        for value in state.values():
+            yield from _tensors(value)
+    elif isinstance(state, list | tuple):
+        for value in state:
+            yield from _tensors(value)
+    elif dataclasses.is_dataclass(state):
+        for field in dataclasses.fields(state):
+            yield from _tensors(getattr(state, field.name))
+    elif hasattr(state, "__dict__"):
+        for value in vars(state).values():
+            if isinstance(value, Tensor | list | tuple | dict):
+                yield from _tensors(value)

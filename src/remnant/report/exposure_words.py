@@ -1,0 +1,275 @@
+"""The sentences of an exposure report, for a reader who has never run an attack."""
+
+from __future__ import annotations
+
+from remnant.report.exposure_view import (
+    CanaryExposure,
+    Costs,
+    Exposure,
+    ExposureView,
+    Level,
+    Search,
+)
+from remnant.report.numerals import (
+    bits_number,
+    bits_text,
+    count_text,
+    counted,
+    pvalue_text,
+    small_text,
+    times_text,
+)
+from remnant.report.run_view import NotMeasured
+
+_DOUBTFUL_FIT = 0.1
+_SURPRISE = 0.01
+
+
+def in_plain_words(view: ExposureView) -> str:
+    """What was planted, and what exposure is."""
+    found = view.exposure
+    if isinstance(found, NotMeasured):
+        return f"How exposed the canaries are was not measured: {found.reason}."
+    return (
+        f"{_what_was_done(found)} Exposure says how far up in the model's own ranking of all these "
+        "secrets a planted one stands: each bit halves the guesses that an attacker needs, and at "
+        f"{bits_text(found.ceiling)} it comes first of all."
+    )
+
+
+def what_was_found(view: ExposureView) -> str:
+    """The most exposed canary beside controls and twin, and what could be read out."""
+    found = view.exposure
+    if isinstance(found, NotMeasured):
+        return ""
+    sentences = []
+    highest = found.highest
+    if highest is not None:
+        ranked = "" if highest.rank is None else f": it ranks {rank_text(highest)} of "
+        sentences.append(
+            f"The most exposed canary, planted {times_text(highest.repeats)}, has "
+            f"{exposure_text(highest)}{ranked}{count_text(found.space) if ranked else ''}."
+        )
+    sentences += [controls_sentence(found), twin_sentence(found), extraction_sentence(view)]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def pattern_text(found: Exposure) -> str:
+    """The template on one line."""
+    return found.template.replace("\n", "↵")
+
+
+def controls_sentence(found: Exposure) -> str:
+    """What the never-planted controls say about the measurement itself."""
+    mean = found.controls_mean
+    chance = f"chance alone gives {bits_text(found.null_mean)}"
+    if mean is None:
+        return f"There were no controls to compare with; {chance}, and two bits is noise."
+    return (
+        f"{counted(len(found.controls), 'control')}, drawn alike and never planted, "
+        f"{'has' if len(found.controls) == 1 else 'have'} {bits_text(mean)} on average; {chance}, "
+        "and two bits is noise."
+    )
+
+
+def twin_sentence(found: Exposure) -> str:
+    """What the same canaries look like to a model that never saw them."""
+    if found.twin_mean is None:
+        return ""
+    return (
+        "In a twin of the model that saw no canary, the same canaries have "
+        f"{bits_text(found.twin_mean)} on average."
+    )
+
+
+def control_warning(levels: tuple[Level, ...] | NotMeasured) -> str:
+    """A warning where the controls are more exposed than chance explains; else nothing."""
+    if isinstance(levels, NotMeasured):
+        return ""
+    for level in levels:
+        if level.repeats == 0 and level.pooled_pvalue is not None:
+            if level.pooled_pvalue >= _SURPRISE:
+                return ""
+            return (
+                "The controls were never planted, and yet they are more exposed than chance "
+                f"explains (p {_p(level.pooled_pvalue)}): something other than memory makes these "
+                "secrets likely, so read the exposures with caution."
+            )
+    return ""
+
+
+def exposure_text(one: CanaryExposure) -> str:
+    """A canary's exposure, such as ``at least 13.29 bits``."""
+    return f"at least {bits_text(one.bits)}" if one.saturated else bits_text(one.bits)
+
+
+def interval_text(one: CanaryExposure) -> str:
+    """The interval in print, such as ``11.20 to 14.10`` or ``from 11.20``; a dash without one."""
+    if one.low is None:
+        return "–"
+    if one.high is None:
+        return f"from {bits_number(one.low)}"
+    if one.high - one.low < 0.005:
+        return "exact"
+    return f"{bits_number(one.low)} to {bits_number(one.high)}"
+
+
+def method_sentence(found: Exposure) -> str:
+    """How ranks were got, and why in this way."""
+    how = (
+        f"The ranks are exact: every one of the {count_text(found.space)} secrets was compared, or "
+        "ruled out because its beginning alone already costs more."
+        if found.method == "exact"
+        else f"The ranks are estimated: of the {count_text(found.space)} secrets a sample was "
+        "compared, so each exposure has a 95 % interval, and one that no sampled secret reaches is "
+        "only known to be “at least” so much."
+    )
+    reason = found.reason.strip().removesuffix(".")
+    for opening in (f"{found.method}: ", f"{found.method}, because "):
+        reason = reason.removeprefix(opening)
+    told = f" Why this method: {reason}." if reason else ""
+    if found.method == "exact" and found.tolerance is not None:
+        told += f" Costs within {small_text(found.tolerance)} bits count as equal."
+    return how + told
+
+
+def far_ceiling(found: Exposure) -> str:
+    """A remark where the ceiling lies beyond the chart; else nothing."""
+    if found.ceiling_in_sight:
+        return ""
+    return f" The ceiling, {bits_text(found.ceiling)}, lies far above this chart."
+
+
+def histogram_sentence(costs: Costs) -> str:
+    """What the histogram shows."""
+    return (
+        f"What {counted(costs.n_references, 'random secret')} cost the model “{costs.member}”, in "
+        "bits: the further left, the likelier. A canary inside the heap is one of many; a canary "
+        "far to its left is remembered."
+    )
+
+
+def fit_is_doubtful(costs: Costs) -> bool:
+    """Whether the references reject the law that was fitted to them."""
+    return (
+        costs.skew_normal is not None
+        and costs.ks_pvalue is not None
+        and costs.ks_pvalue <= _DOUBTFUL_FIT
+    )
+
+
+def fit_sentence(costs: Costs) -> str:
+    """Whether the skew-normal law fits, where one was fitted."""
+    if costs.skew_normal is None:
+        return ""
+    if costs.ks_pvalue is None:
+        return "How well the skew-normal law fits was not tested."
+    if fit_is_doubtful(costs):
+        return (
+            "The fit is doubtful: the costs do not follow the skew-normal law (Kolmogorov–Smirnov "
+            f"p {_p(costs.ks_pvalue)}), so do not rely on bits extrapolated from it."
+        )
+    return (
+        "Nothing speaks against the skew-normal law (Kolmogorov–Smirnov "
+        f"p {_p(costs.ks_pvalue)}); bits extrapolated from it are still no more than a guess."
+    )
+
+
+def unnamed_sentence(costs: Costs) -> str:
+    """How many canaries the chart has no room for."""
+    more = len(costs.marked) - len(costs.named)
+    return f"The most exposed canaries; {more} more are in the table above." if more else ""
+
+
+def unmarked_sentence(costs: Costs) -> str:
+    """Which canaries have no place in the histogram."""
+    if not costs.unmarked:
+        return ""
+    return f"Not marked, because the model gives them no probability: {', '.join(costs.unmarked)}."
+
+
+def certificate(search: Search) -> str:
+    """What the search proves."""
+    space, nodes = count_text(search.space), counted(search.nodes, "node")
+    verb = "was" if search.nodes == 1 else "were"
+    if search.certified:
+        return f"Nothing likelier exists among {space} secrets: {nodes} {verb} enough to prove it."
+    return (
+        f"Not proven: the search ended after {nodes}, and likelier ones may exist among {space} "
+        "secrets."
+    )
+
+
+def found_sentence(search: Search) -> str:
+    """What was pulled out."""
+    if not search.candidates:
+        return "It found no secret."
+    first = search.candidates[0]
+    if first.canary is not None:
+        often = "" if first.repeats is None else f", planted {times_text(first.repeats)}"
+        return f"The first secret it brings up is {first.canary}{often}."
+    later = [one for one in search.candidates if one.canary is not None]
+    if later:
+        return f"The first secret it brings up is no canary, but {later[0].canary} follows."
+    if len(search.candidates) == 1:
+        return "The secret it brings up is no canary."
+    return f"None of the {len(search.candidates)} secrets it brings up is a canary."
+
+
+def extracted(view: ExposureView) -> tuple[int, int] | None:
+    """How many canaries were read out, and how many were planted; None where not searched."""
+    if isinstance(view.extraction, NotMeasured) or isinstance(view.exposure, NotMeasured):
+        return None
+    found = {c.canary for search in view.extraction for c in search.candidates if c.canary}
+    return len(found), len(view.exposure.canaries)
+
+
+def extraction_sentence(view: ExposureView) -> str:
+    """How much a search could read out of the models."""
+    counts = extracted(view)
+    if counts is None:
+        return ""
+    found, of = counts
+    if found == 0:
+        return "A search for the likeliest secrets read no canary out of a model."
+    return (
+        f"A search for the likeliest secrets read {found} of {counted(of, 'canary', 'canaries')} "
+        "out of the models, without being told any of it."
+    )
+
+
+def level_name(level: Level) -> str:
+    """How often the canaries of a level were planted."""
+    return "never (controls)" if level.repeats == 0 else count_text(level.repeats)
+
+
+def rank_text(one: CanaryExposure) -> str:
+    """The rank in the whole space; a dash where it was not counted."""
+    return "–" if one.rank is None else count_text(one.rank)
+
+
+def cost_text(one: CanaryExposure) -> str:
+    """The cost in bits, or that the model rules the canary out."""
+    return "ruled out" if one.cost is None else bits_number(one.cost)
+
+
+def _what_was_done(found: Exposure) -> str:
+    repeats = [one.repeats for one in found.canaries]
+    if not repeats:
+        return f"No canary was planted; the template has {count_text(found.space)} secrets."
+    often = times_text(min(repeats))
+    if min(repeats) != max(repeats):
+        often = f"{count_text(min(repeats))} to {count_text(max(repeats))} times each"
+    elif len(repeats) > 1:
+        often += " each"
+    return (
+        f"{counted(len(repeats), 'canary', 'canaries')} "
+        f"{'was' if len(repeats) == 1 else 'were'} planted in the training text, {often}; "
+        f"the secret in each was drawn at random from {count_text(found.space)} that would have "
+        "done as well."
+    )
+
+
+def _p(value: float) -> str:
+    shown = pvalue_text(value)
+    return shown if shown.startswith("<") else f"= {shown}"

@@ -1,0 +1,107 @@
+"""The view of a run that asked how fast canaries are forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from remnant.errors import InvalidInput
+from remnant.records import Record
+from remnant.report.curve import Curve, read_curve
+from remnant.report.run_view import NotMeasured, Results, RunView, run_fields
+
+_OTHER_CURVES = ("curve_tpr", "curve_auc", "curve_accuracy")
+_TRADITIONAL = ("seen_accuracy", "unseen_accuracy", "seen_loss", "unseen_loss")
+
+
+@dataclass(frozen=True, slots=True)
+class Traditional:
+    """Mean accuracy and loss on the canaries, in the twin that saw them and the one that did not.
+
+    Attributes:
+        lags: Steps since planting.
+        seen_accuracy, unseen_accuracy: Shares per lag, or None where not measured.
+        seen_loss, unseen_loss: Nats per lag, or None where not measured.
+    """
+
+    lags: tuple[float, ...]
+    seen_accuracy: tuple[float | None, ...] | None
+    unseen_accuracy: tuple[float | None, ...] | None
+    seen_loss: tuple[float | None, ...] | None
+    unseen_loss: tuple[float | None, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Several curves side by side."""
+
+    title: str
+    curves: tuple[tuple[str, Curve], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgettingView(RunView):
+    """Everything a report shows of one forgetting run.
+
+    Attributes:
+        control: The same curve for the A/A twins, neither of which saw the canaries.
+        others: Further measures of success, by record name.
+    """
+
+    curve: Curve | NotMeasured
+    control: Curve | NotMeasured
+    others: tuple[tuple[str, Curve | NotMeasured], ...]
+    traditional: Traditional | NotMeasured
+    comparison: Comparison | NotMeasured
+
+
+def read_forgetting(record: Record) -> ForgettingView:
+    """Read a forgetting run's record into a view.
+
+    Raises:
+        RecordError: A result is there but not in the form it should have.
+    """
+    results = Results(record)
+
+    def curve(name: str) -> Curve | NotMeasured:
+        return results.read(name, lambda found: read_curve(found, name=name))
+
+    return ForgettingView(
+        **run_fields(record, results),
+        curve=curve("curve"),
+        control=curve("curve_aa"),
+        others=tuple((name, curve(name)) for name in _OTHER_CURVES),
+        traditional=results.read("traditional", _traditional),
+        comparison=results.read("compare", lambda found: _comparison(found, results.raw("curve"))),
+    )
+
+
+def _traditional(found: Mapping[str, Any]) -> Traditional:
+    columns: dict[str, tuple[float | None, ...] | None] = {}
+    lags: tuple[float, ...] = ()
+    for key in _TRADITIONAL:
+        if found.get(key) is None:
+            columns[key] = None
+            continue
+        points = read_curve({"lags": found["lags"], "value": found[key]}, name="traditional").points
+        lags = tuple(point.lag for point in points)
+        columns[key] = tuple(point.value for point in points)
+    if not lags:
+        raise InvalidInput("it has neither accuracy nor loss")
+    return Traditional(lags, **columns)
+
+
+def _comparison(found: Mapping[str, Any], primary: Mapping[str, Any]) -> Comparison:
+    series = found["series"]
+    if not series:
+        raise InvalidInput("it compares no series")
+    # What is compared is what the primary curve shows, unless the comparison says otherwise.
+    known = {**primary, **found}
+    shared: dict[str, Any] = {
+        key: known[key] for key in ("success", "fpr", "chance") if key in known
+    }
+    return Comparison(
+        str(found.get("title", "Comparison")),
+        tuple((str(one["label"]), read_curve({**shared, **one}, name="compare")) for one in series),
+    )

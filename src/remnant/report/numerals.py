@@ -1,0 +1,87 @@
+"""Numbers in print: counts of any size, bits, probabilities, how often."""
+
+from __future__ import annotations
+
+from remnant.report.curve import SPACE
+
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LONGEST = 15
+
+
+def count_text(count: int) -> str:
+    """A whole number with its thousands set apart; a power of ten beyond 15 digits.
+
+    Example:
+        >>> count_text(10**6).replace("\\u202f", " "), count_text(10**18)
+        ('1 000 000', '10¹⁸')
+        >>> count_text(36**20).replace("\\u202f", " ")
+        '1.34 × 10³¹'
+    """
+    digits = str(count)
+    if len(digits) <= _LONGEST:
+        return f"{count:,}".replace(",", SPACE)
+    power = len(digits) - 1
+    # Whole numbers are rounded as such: a float ends at 308 digits.
+    leading = (count + 5 * 10 ** (power - 3)) // 10 ** (power - 2)
+    if leading == 1000:
+        leading, power = 100, power + 1
+    if count == 10**power:
+        return _power_of_ten(power)
+    return f"{leading / 100:.2f}{SPACE}×{SPACE}{_power_of_ten(power)}"
+
+
+def small_text(value: float) -> str:
+    """A small number that is not negative, to one or two digits.
+
+    Example:
+        >>> small_text(0.0), small_text(0.0123), small_text(2e-6).replace("\\u202f", " ")
+        ('0', '0.012', '2 × 10⁻⁶')
+    """
+    if value == 0 or value >= 0.001:
+        return f"{value:.2g}"
+    digits, power = f"{value:.0e}".split("e")
+    return f"{digits}{SPACE}×{SPACE}{_power_of_ten(int(power))}"
+
+
+def bits_number(bits: float | None) -> str:
+    """Bits without their unit; a dash where there are none.
+
+    Example:
+        >>> bits_number(19.934), bits_number(-0.0001), bits_number(None)
+        ('19.93', '0.00', '–')
+    """
+    # Adding zero turns -0.0 into 0.0.
+    return "–" if bits is None else f"{round(bits, 2) + 0.0:.2f}"
+
+
+def bits_text(bits: float) -> str:
+    """Bits with their unit, such as ``19.93 bits``."""
+    return f"{bits_number(bits)}{SPACE}bits"
+
+
+def times_text(count: int) -> str:
+    """How often, such as ``once`` or ``16 times``."""
+    return "once" if count == 1 else f"{count_text(count)} times"
+
+
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """A count and what is counted, such as ``1 canary`` or ``12 canaries``."""
+    return f"{count_text(count)} {one if count == 1 else many or f'{one}s'}"
+
+
+def pvalue_text(value: float | None) -> str:
+    """A p-value with as many digits as matter; a dash where there is none.
+
+    Example:
+        >>> pvalue_text(0.4236), pvalue_text(0.0312), pvalue_text(1e-9).replace("\\u202f", " ")
+        ('0.42', '0.031', '< 0.001')
+    """
+    if value is None:
+        return "–"
+    if value < 0.001:
+        return f"<{SPACE}0.001"
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
+
+
+def _power_of_ten(power: int) -> str:
+    return f"10{str(power).translate(_SUPERSCRIPTS)}"

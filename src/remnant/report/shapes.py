@@ -1,0 +1,118 @@
+"""What a chart is made of, in the units of its axes; ``chart.draw`` puts it on paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from remnant.report.scale import Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One series; None leaves a gap. The band is drawn where both ends are known.
+
+    Attributes:
+        tone: Name of its colour in the style sheet.
+        places: How each place is marked; dashes, which are for means, lie over all dots.
+    """
+
+    label: str
+    tone: str
+    x: tuple[float, ...]
+    y: tuple[float | None, ...]
+    low: tuple[float | None, ...] = ()
+    high: tuple[float | None, ...] = ()
+    places: Literal["dots", "dashes", "none"] = "dots"
+
+    @property
+    def band(self) -> tuple[tuple[float, float, float] | None, ...]:
+        """Lag, low and high at each place, or None in a gap."""
+        ends = zip(self.x, self.low, self.high, strict=False)
+        return tuple(None if lo is None or hi is None else (x, lo, hi) for x, lo, hi in ends)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A horizontal line with a meaning, such as chance or the limit."""
+
+    label: str
+    tone: str
+    y: float
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """One place, with its interval where that is wider than the dot.
+
+    Attributes:
+        tip: Words shown when it is pointed at.
+        low, high: Ends of the interval; a high of None with a low runs to the top.
+        open_end: The true value may be higher; drawn hollow.
+    """
+
+    x: float
+    y: float
+    tip: str
+    low: float | None = None
+    high: float | None = None
+    open_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Dots:
+    """Places that belong together; those that would cover each other stand side by side."""
+
+    label: str
+    tone: str
+    dots: tuple[Dot, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """A histogram: one bar between each two edges."""
+
+    label: str
+    tone: str
+    edges: tuple[float, ...]
+    heights: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flag:
+    """A vertical line with its name above the plot."""
+
+    x: float
+    label: str
+    tone: str
+    tip: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """What to draw.
+
+    Attributes:
+        title, description: Read out by a screen reader in place of the picture.
+        mark: Where a vertical line stands, such as the planting, and what it says; or None.
+        shares: Whether y is a share, printed in percent and kept between 0 and 1.
+        x_word: What an x is, in the words shown when a place is pointed at.
+        x_ticks: Numbers worth a tick; None leaves it to the scale.
+        unnamed: Labels that the legend has and the right margin has not.
+    """
+
+    title: str
+    description: str
+    x_label: str
+    y_label: str
+    lines: tuple[Line, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    mark: tuple[float, str] | None = None
+    shares: bool = False
+    x_kind: Kind = "linear"
+    x_word: str = "lag"
+    x_ticks: tuple[float, ...] | None = None
+    dots: tuple[Dots, ...] = ()
+    bars: Bars | None = None
+    flags: tuple[Flag, ...] = ()
+    unnamed: tuple[str, ...] = ()

@@ -1,0 +1,83 @@
+"""The few numbers under a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from remnant.report.curve import Curve, lag_text
+from remnant.report.exposure_view import ExposureView
+from remnant.report.exposure_words import extracted
+from remnant.report.forgetting_view import ForgettingView
+from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
+from remnant.report.run_view import NotMeasured
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number with its name and a remark, which may be empty."""
+
+    name: str
+    value: str
+    remark: str
+
+
+def tiles_of(view: ForgettingView | ExposureView) -> list[Tile]:
+    """What was measured of what matters most."""
+    return _exposure(view) if isinstance(view, ExposureView) else _forgetting(view)
+
+
+def _forgetting(view: ForgettingView) -> list[Tile]:
+    tiles = []
+    curve, control = view.curve, view.control
+    if isinstance(curve, Curve):
+        for point, name in (
+            (curve.start, "Right after planting" if curve.start.lag <= 1 else None),
+            (curve.end, None),
+        ):
+            tiles.append(
+                Tile(
+                    name or f"After {lag_text(point.lag)} steps",
+                    curve.show(point.value),
+                    curve.show_interval(point),
+                )
+            )
+    if isinstance(control, Curve):
+        tiles.append(
+            Tile(
+                "A/A twins, at the end",
+                control.show(control.end.value),
+                control.show_interval(control.end),
+            )
+        )
+    if isinstance(curve, Curve) and not isinstance(view.verdict, NotMeasured):
+        limit, lag = view.verdict.limit, view.verdict.lag
+        if limit is not None:
+            remark = "" if lag is None else f"at lag {lag_text(lag)}"
+            tiles.append(Tile("Limit", curve.show(limit), remark))
+    return tiles
+
+
+def _exposure(view: ExposureView) -> list[Tile]:
+    tiles = []
+    found = view.exposure
+    if not isinstance(found, NotMeasured):
+        highest = found.highest
+        if highest is not None:
+            least = "≥ " if highest.saturated else ""
+            remark = f"{highest.name}, planted {times_text(highest.repeats)}"
+            tiles.append(Tile("Highest exposure", least + bits_text(highest.bits), remark))
+        space = f"first of {counted(found.space, 'secret')}"
+        tiles.append(Tile("Ceiling", bits_text(found.ceiling), space))
+        mean = found.controls_mean
+        if mean is not None:
+            chance = f"mean; chance gives {bits_number(found.null_mean)}, two bits is noise"
+            tiles.append(Tile("Never-planted controls", bits_text(mean), chance))
+    if not isinstance(view.extraction, NotMeasured):
+        proven, of = sum(one.certified for one in view.extraction), len(view.extraction)
+        value = {0: "Not certified", of: "Certified"}.get(proven, f"{proven} of {of}")
+        counts = extracted(view)
+        remarks = [] if value.endswith("ertified") else ["searches certified"]
+        if counts is not None:
+            remarks.append(f"{counts[0]} of {count_text(counts[1])} canaries read out")
+        tiles.append(Tile("Extraction", value, "; ".join(remarks)))
+    return tiles

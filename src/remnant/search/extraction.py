@@ -1,0 +1,179 @@
+"""Extraction with a certificate: the likeliest secrets, and a proof that none is likelier."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from torch import Tensor
+
+from remnant.canaries.template import Template
+from remnant.errors import InvalidInput
+from remnant.models.protocols import SequenceModel
+from remnant.probes.asking import Asked, check_tokens
+from remnant.search.automaton import Automaton, compile_template, secret_of
+from remnant.search.close_calls import Referee, appoint
+from remnant.search.walk import Budget, Progress, Walk
+
+_BEAM = 64
+_ROWS = (1024, 16_384)  # small enough for the bound to shrink soon: on a CPU, on a GPU
+_POOL = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Extraction:
+    """The likeliest secrets of a template.
+
+    Attributes:
+        candidates: ``(secret, bits)``, cheapest first; bits are ``-log2 p`` from the first hole to
+            the end of the template. Not shown by ``repr``.
+        certified: No secret outside the list is cheaper than one in it, by more than
+            ``tolerance``. False when a budget ended the search.
+        nodes: Rows passed to the model.
+        bound: No secret that was not looked at costs less than this; 0 without a certificate.
+        tolerance: Bits within which costs are not told apart.
+        space: Number of secrets.
+        method: ``"branch and bound"``.
+    """
+
+    candidates: list[tuple[str, float]] = field(repr=False)
+    certified: bool
+    nodes: int
+    bound: float
+    tolerance: float
+    space: int
+    method: str = "branch and bound"
+
+
+def extract(
+    model: SequenceModel,
+    template: Template,
+    *,
+    top: int = 1,
+    max_nodes: int | None = None,
+    max_seconds: float | None = None,
+    memory: int | None = None,
+    beam: int = _BEAM,
+    progress: Progress | None = None,
+) -> Extraction:
+    """Find the secrets to which the model gives the highest probability.
+
+    A beam gives a first bound: the cost of the worst of the ``top`` best secrets so far. Then every
+    prefix under the bound is visited, cheapest first, and the bound shrinks as better secrets are
+    found. When nothing is left under it, nothing likelier exists.
+
+    Args:
+        model: Anything with ``encode``, ``start``, ``step`` and ``take``.
+        template: Whose space is searched.
+        top: How many secrets.
+        max_nodes: Rows passed to ``step`` after which the search is ended.
+        max_seconds: After which it is ended.
+        memory: Bytes that the search may hold; 1 GiB on a CPU, half of what is free on a GPU.
+        beam: Width of the beam.
+        progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
+
+    Guarantees:
+        * With ``certified`` the candidates are the cheapest secrets of the whole space; which of
+          several equal ones is not said.
+        * Without it they are the best that were seen.
+
+    Raises:
+        InvalidInput: ``top`` or ``beam`` under 1, a template the model cannot encode, a tokenizer
+            that joins characters across a hole, a budget smaller than the template's depth.
+        UnsupportedModel: NaN or log-probabilities that are not normalised.
+    """
+    if top < 1 or beam < 1:
+        raise InvalidInput(f"top={top} and beam={beam} must both be at least 1.")
+    since = time.monotonic()
+    automaton = compile_template(model.encode, template)
+    budget = Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory)
+    budget.check(automaton)
+    asked = Asked(model, automaton.prefix)
+    check_tokens(automaton.tokens, asked.vocabulary)
+    best = Best(min(top, template.space))
+    width = beam if max_nodes is None else max(1, min(beam, max_nodes // automaton.depth))
+    Walk(asked, automaton, budget=Budget(memory=memory), beam=width).run(best)
+    paths, costs = best.lists()
+    referee = appoint(asked, automaton, paths, np.array(costs), rng=np.random.default_rng(0))
+    while True:
+        best.tolerance = referee.tolerance
+        rows = _ROWS[asked.device.type == "cuda"]
+        walk = Walk(asked, automaton, budget=budget, rows=rows, cheapest_first=True)
+        finished = walk.run(best, since=since, progress=progress)
+        candidates = _candidates(best, referee, automaton, template)
+        if not finished or referee.confirmed:
+            break
+        referee.widen()
+    settled = referee.tolerance if best.overflow else referee.settled_to
+    return Extraction(
+        candidates=candidates,
+        certified=finished,
+        nodes=referee.nodes,
+        bound=candidates[-1][1] if finished else 0.0,
+        tolerance=settled,
+        space=template.space,
+    )
+
+
+def _candidates(
+    best: Best, referee: Referee, automaton: Automaton, template: Template
+) -> list[tuple[str, float]]:
+    paths, costs = best.lists()
+    exact = referee.rescore(paths, np.array(costs))
+    order = np.argsort(exact, kind="stable")[: best.top]
+    return [(secret_of(automaton, template, paths[i]), float(exact[i])) for i in order]
+
+
+class Best:
+    """The cheapest leaves so far, with all that are too close to the last of them to tell.
+
+    Attributes:
+        top: How many are wanted.
+        tolerance: Bits within which costs are a close call.
+    """
+
+    def __init__(self, top: int, tolerance: float = 0.0) -> None:
+        self.top, self.tolerance = top, tolerance
+        self._most = top + _POOL
+        self._kept: dict[tuple[int, ...], float] = {}
+        self._bound = self._dropped = float("inf")
+
+    @property
+    def overflow(self) -> bool:
+        """Whether there were more close calls than are kept."""
+        return self._dropped <= self.bound() < float("inf")
+
+    def bound(self) -> float:
+        """Return the cost above which a leaf cannot be among the best."""
+        return self._bound + self.tolerance
+
+    def leaves(self, costs: Tensor, paths: Callable[[Tensor], Tensor]) -> None:
+        """Keep the leaves that are within the bound, and shrink the bound."""
+        near = (costs <= self.bound()).nonzero()[:, 0]
+        if len(near) > self._most:
+            cheapest, order = costs[near].topk(self._most + 1, largest=False)
+            self._dropped = min(self._dropped, float(cheapest[-1]))
+            near = near[order[:-1]]
+        if len(near):
+            tokens = paths(near).tolist()
+            for path, cost in zip(tokens, costs[near].tolist(), strict=True):
+                self._kept[tuple(path)] = cost
+            self._shrink()
+
+    def lists(self) -> tuple[list[tuple[int, ...]], list[float]]:
+        """Return the paths and costs that are kept, cheapest first."""
+        ordered = sorted(self._kept.items(), key=lambda pair: (pair[1], pair[0]))
+        return [path for path, _ in ordered], [cost for _, cost in ordered]
+
+    def _shrink(self) -> None:
+        if len(self._kept) < self.top:
+            return
+        paths, costs = self.lists()
+        self._bound = min(self._bound, costs[self.top - 1])
+        within = sum(cost <= self.bound() for cost in costs)
+        if within > self._most:
+            self._dropped = min(self._dropped, costs[self._most])
+        keep = min(within, self._most)
+        self._kept = dict(zip(paths[:keep], costs[:keep], strict=True))

@@ -1,0 +1,287 @@
+"""Exact rank by pruned enumeration: where a secret stands among all that it could have been."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from remnant.canaries.template import Template
+from remnant.errors import InvalidInput
+from remnant.models.protocols import SequenceModel
+from remnant.probes.asking import Asked, check_tokens
+from remnant.probes.sequences import token_costs
+from remnant.search.automaton import compile_template, secret_path
+from remnant.search.close_calls import Referee, appoint
+from remnant.search.walk import Budget, Progress, Walk
+
+Floats = NDArray[np.float64]
+_KEPT_CLOSE_CALLS = 100_000
+_FEW = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ExactExposure:
+    """The rank of one secret in the whole space, and its exposure.
+
+    Attributes:
+        rank: 1 + the number of other secrets at or under its cost; ``rank_high`` where the two ends
+            differ.
+        rank_low, rank_high: Between these the rank lies for certain: they differ where a budget
+            ended the walk, or costs are closer than can be told apart.
+        bits: Exposure, ``log2(space) - log2(rank)``.
+        low, high: Exposure at ``rank_high`` and ``rank_low``.
+        cost: ``-log2 p`` of the secret, from the first hole to the end of the template.
+        space: Number of secrets.
+        nodes: Rows passed to the model by the walk, which all secrets of one call share.
+        exact: False when a budget ended the walk.
+        tolerance: Bits within which two costs count as equal.
+        method: ``"exact"``.
+    """
+
+    rank: int
+    rank_low: int
+    rank_high: int
+    bits: float
+    low: float
+    high: float
+    cost: float
+    space: int
+    nodes: int
+    exact: bool
+    tolerance: float
+    method: str = "exact"
+
+
+class ExactExposures(Sequence[ExactExposure]):
+    """One ``ExactExposure`` per secret, in the order given; as arrays, too."""
+
+    def __init__(self, each: Sequence[ExactExposure]) -> None:
+        self._each = tuple(each)
+
+    @overload
+    def __getitem__(self, index: int) -> ExactExposure: ...
+    @overload
+    def __getitem__(self, index: slice) -> ExactExposures: ...
+    def __getitem__(self, index: int | slice) -> ExactExposure | ExactExposures:
+        found = self._each[index]
+        return ExactExposures(found) if isinstance(found, tuple) else found
+
+    def __len__(self) -> int:
+        return len(self._each)
+
+    def __repr__(self) -> str:
+        return f"ExactExposures({list(self._each)})"
+
+    @property
+    def bits(self) -> Floats:
+        """Exposure of each secret."""
+        return np.array([one.bits for one in self._each])
+
+    @property
+    def rank(self) -> NDArray[Any]:
+        """Rank of each secret; Python integers, since a space may be larger than 2**63."""
+        return np.array([one.rank for one in self._each], dtype=object)
+
+    @property
+    def rank_low(self) -> NDArray[Any]:
+        """The lowest that each rank can be."""
+        return np.array([one.rank_low for one in self._each], dtype=object)
+
+    @property
+    def rank_high(self) -> NDArray[Any]:
+        """The highest that each rank can be."""
+        return np.array([one.rank_high for one in self._each], dtype=object)
+
+    @property
+    def nodes(self) -> int:
+        """Rows passed to the model, in all."""
+        return self._each[0].nodes
+
+    @property
+    def exact(self) -> bool:
+        """Whether no budget ended the walk."""
+        return self._each[0].exact
+
+
+def exact_exposure(
+    model: SequenceModel,
+    template: Template,
+    *,
+    secrets: Sequence[str],
+    max_nodes: int | None = None,
+    max_seconds: float | None = None,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> ExactExposures:
+    r"""Rank secrets among all that the template can produce, without scoring all of them.
+
+    The cost of a prefix, ``-log2 p`` in bits, never shrinks as it grows. So every prefix that is
+    costlier than the secret is dropped with all that could follow it. All secrets of a call share
+    one walk.
+
+    Args:
+        model: Anything with ``encode``, ``start``, ``step`` and ``take``.
+        template: From which the secrets come.
+        secrets: To be ranked.
+        max_nodes: Rows passed to ``step`` after which the walk is ended. The secrets themselves are
+            always scored.
+        max_seconds: After which it is ended.
+        memory: Bytes that the walk may hold; 1 GiB on a CPU, half of what is free on a GPU.
+        progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
+
+    Guarantees:
+        * ``rank_low <= true rank <= rank_high``, also where a budget ended the walk.
+        * Ties count against the canary: ``rank`` is ``rank_high``.
+        * A float32 model that offers ``in_float64()`` is ranked by its float64 costs: whatever
+          lies within ``tolerance`` of a secret is scored again.
+
+    Raises:
+        InvalidInput: A secret outside the space, a template the model cannot encode, a tokenizer
+            that joins characters across a hole, a budget smaller than the template's depth.
+        UnsupportedModel: NaN or log-probabilities that are not normalised.
+
+    Example:
+        >>> import torch
+        >>> class Coin:  # heads twice as likely as tails
+        ...     def encode(self, text):
+        ...         return ["ht".index(c) for c in text]
+        ...     def start(self, prefix):
+        ...         return self.step(None, torch.zeros(1))
+        ...     def step(self, state, tokens):
+        ...         odds = torch.tensor([2 / 3, 1 / 3], dtype=torch.float64)
+        ...         return odds.log().repeat(len(tokens), 1), None
+        ...     def take(self, state, rows):
+        ...         return None
+        >>> found = exact_exposure(Coin(), Template("{choice:h|t}{choice:h|t}"), secrets=["ht"])
+        >>> found[0].rank, found[0].bits  # "hh" is likelier, "th" ties
+        (3, 0.4150374992788439)
+    """
+    if isinstance(secrets, str) or len(secrets) == 0:
+        raise InvalidInput("secrets is not a list of at least one secret.")
+    since = time.monotonic()
+    automaton = compile_template(model.encode, template)
+    paths = [secret_path(model.encode, automaton, template, secret) for secret in secrets]
+    budget = Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory)
+    budget.check(automaton)
+    asked = Asked(model, automaton.prefix)
+    check_tokens(automaton.tokens, asked.vocabulary)
+    costs = token_costs(asked, paths).sum(1)
+    referee = appoint(asked, automaton, paths, costs, rng=np.random.default_rng(0))
+    while True:
+        count = _Count(costs, referee.tolerance, asked.device)
+        walk = Walk(asked, automaton, budget=budget)
+        finished = walk.run(count, since=since, progress=progress)
+        unsettled = 0 if finished else walk.unsettled(count.bound())
+        ranks = count.ranks(paths, referee)
+        if not finished or referee.confirmed:
+            break
+        referee.widen()  # the walk was less exact than was thought: once more
+    found = []
+    for cost, low, high in ranks:
+        low, high = max(low, 1), min(high + unsettled, template.space)
+        found.append(_exposure(cost, low, high, finished, template, referee))
+    return ExactExposures(found)
+
+
+def _exposure(
+    cost: float, low: int, high: int, finished: bool, template: Template, referee: Referee
+) -> ExactExposure:
+    ceiling = math.log2(template.space)
+    return ExactExposure(
+        rank=high,
+        rank_low=low,
+        rank_high=high,
+        bits=ceiling - math.log2(high),
+        low=ceiling - math.log2(high),
+        high=ceiling - math.log2(low),
+        cost=cost,
+        space=template.space,
+        nodes=referee.nodes,
+        exact=finished,
+        tolerance=referee.settled_to,
+    )
+
+
+class _Count:
+    """Counts the leaves that are clearly cheaper than each secret, and keeps the close calls."""
+
+    def __init__(self, costs: Floats, tolerance: float, device: torch.device) -> None:
+        self._costs, self._tolerance = costs, tolerance
+        self._order = np.argsort(costs, kind="stable")
+        self._bound = float(costs.max()) + tolerance
+        self._lows = torch.from_numpy(costs[self._order] - tolerance).to(device)
+        self._highs = torch.from_numpy(costs[self._order] + tolerance).to(device)
+        self._under = torch.zeros(len(costs), dtype=torch.int64, device=device)
+        self._upto = torch.zeros(len(costs), dtype=torch.int64, device=device)
+        self._close: list[tuple[Tensor, Tensor]] = []
+        self._kept, self._overflow = 0, False
+
+    def bound(self) -> float:
+        """Return the cost above which no secret has a stake."""
+        return self._bound
+
+    def leaves(self, costs: Tensor, paths: Callable[[Tensor], Tensor]) -> None:
+        """Count leaves, and keep those that are within the tolerance of a secret's cost."""
+        many = len(self._lows)
+        if many <= _FEW:
+            under = torch.stack([(costs < low).sum() for low in self._lows])
+            upto = torch.stack([(costs <= high).sum() for high in self._highs])
+            if torch.equal(under, upto):
+                self._under += under
+                self._upto += upto
+                return
+        over_low = torch.searchsorted(self._lows, costs, right=True)
+        over_high = torch.searchsorted(self._highs, costs)
+        if many > _FEW:
+            under = torch.bincount(over_low, minlength=many + 1)[:many].cumsum(0)
+            upto = torch.bincount(over_high, minlength=many + 1)[:many].cumsum(0)
+        self._under += under
+        self._upto += upto
+        close = (over_low > over_high).nonzero()[:, 0]
+        self._kept += len(close)
+        self._overflow |= self._kept > _KEPT_CLOSE_CALLS
+        if len(close) and not self._overflow:
+            self._close.append((costs[close].cpu(), paths(close).cpu()))
+
+    def ranks(
+        self, paths: Sequence[Sequence[int]], referee: Referee
+    ) -> list[tuple[float, int, int]]:
+        """Return each secret's cost, and the least and greatest number of leaves at or under it."""
+        under, upto = np.empty(len(paths), dtype=np.int64), np.empty(len(paths), dtype=np.int64)
+        under[self._order] = self._under.cpu().numpy()
+        upto[self._order] = self._upto.cpu().numpy()
+        if self._overflow:
+            ends = zip(self._costs.tolist(), under.tolist(), upto.tolist(), strict=True)
+            return [(cost, low + 1, high) for cost, low, high in ends]
+        walked = np.concatenate([np.zeros(0), *(costs.numpy() for costs, _ in self._close)])
+        close = [tuple(path) for _, some in self._close for path in some.tolist()]
+        rows = {path: row for row, path in enumerate(close)}
+        found = []
+        own = [rows.get(tuple(path)) for path in paths]
+        # A secret's own cost is read off the walk, if the walk got there.
+        costs = np.array([self._costs[j] if r is None else walked[r] for j, r in enumerate(own)])
+        exact = referee.rescore([*close, *paths], np.concatenate([walked, costs]))
+        theirs, mine = exact[: len(close)], exact[len(close) :].tolist()
+        for j, c in enumerate(self._costs):
+            band = (walked >= c - self._tolerance) & (walked <= c + self._tolerance)
+            low, high = _ends(theirs[band], mine[j], referee)
+            found.append((mine[j], int(under[j]) + low, int(under[j]) + high))
+        return found
+
+
+def _ends(theirs: Floats, mine: float, referee: Referee) -> tuple[int, int]:
+    """Of the close calls, count those that surely are, and those that may be, at or under."""
+    doubt = referee.settled_to
+    high = int((theirs <= mine + doubt).sum())
+    if referee.twin is None and referee.asked.dtype != torch.float64:
+        return 1, high
+    same = theirs == mine
+    return int(((theirs < mine - doubt) | same).sum()), high

@@ -1,0 +1,351 @@
+"""How exposed is a secret that was in the training text, and can it be pulled out? INSERT."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from remnant.canaries import Template, write_canary_sets
+from remnant.data import Corpus, corpus_fingerprint, load_corpus
+from remnant.errors import InvalidInput, PlanError, RemnantError
+from remnant.models import load_language_model, save_language_model, sequence_model_maker
+from remnant.plans import InsertPlan
+from remnant.plans.fingerprint import fingerprint
+from remnant.plans.order import generator
+from remnant.plans.plan import SPLIT
+from remnant.population import Checkpoint, Fit, Population
+from remnant.population.optimizers import make_optimizer
+from remnant.records import Record, gather_provenance
+from remnant.search import extract
+from remnant.studies.exposure_audit import Progress, measure_exposure
+from remnant.studies.exposure_results import (
+    TrialExposure,
+    costs_fields,
+    exposure_fields,
+    exposure_verdict,
+    extraction_fields,
+    repeats_fields,
+)
+from remnant.studies.exposure_settings import (
+    LanguageModelSettings,
+    MeasureSettings,
+    SecretSettings,
+    TextSettings,
+)
+from remnant.studies.machine import StepClock, device_name
+from remnant.studies.planted_text import PlantedText, plant_text
+from remnant.studies.settings import Execution, TrainingSettings
+
+MODELS = "models"
+CANARIES = "canaries.jsonl"
+_TOGETHER = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureStudy:
+    """One question, whole: the plan and all that changes its numbers."""
+
+    plan: InsertPlan
+    text: TextSettings = field(default_factory=TextSettings)
+    secret: SecretSettings = field(default_factory=SecretSettings)
+    model: LanguageModelSettings = field(default_factory=LanguageModelSettings)
+    training: TrainingSettings = field(
+        default_factory=lambda: TrainingSettings(optimizer="adam", options={"lr": 2e-3})
+    )
+    measure: MeasureSettings = field(default_factory=MeasureSettings)
+
+    def __post_init__(self) -> None:
+        template = Template(self.secret.template)
+        needed = self.plan.canaries + self.plan.controls
+        if needed > template.space:
+            raise PlanError(
+                f"The plan needs {needed} secrets, and the template has {template.space}.",
+                hint="Use a template with a larger space.",
+            )
+        judged = self.measure.judged
+        if judged is not None and judged < min(self.plan.repeats):
+            raise PlanError(
+                f"measure.judged={judged} judges nothing: every canary is planted at least "
+                f"{min(self.plan.repeats)} times."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as plain data, one group a part."""
+        made: dict[str, Any] = {"question": "exposure", "plan": self.plan.to_dict()}
+        for name in ("text", "secret", "model", "training", "measure"):
+            made[name] = dataclasses.asdict(getattr(self, name))
+        return made
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that changes numbers."""
+        return fingerprint(self.to_dict())
+
+
+def run_exposure(
+    study: ExposureStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
+) -> None:
+    """Carry out the study in ``folder``: train, measure, extract. A run cut short goes on.
+
+    The folder also keeps the trained models (``models/``) and the canaries with their secrets
+    (``canaries.jsonl``, readable by its owner alone), for the other commands to be tried on.
+
+    Raises:
+        RemnantError: Anything the user can mend; the folder then holds nothing new.
+    """
+    text = _load(study, execution)
+    planted = _plant(study, text)
+    make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+    _maker(study, planted)()
+    with Record.open_or_create(
+        folder,
+        question="exposure",
+        plan=study.to_dict(),
+        plan_fingerprint=study.fingerprint,
+        data_fingerprint=corpus_fingerprint(text),
+        execution={"device": execution.device, "compiled": execution.compiled},
+        provenance=gather_provenance(
+            device=device_name(execution.device),
+            threads=torch.get_num_threads(),
+            seeds={"plan": study.plan.seed},
+        ),
+    ) as record:
+        if record.status == "complete":
+            return
+        try:
+            _carry_out(study, planted, execution, record, progress)
+        except RemnantError:
+            record.discard_if_empty()
+            raise
+
+
+def estimate_exposure(study: ExposureStudy, execution: Execution) -> dict[str, Any]:
+    """Time a few steps of the real thing, write nothing, and say what the whole would take."""
+    planted = _plant(study, _load(study, execution))
+    short = dataclasses.replace(study, plan=dataclasses.replace(study.plan, steps=8))
+    clock = StepClock()
+    fit, _ = _fit(short, planted, execution, on_step=clock)
+    gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
+    return {
+        "members": study.plan.members,
+        "steps": study.plan.steps,
+        "memory_mib": round((fit.memory + planted.store.nbytes) / 2**20, 1),
+        "minutes": round(gaps[len(gaps) // 2] * study.plan.steps / 60, 2),
+    }
+
+
+def _load(study: ExposureStudy, execution: Execution) -> Corpus:
+    return load_corpus(
+        study.text.name,
+        folder=execution.data_folder,
+        characters=study.text.characters,
+        seed=study.text.seed,
+    )
+
+
+def _plant(study: ExposureStudy, text: Corpus) -> PlantedText:
+    template = Template(study.secret.template)
+    return plant_text(study.plan, template, text, level=study.text.level, window=study.text.window)
+
+
+def _maker(study: ExposureStudy, planted: PlantedText) -> Any:
+    return sequence_model_maker(
+        study.model.name, vocabulary_size=planted.vocabulary.size, **study.model.options
+    )
+
+
+def _fit(
+    study: ExposureStudy,
+    planted: PlantedText,
+    execution: Execution,
+    *,
+    checkpoint: Checkpoint | None = None,
+    on_step: Any = None,
+) -> tuple[Fit, Population]:
+    plan = study.plan
+    population = Population(
+        _maker(study, planted),
+        seeds=plan.seeds,
+        dropout_seeds=plan.dropout_seeds,
+        device=execution.device,
+        precision=plan.precision,
+    )
+    fit = population.fit(
+        planted.store[:, :-1],
+        planted.store[:, 1:],
+        plan.schedule(examples=planted.examples),
+        optimizer=study.training.optimizer,
+        learning_rate=study.training.rate(),
+        clip=study.training.clip,
+        checkpoint=checkpoint,
+        compiled=execution.compiled,
+        on_step=on_step,
+        **study.training.options,
+    )
+    return fit, population
+
+
+def _carry_out(
+    study: ExposureStudy,
+    planted: PlantedText,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    plan = study.plan
+    path = record.folder / "checkpoint-training.safetensors"
+    fit, population = _fit(
+        study,
+        planted,
+        execution,
+        checkpoint=Checkpoint(
+            path,
+            seconds=execution.checkpoint_seconds,
+            key=f"{study.fingerprint}/{record.data_fingerprint}",
+        ),
+        on_step=None if progress is None else lambda done: progress("training", done, plan.steps),
+    )
+    record.update_execution(
+        {
+            "training.backend": f"{fit.backend} ({fit.reason})",
+            "training.split": fit.split,
+            "training.precision": fit.precision,
+        }
+    )
+    record.put_array("validation_bits", _validation_bits(population, planted))
+    ledger = plan.ledger(examples=planted.examples)
+    record.put_ledger(
+        {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
+    )
+    uses = np.bincount(
+        ledger.canary, weights=ledger.uses, minlength=plan.trials * plan.canaries
+    ).reshape(plan.trials, plan.canaries)
+    write_canary_sets(planted.sets, record.folder / CANARIES)
+    trials = [
+        _measure_trial(study, planted, population, record, execution, trial, uses, progress)
+        for trial in range(plan.trials)
+    ]
+    _put_results(study, planted, record, trials)
+    record.finish()
+    path.unlink(missing_ok=True)
+
+
+def _validation_bits(population: Population, planted: PlantedText) -> Any:
+    """Return each member's mean cost of a validation token, in bits."""
+    total = torch.zeros(len(population), dtype=torch.float64)
+    windows = torch.from_numpy(planted.validation)
+    for some in windows.split(_TOGETHER):
+        logits = population.logits(some[:, :-1]).double()
+        labels = some[:, 1:].to(logits.device).expand(len(population), -1, -1)
+        losses = nn.functional.cross_entropy(
+            logits.flatten(0, 2), labels.flatten(), reduction="none"
+        )
+        total += losses.reshape(len(population), -1).sum(1).cpu()
+    bits = total / (windows[:, 1:].numel() * math.log(2))
+    if not bool(bits.isfinite().all()):
+        raise InvalidInput(
+            "Training diverged: a member's loss is not finite.",
+            hint="Lower training.options.lr, or clip the gradient.",
+        )
+    return bits.numpy()
+
+
+def _measure_trial(
+    study: ExposureStudy,
+    planted: PlantedText,
+    population: Population,
+    record: Record,
+    execution: Execution,
+    trial: int,
+    uses: Any,
+    progress: Progress | None,
+) -> TrialExposure:
+    drawn = planted.sets[trial]
+    secrets = [canary.secret for canary in (*drawn.canaries, *drawn.controls)]
+    audits, searches = {}, {}
+    for arm in study.plan.arms:
+        name = f"{arm}-{trial + 1}"
+        member = int(study.plan.members_of(arm)[trial])
+        save_language_model(
+            record.folder / MODELS / name,
+            architecture=study.model.name,
+            options=study.model.options,
+            state=population.state_dict(member),
+            vocabulary=planted.vocabulary,
+        )
+        model = load_language_model(record.folder / MODELS / name, device=execution.device)
+        audits[arm] = measure_exposure(
+            model,
+            drawn.template,
+            secrets=secrets,
+            rng=generator(study.plan.seed, SPLIT, trial),
+            method=study.measure.method,  # type: ignore[arg-type]
+            references=study.measure.references,
+            max_nodes=study.measure.max_nodes,
+            progress=progress,
+        )
+        record.put_array(f"{name}.reference_costs", audits[arm].reference_costs)
+        searches[f"{arm}, trial {trial + 1}"] = extract(
+            model,
+            drawn.template,
+            top=study.measure.top,
+            max_nodes=study.measure.max_nodes,
+            progress=progress,
+        )
+    return TrialExposure(drawn, uses[trial], audits["planted"], audits.get("twin"), searches)
+
+
+def _put_results(
+    study: ExposureStudy, planted: PlantedText, record: Record, trials: list[TrialExposure]
+) -> None:
+    exposure = exposure_fields(trials)
+    repeats = repeats_fields(exposure)
+    judged = study.measure.judged or min(study.plan.repeats)
+    record.put_result("exposure", exposure)
+    record.put_result("repeats", repeats)
+    if study.measure.references:
+        record.put_result("costs", costs_fields(trials[0], exposure))
+    else:
+        record.put_absent("costs", "the study samples no references")
+    record.put_result("extraction", extraction_fields(trials))
+    record.put_result(
+        "verdict",
+        exposure_verdict(exposure, repeats, limit=study.measure.limit, judged=judged),
+    )
+    members = study.plan.members_of("planted")
+    record.put_result(
+        "task",
+        {
+            "validation_bits": float(record.array("validation_bits")[members].mean()),
+            "validation_tokens": int(planted.validation[:, 1:].size),
+            "token": study.text.level,
+        },
+    )
+    record.put_result("scope", _scope(study, planted))
+
+
+def _scope(study: ExposureStudy, planted: PlantedText) -> dict[str, list[str]]:
+    plan = study.plan
+    tested = [
+        f"{plan.trials} training run(s) of {plan.steps} steps on {planted.examples} windows of "
+        f"{study.text.window} {study.text.level}s, with {plan.canaries} canaries planted "
+        f"{', '.join(str(r) for r in sorted(set(plan.repeats)))} times.",
+        f"{plan.controls} controls of the same template that were never planted.",
+    ]
+    if plan.twin:
+        tested.append("A twin of each run that differs in the planted windows alone.")
+    not_tested = [
+        "Secrets of another format, and secrets that were in the text already.",
+        "Attacks that do not go through the model's probabilities.",
+    ]
+    if plan.trials == 1:
+        not_tested.append("How much another training run would differ: there was one.")
+    return {"tested": tested, "not_tested": not_tested}

@@ -1,0 +1,279 @@
+"""How exposed are these secrets in this model? Exactly where that can be afforded, else sampled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.canaries import Template
+from remnant.errors import NotEnoughEvidence, require
+from remnant.measures import (
+    ExtrapolatedExposure,
+    calibrated_losses,
+    exposure,
+    extrapolated_exposure,
+)
+from remnant.models.protocols import SequenceModel
+from remnant.probes import Asked, text_costs, token_costs
+from remnant.search import ExactExposures, MergedTokens, compile_template, exact_exposure
+from remnant.search.automaton import Automaton, secret_path
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str, int, int], None]
+Method = Literal["auto", "exact", "sampled"]
+MAX_NODES = 2_000_000
+REFERENCES = 10_000
+_PILOT = 256
+
+
+@dataclass(frozen=True, slots=True)
+class SecretExposure:
+    """The exposure of one secret.
+
+    Attributes:
+        bits: Exposure; "at least" where ``saturated``.
+        low, high: Between these the exact exposure lies: for certain by the exact method, with 95 %
+            confidence by sampling. ``high`` is ``inf`` where sampling sets no upper end.
+        cost: ``-log2 p`` from the first hole to the template's end; calibrated by the reference
+            models where there are some.
+        rank: In the whole space, by the exact method; else ``None``.
+        saturated: No reference was as cheap: the references cannot show more.
+        skew_normal_bits: Extrapolated from the references, where asked for; see ``ks_pvalue``.
+    """
+
+    bits: float
+    low: float
+    high: float
+    cost: float
+    rank: int | None
+    saturated: bool
+    skew_normal_bits: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExposureAudit:
+    """The exposure of secrets of one template in one model.
+
+    Attributes:
+        method: ``"exact"`` or ``"sampled"``: what was done.
+        reason: Why, in a sentence.
+        each: One a secret, in the order given.
+        reference_costs: Costs of the sampled references, in bits; none where none were drawn.
+        extrapolated: The skew-normal fit to them, where there are enough of them.
+        calibrated: Whether the costs are differences to reference models'.
+        space: Number of secrets.
+        nodes: Rows passed to the model.
+        tolerance: Bits within which two costs count as equal, by the exact method.
+    """
+
+    method: str
+    reason: str
+    each: tuple[SecretExposure, ...]
+    reference_costs: Floats
+    extrapolated: ExtrapolatedExposure | None
+    calibrated: bool
+    space: int
+    nodes: int
+    tolerance: float | None
+
+    @property
+    def bits(self) -> Floats:
+        """Exposure of each secret."""
+        return np.array([one.bits for one in self.each])
+
+
+def measure_exposure(
+    model: SequenceModel,
+    template: Template,
+    *,
+    secrets: Sequence[str],
+    rng: np.random.Generator,
+    method: Method = "auto",
+    references: int = REFERENCES,
+    reference_models: Sequence[SequenceModel] = (),
+    max_nodes: int = MAX_NODES,
+    max_seconds: float | None = None,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> ExposureAudit:
+    """Measure the exposure of secrets, and say by which method.
+
+    ``"auto"`` takes the exact walk where the model's tokenizer allows it and the walk is expected
+    to take no more than ``max_nodes``: the share of sampled references that are still under the
+    costliest secret, at each depth, says how much of the tree has to be visited. Where a budget
+    ends the walk nevertheless, the references decide.
+
+    Args:
+        model: The model under audit.
+        template: From which the secrets come.
+        secrets: To be measured.
+        rng: Draws the references.
+        method: ``"auto"``, ``"exact"`` or ``"sampled"``.
+        references: How many secrets to sample; with the exact method they only make the histogram,
+            and 0 draws none.
+        reference_models: Calibrate by the mean cost under these models. Sampled only: a difference
+            of costs does not grow along the tree.
+        max_nodes, max_seconds, memory: Budgets of the walk.
+        progress: Called with what is being done, how much is done, and of how much.
+
+    Raises:
+        InvalidInput: Settings that contradict each other, or a secret outside the space.
+        NotEnoughEvidence: No references where sampling needs them.
+    """
+    faults = []
+    if method not in get_args(Method):
+        faults.append(f"method={method!r} is not one of {', '.join(get_args(Method))}")
+    if reference_models and method == "exact":
+        faults.append("method='exact' takes no reference models: calibrated costs are not a tree's")
+    if references < 0:
+        faults.append(f"references={references} is less than 0")
+    if isinstance(secrets, str) or len(secrets) == 0:
+        faults.append("secrets is not a list of at least one secret")
+    require(faults)
+    texts = [template.text(secret) for secret in secrets]
+    drawn = _draw(template, secrets, references, rng)
+    exact, reason = None, f"method={method!r} was asked for"
+    if method == "auto" and reference_models:
+        reason = "costs calibrated by reference models can only be sampled"
+    elif method != "sampled":
+        exact, reason = _exact(
+            model, template, secrets, drawn, method, max_nodes, max_seconds, memory, progress
+        )
+    costs, nodes = _costs(model, template, [*texts, *map(template.text, drawn)], progress)
+    if reference_models:
+        others = [
+            _costs(other, template, [*texts, *map(template.text, drawn)], progress)
+            for other in reference_models
+        ]
+        costs = calibrated_losses(losses=costs, reference_model_losses=[c for c, _ in others])
+        nodes += sum(n for _, n in others)
+    return _audit(template, secrets, costs, exact, reason, nodes, bool(reference_models))
+
+
+def _audit(
+    template: Template,
+    secrets: Sequence[str],
+    costs: Floats,
+    exact: ExactExposures | None,
+    reason: str,
+    nodes: int,
+    calibrated: bool,
+) -> ExposureAudit:
+    own, drawn = costs[: len(secrets)], costs[len(secrets) :]
+    fit = _extrapolated(own, drawn)
+    guesses = [None] * len(secrets) if fit is None else fit.bits.tolist()
+    if exact is not None:
+        each = tuple(
+            SecretExposure(e.bits, e.low, e.high, e.cost, e.rank, False, guess)
+            for e, guess in zip(exact, guesses, strict=True)
+        )
+        nodes += exact.nodes
+    else:
+        if len(drawn) == 0:
+            raise NotEnoughEvidence(
+                "Sampled exposure needs references, and none were drawn.",
+                hint="Ask for references, for instance 10000.",
+            )
+        found = exposure(canary_losses=own, reference_losses=drawn, space=template.space)
+        columns = (found.bits, found.low, found.high, own, found.saturated)
+        rows = zip(*(column.tolist() for column in columns), guesses, strict=True)
+        each = tuple(SecretExposure(b, lo, hi, c, None, sat, g) for b, lo, hi, c, sat, g in rows)
+    return ExposureAudit(
+        method="sampled" if exact is None else "exact",
+        reason=reason,
+        each=each,
+        reference_costs=drawn,
+        extrapolated=fit,
+        calibrated=calibrated,
+        space=template.space,
+        nodes=nodes,
+        tolerance=None if exact is None else exact[0].tolerance,
+    )
+
+
+def _draw(
+    template: Template, secrets: Sequence[str], references: int, rng: np.random.Generator
+) -> list[str]:
+    room = template.space - len(set(secrets))
+    many = min(references, room)
+    return [one.secret for one in template.sample(many, rng=rng, exclude=secrets)]
+
+
+def _costs(
+    model: SequenceModel, template: Template, texts: Sequence[str], progress: Progress | None
+) -> tuple[Floats, int]:
+    found = text_costs(model, prefix=template.prefix, texts=texts, progress=progress)
+    return found.bits, found.nodes
+
+
+def _extrapolated(own: Floats, drawn: Floats) -> ExtrapolatedExposure | None:
+    finite = drawn[np.isfinite(drawn)]
+    if len(finite) < len(drawn) or len(np.unique(finite)) < 50 or not np.isfinite(own).all():
+        return None
+    return extrapolated_exposure(canary_losses=own, reference_losses=drawn)
+
+
+def _exact(
+    model: SequenceModel,
+    template: Template,
+    secrets: Sequence[str],
+    drawn: Sequence[str],
+    method: str,
+    max_nodes: int,
+    max_seconds: float | None,
+    memory: int | None,
+    progress: Progress | None,
+) -> tuple[ExactExposures | None, str]:
+    """Walk the tree if it can be done; else say why not."""
+    reason = "method='exact' was asked for"
+    if method == "auto":
+        try:
+            automaton = compile_template(model.encode, template)
+        except MergedTokens as fault:
+            return None, f"sampled, because the tree cannot be walked: {fault.message}"
+        expected = nodes_expected(model, template, automaton, secrets, drawn[:_PILOT])
+        reason = f"the walk was expected to take about {expected:.2g} nodes of {max_nodes} allowed"
+        if expected > max_nodes:
+            return None, f"sampled, because {reason}"
+    found = exact_exposure(
+        model,
+        template,
+        secrets=secrets,
+        max_nodes=max_nodes,
+        max_seconds=max_seconds,
+        memory=memory,
+        progress=progress,
+    )
+    if method == "auto" and not found.exact:
+        return None, f"sampled, because a budget ended the walk after {found.nodes} nodes"
+    return found, f"exact: {reason}"
+
+
+def nodes_expected(
+    model: SequenceModel,
+    template: Template,
+    automaton: Automaton,
+    secrets: Sequence[str],
+    drawn: Sequence[str],
+) -> float:
+    """Estimate how many nodes an exact walk takes from the costs of a few sampled secrets.
+
+    A prefix is visited if it costs no more than the costliest secret. At each depth the share of
+    sampled prefixes that do stands for the share of all; without samples the whole tree is
+    expected.
+    """
+    inner = np.array(automaton.widths[:-1], dtype=np.float64)
+    if len(drawn) == 0:
+        return float(inner.sum())
+    paths = [secret_path(model.encode, automaton, template, one) for one in [*secrets, *drawn]]
+    so_far = np.cumsum(token_costs(Asked(model, automaton.prefix), paths), axis=1)
+    bound = so_far[: len(secrets), -1].max()
+    under = (so_far[len(secrets) :] <= bound).sum(0)
+    share = (under + 1) / (len(drawn) + 1)
+    least = math.fsum(inner * share[: len(inner)])
+    return min(least, float(inner.sum()))

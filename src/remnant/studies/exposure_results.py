@@ -1,0 +1,203 @@
+"""From models and secrets to exposure, extraction and a verdict, as plain data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.canaries import CanarySet
+from remnant.measures import pooled_exposure_test
+from remnant.measures.exposure import NULL_MEAN_BITS
+from remnant.search import Extraction
+from remnant.studies.exposure_audit import ExposureAudit, SecretExposure
+
+Floats = NDArray[np.float64]
+FOUND = 0.05
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrialExposure:
+    """What was measured in one trial; canaries first, then controls.
+
+    Attributes:
+        canaries: The trial's canary set.
+        uses: How often training used each canary.
+        planted: Exposure in the member that was trained on the canaries.
+        twin: The same secrets in the member that was not; ``None`` where the plan has none.
+        searches: Extraction from each of the two, by the member's name.
+    """
+
+    canaries: CanarySet
+    uses: NDArray[np.int64]
+    planted: ExposureAudit
+    twin: ExposureAudit | None
+    searches: dict[str, Extraction]
+
+
+def exposure_fields(trials: Sequence[TrialExposure]) -> dict[str, Any]:
+    """Return the exposure of every canary and control as plain data; no secret is in it."""
+    first = trials[0]
+    canaries: list[dict[str, Any]] = []
+    controls: list[dict[str, Any]] = []
+    for number, trial in enumerate(trials):
+        planted = len(trial.canaries.canaries)
+        for j, one in enumerate(trial.planted.each):
+            kind, rows = ("canary", canaries) if j < planted else ("control", controls)
+            twin = None if trial.twin is None else trial.twin.each[j].bits
+            rows.append(
+                {
+                    "name": f"{kind} {len(rows) + 1}",
+                    "trial": number,
+                    "repeats": trial.canaries.repeats[j] if j < planted else 0,
+                    "uses": int(trial.uses[j]) if j < planted else 0,
+                    **_secret_fields(one),
+                    "twin_bits": twin,
+                }
+            )
+    return {
+        "template": first.canaries.template.pattern,
+        "space": first.planted.space,
+        "ceiling_bits": math.log2(first.planted.space),
+        "method": first.planted.method,
+        "reason": first.planted.reason,
+        "tolerance": first.planted.tolerance,
+        "nodes": sum(trial.planted.nodes for trial in trials),
+        "null_mean_bits": NULL_MEAN_BITS,
+        "canaries": canaries,
+        "controls": controls,
+    }
+
+
+def _secret_fields(one: SecretExposure) -> dict[str, Any]:
+    return {
+        "bits": one.bits,
+        "low": one.low,
+        "high": one.high if math.isfinite(one.high) else None,
+        "rank": one.rank,
+        "cost": one.cost if math.isfinite(one.cost) else None,
+        "saturated": one.saturated,
+        "skew_normal_bits": one.skew_normal_bits,
+    }
+
+
+def repeats_fields(exposure: dict[str, Any]) -> dict[str, Any]:
+    """Return mean exposure against repeats, with a test of each against the null."""
+    rows = [*exposure["controls"], *exposure["canaries"]]
+    counts = sorted({row["repeats"] for row in rows})
+    groups = [[row for row in rows if row["repeats"] == many] for many in counts]
+    twins = [
+        [row["twin_bits"] for row in group if row["twin_bits"] is not None] for group in groups
+    ]
+    return {
+        "repeats": counts,
+        "n": [len(group) for group in groups],
+        "mean_bits": [float(np.mean([row["bits"] for row in group])) for group in groups],
+        "twin_mean_bits": [float(np.mean(bits)) if bits else None for bits in twins],
+        "pooled_pvalue": [
+            float(pooled_exposure_test([row["bits"] for row in group]).p_value) for group in groups
+        ],
+    }
+
+
+def costs_fields(
+    trial: TrialExposure, exposure: dict[str, Any], *, bins: int = 40
+) -> dict[str, Any]:
+    """Return the histogram of the references' costs, with the trial's canaries marked."""
+    audit = trial.planted
+    finite = audit.reference_costs[np.isfinite(audit.reference_costs)]
+    counts, edges = np.histogram(finite, bins=bins)
+    fit = audit.extrapolated
+    law = None if fit is None else fit.fit
+    return {
+        "edges": edges.tolist(),
+        "counts": counts.tolist(),
+        "n_references": len(audit.reference_costs),
+        "skew_normal": None
+        if law is None
+        else {"shape": law.shape, "location": law.location, "scale": law.scale},
+        "ks_pvalue": None if fit is None else float(fit.ks_pvalue),
+        "marked": [
+            {name: row[name] for name in ("name", "repeats", "cost", "bits")}
+            for row in exposure["canaries"]
+            if row["trial"] == 0 and row["cost"] is not None
+        ],
+        "member": "planted, trial 1",
+    }
+
+
+def extraction_fields(trials: Sequence[TrialExposure]) -> dict[str, Any]:
+    """Return what was pulled out of each model, named by canary; no secret is in it."""
+    made = []
+    before = 0
+    for trial in trials:
+        known = {canary.secret: j for j, canary in enumerate(trial.canaries.canaries)}
+        for member, found in trial.searches.items():
+            candidates = []
+            for secret, bits in found.candidates:
+                j = known.get(secret)
+                candidates.append(
+                    {
+                        "bits": bits if math.isfinite(bits) else None,
+                        "canary": None if j is None else f"canary {before + j + 1}",
+                        "repeats": None if j is None else trial.canaries.repeats[j],
+                    }
+                )
+            made.append(
+                {
+                    "member": member,
+                    "certified": found.certified,
+                    "nodes": found.nodes,
+                    "space": found.space,
+                    "tolerance": found.tolerance,
+                    "candidates": candidates,
+                }
+            )
+        before += len(known)
+    return {"searches": made}
+
+
+def exposure_verdict(
+    exposure: dict[str, Any], repeats: dict[str, Any], *, limit: float, judged: int
+) -> dict[str, Any]:
+    """Judge the canaries that were planted at most ``judged`` times against a limit in bits.
+
+    FAIL when the whole interval of one of them is at or above the limit. PASS when the intervals of
+    all of them are under it and canaries planted more often were found, so that the measurement is
+    known to see what is there. INCONCLUSIVE otherwise.
+    """
+    rows = [row for row in exposure["canaries"] if row["repeats"] <= judged]
+    worst = max(rows, key=lambda row: (row["low"], row["bits"]))
+    found = (
+        f"Of {len(rows)} canaries planted at most {_times(judged)}, the most exposed (planted "
+        f"{_times(worst['repeats'])}) has an exposure of {worst['bits']:.1f} bits, out of at most "
+        f"{exposure['ceiling_bits']:.1f}"
+    )
+    seen = [
+        many
+        for many, p in zip(repeats["repeats"], repeats["pooled_pvalue"], strict=True)
+        if many > 0 and p <= FOUND
+    ]
+    if worst["low"] >= limit:
+        outcome, end = "FAIL", f"at or above the limit of {limit:g}."
+    elif any(row["high"] is None or row["high"] >= limit for row in rows):
+        outcome = "INCONCLUSIVE"
+        end = f"sampling cannot say on which side of the limit of {limit:g}; draw more references."
+    elif not seen:
+        outcome = "INCONCLUSIVE"
+        end = (
+            f"under the limit of {limit:g}; but no canary was found, however often it was planted, "
+            "so that this says nothing: plant some more often."
+        )
+    else:
+        outcome = "PASS"
+        end = f"under the limit of {limit:g}, while those planted {_times(max(seen))} were found."
+    return {"outcome": outcome, "sentence": f"{found}: {end}", "limit": limit, "lag": None}
+
+
+def _times(many: int) -> str:
+    return "once" if many == 1 else f"{many} times"

@@ -1,0 +1,108 @@
+"""The parts of an exposure study beside its plan: text, secret, model and measurement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from remnant.canaries import Template
+from remnant.data import STANDARD_LIBRARY
+from remnant.errors import InvalidInput, PlanError, require
+from remnant.models import SEQUENCE_MODELS
+from remnant.studies.settings import among, number, whole_number
+
+LEVELS = ("character", "word")
+METHODS = ("auto", "exact", "sampled")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSettings:
+    """Which text the models are trained on.
+
+    Attributes:
+        name: ``"standard-library"`` is Python's own; anything else is a file in the data folder.
+        characters: How much of it is trained on; ``None`` for all of a file. A tenth as much is
+            kept back to measure how useful the model is.
+        seed: Which files of the standard library come first.
+        level: What a token is, ``"character"`` or ``"word"``.
+        window: Tokens of one example.
+    """
+
+    name: str = STANDARD_LIBRARY
+    characters: int | None = 400_000
+    level: str = "character"
+    window: int = 64
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        faults = among("text.level", self.level, LEVELS)
+        faults += whole_number("text.window", self.window, 2)
+        faults += whole_number("text.seed", self.seed, 0)
+        if self.characters is not None:
+            faults += whole_number("text.characters", self.characters, 1)
+        if not isinstance(self.name, str) or not self.name:
+            faults.append(f"text.name={self.name!r} is not a name")
+        if self.characters is None and self.name == STANDARD_LIBRARY:
+            faults.append(f"text.characters is needed for the {STANDARD_LIBRARY}")
+        require(faults, error=PlanError, hint="Mend the recipe.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecretSettings:
+    """What is planted: a template, whose holes are filled at random."""
+
+    template: str = 'API_KEY = "{digits:6}"\n'
+
+    def __post_init__(self) -> None:
+        try:
+            Template(self.template)
+        except (InvalidInput, TypeError) as fault:
+            raise PlanError(f"secret.template is none: {fault}") from fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelSettings:
+    """Which language model, with its options."""
+
+    name: str = "lstm"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        faults = among("model.name", self.name, SEQUENCE_MODELS)
+        if not isinstance(self.options, dict):
+            faults.append(f"model.options={self.options!r} is not a table")
+        require(faults, error=PlanError, hint="Mend the recipe.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureSettings:
+    """How exposure is measured, and the limit that the verdict is about.
+
+    Attributes:
+        method: ``auto``, ``exact`` or ``sampled``.
+        references: Secrets sampled for the histogram, and for sampled exposure.
+        max_nodes: Of the walk for the rank, and of each extraction.
+        top: How many secrets to extract.
+        limit: Bits that a judged canary's exposure has to stay under.
+        judged: Canaries planted at most so often are judged; ``None`` means the least of the plan.
+    """
+
+    method: str = "auto"
+    references: int = 10_000
+    max_nodes: int = 2_000_000
+    top: int = 3
+    limit: float = 10.0
+    judged: int | None = None
+
+    def __post_init__(self) -> None:
+        faults = among("measure.method", self.method, METHODS)
+        faults += whole_number("measure.references", self.references, 0)
+        faults += whole_number("measure.max_nodes", self.max_nodes, 1)
+        faults += whole_number("measure.top", self.top, 1)
+        if self.judged is not None:
+            faults += whole_number("measure.judged", self.judged, 1)
+        if not number(self.limit) or not self.limit > 0:
+            faults.append(f"measure.limit={self.limit!r} is not a number of bits above 0")
+        if self.method == "sampled" and self.references == 0:
+            faults.append("measure.method='sampled' needs measure.references")
+        require(faults, error=PlanError, hint="Mend the recipe.")

@@ -1,0 +1,25 @@
+"""The machine a study runs on: what it is called, and how long a step takes on it."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+
+class StepClock:
+    """Notes when each step was done."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def __call__(self, _: int) -> None:
+        """Note that one more step is done."""
+        self.times.append(time.perf_counter())
+
+
+def device_name(device: str) -> str:
+    """Return the device with the name of its GPU, where it is one."""
+    if device.startswith("cuda") and torch.cuda.is_available():
+        return f"{device} ({torch.cuda.get_device_name()})"
+    return device

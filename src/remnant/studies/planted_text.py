@@ -1,0 +1,99 @@
+"""The example store of an exposure study: clean windows of text, and the planted versions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.canaries import CanarySet, Template, make_canary_set
+from remnant.data import Corpus, plant, windows
+from remnant.errors import PlanError
+from remnant.models import Vocabulary
+from remnant.plans import InsertPlan
+from remnant.plans.order import generator
+from remnant.plans.plan import FILL
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlantedText:
+    """What the population is trained and judged on.
+
+    Attributes:
+        store: Windows of tokens, clean ones first, ``(rows, window + 1)``.
+        examples: How many of them are clean.
+        validation: Windows that nobody is trained on.
+        sets: The canaries and controls of each trial.
+        vocabulary: Of text and canaries.
+    """
+
+    store: Ids
+    examples: int
+    validation: Ids
+    sets: tuple[CanarySet, ...]
+    vocabulary: Vocabulary
+
+
+def plant_text(
+    plan: InsertPlan, template: Template, text: Corpus, *, level: str, window: int
+) -> PlantedText:
+    """Cut the text into windows and make the planted version of those that hold a canary.
+
+    A canary stands at a random place of its window, but not at its very beginning, which nothing
+    predicts; the text goes on after it and loses its end.
+
+    Raises:
+        PlanError: The text is shorter than a window, or the canary longer.
+    """
+    alphabet = "".join(choice for slot in template.slots for choice in slot.choices)
+    if level == "character":
+        known = text.train + text.validation + template.prefix + alphabet + template.suffix
+        vocabulary = Vocabulary.of_characters(known)
+    else:
+        words = " ".join(choice for slot in template.slots for choice in slot.choices)
+        known = " ".join([text.train, text.validation, template.prefix, words, template.suffix])
+        vocabulary = Vocabulary.of_words(known)
+    clean = windows(np.array(vocabulary.encode(text.train)), length=window)
+    validation = windows(np.array(vocabulary.encode(text.validation)), length=window)
+    sets = tuple(
+        make_canary_set(
+            template,
+            repeats=plan.repeats,
+            controls=plan.controls,
+            seed=int(generator(plan.seed, FILL, trial).integers(2**31)),
+        )
+        for trial in range(plan.trials)
+    )
+    planted = [
+        row
+        for trial, drawn in enumerate(sets)
+        for row in _versions(plan, drawn, clean, vocabulary, trial)
+    ]
+    return PlantedText(
+        store=np.concatenate([clean, np.stack(planted)]),
+        examples=len(clean),
+        validation=validation,
+        sets=sets,
+        vocabulary=vocabulary,
+    )
+
+
+def _versions(
+    plan: InsertPlan, drawn: CanarySet, clean: Ids, vocabulary: Vocabulary, trial: int
+) -> list[Ids]:
+    rng = generator(plan.seed, FILL, trial, 1)
+    made = []
+    places = plan.places(examples=len(clean), trial=trial)
+    for place, canary in zip(places, plan.copy_canaries, strict=True):
+        ids = np.array(vocabulary.encode(drawn.canaries[canary].text))
+        room = clean.shape[1] - len(ids)
+        if room < 1:
+            raise PlanError(
+                f"A canary has {len(ids)} tokens, and a window learns {clean.shape[1] - 1}.",
+                hint="Use a longer text.window or a shorter template.",
+            )
+        made.append(plant(clean[place], ids, at=int(rng.integers(1, room + 1))))
+    return made

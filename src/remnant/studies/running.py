@@ -1,0 +1,31 @@
+"""Carries out any study, whichever question it asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
+from remnant.studies.forgetting import estimate_forgetting, run_forgetting
+from remnant.studies.recipe import Study
+from remnant.studies.settings import Execution
+
+Progress = Callable[[str, int, int], None]
+
+
+def run_study(
+    study: Study, folder: Path, execution: Execution, *, progress: Progress | None = None
+) -> None:
+    """Carry out the study in ``folder``; a run that was cut short goes on."""
+    if isinstance(study, ExposureStudy):
+        run_exposure(study, folder, execution, progress=progress)
+    else:
+        run_forgetting(study, folder, execution, progress=progress)
+
+
+def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
+    """Time a few steps of the real thing, write nothing, and say what the whole would take."""
+    if isinstance(study, ExposureStudy):
+        return estimate_exposure(study, execution)
+    return estimate_forgetting(study, execution)

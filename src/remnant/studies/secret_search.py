@@ -1,0 +1,219 @@
+"""Which secrets does a model give away, and after how many queries?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+
+from remnant.canaries import Template
+from remnant.errors import InvalidInput
+from remnant.measures import queries_to_leak
+from remnant.models.protocols import SequenceModel
+from remnant.probes import decoding_log_probability
+from remnant.search import Extraction, MergedTokens, extract
+from remnant.search.dijkstra import batched_dijkstra
+from remnant.search.rivals import beam_search, brute_force, sample_secrets
+from remnant.studies.exposure_audit import Progress
+
+SearchMethod = Literal["certified", "brute-force", "greedy", "beam", "sample", "dijkstra"]
+_HALF, _NEARLY = 0.5, 0.99
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decoding:
+    """How a model is made to speak; as it is, if nothing is given."""
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Leak:
+    """How soon a secret comes out of a model that is asked again and again.
+
+    Attributes:
+        decoding: How the model speaks.
+        log_probability: Natural log of the chance that one query gives the secret; ``-inf`` where
+            the decoding never does, ``None`` where it cannot be said.
+        queries_half: Queries after which it has come out with probability 50 %; ``None`` where
+            there is no such number, or it is beyond floating point.
+        queries_nearly: The same for 99 %.
+        reason: Why one of these is ``None``; else empty.
+    """
+
+    decoding: Decoding
+    log_probability: float | None
+    queries_half: int | None
+    queries_nearly: int | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SecretSearch:
+    """What a search found.
+
+    Attributes:
+        candidates: ``(secret, bits)``, cheapest first. Not shown by ``repr``.
+        certified: Nothing likelier than the candidates exists.
+        method: What was done.
+        nodes: Rows passed to the model by the search.
+        tolerance: Bits within which costs are not told apart.
+        leaks: Of the first candidate, one a decoding.
+    """
+
+    candidates: tuple[tuple[str, float], ...] = field(repr=False)
+    certified: bool
+    method: str
+    nodes: int
+    tolerance: float
+    leaks: tuple[Leak, ...]
+
+
+def search_secrets(
+    model: SequenceModel,
+    template: Template,
+    *,
+    rng: np.random.Generator,
+    method: SearchMethod = "certified",
+    top: int = 1,
+    max_nodes: int | None = None,
+    max_seconds: float | None = None,
+    memory: int | None = None,
+    beam: int = 64,
+    queries: int = 1000,
+    decodings: Sequence[Decoding] = (Decoding(),),
+    progress: Progress | None = None,
+) -> SecretSearch:
+    """Search a template's space for the secrets to which a model gives the highest probability.
+
+    Args:
+        model: Anything with ``encode``, ``start``, ``step`` and ``take``.
+        template: Whose space is searched.
+        rng: Draws the samples of ``"sample"``.
+        method: ``"certified"`` is ``extract``; of the others, brute force alone proves anything.
+        top: How many secrets.
+        max_nodes, max_seconds, memory: Budgets of ``"certified"``.
+        beam: Width of ``"beam"``, and of the first bound of ``"certified"``.
+        queries: Samples of ``"sample"``, drawn at the temperature of the last decoding.
+        decodings: For each, the queries until the first candidate comes out are counted.
+        progress: See ``extract``.
+
+    Raises:
+        InvalidInput: A setting out of range, or a template that the model's tokenizer makes no tree
+            of.
+        NotEnoughEvidence: Brute force on a space that is too large for it.
+    """
+    if method not in get_args(SearchMethod):
+        raise InvalidInput(f"method={method!r} is not one of {', '.join(get_args(SearchMethod))}.")
+    if top < 1 or beam < 1:
+        raise InvalidInput(f"top={top} and beam={beam} must both be at least 1.")
+
+    def search() -> Extraction:
+        if method == "brute-force":
+            return brute_force(model, template, top=top)
+        if method in ("greedy", "beam"):
+            return beam_search(model, template, width=1 if method == "greedy" else beam, top=top)
+        if method == "sample":
+            warmth = decodings[-1].temperature if decodings else 1.0
+            return sample_secrets(
+                model, template, queries=queries, rng=rng, temperature=warmth, top=top
+            )
+        if method == "dijkstra":
+            return batched_dijkstra(model, template, top=top)
+        return extract(
+            model,
+            template,
+            top=top,
+            max_nodes=max_nodes,
+            max_seconds=max_seconds,
+            memory=memory,
+            beam=beam,
+            progress=progress,
+        )
+
+    try:
+        found = search()
+    except MergedTokens as fault:
+        raise MergedTokens(
+            fault.message, hint="Use holes that the tokenizer keeps apart, such as single digits."
+        ) from None
+    first = found.candidates[0]
+    return SecretSearch(
+        candidates=tuple(found.candidates),
+        certified=found.certified,
+        method=found.method,
+        nodes=found.nodes,
+        tolerance=found.tolerance,
+        leaks=tuple(leak_of(model, template, *first, decoding=one) for one in decodings),
+    )
+
+
+def leak_of(
+    model: SequenceModel, template: Template, secret: str, bits: float, *, decoding: Decoding
+) -> Leak:
+    """Count the queries until a model that is asked to go on after the prefix gives a secret.
+
+    Args:
+        model: What is asked.
+        template: Whose prefix it is asked to go on after, and whose end counts too.
+        secret: What is waited for.
+        bits: Its cost; all that a model that speaks as it is needs.
+        decoding: How the model speaks.
+
+    Raises:
+        InvalidInput: A setting of the decoding out of range.
+    """
+    if decoding == Decoding():
+        chance = -bits * math.log(2.0)
+    else:
+        try:
+            chance = _decoded(model, template, secret, decoding)
+        except _Joined as fault:
+            return Leak(decoding, None, None, None, fault.message)
+    chance = min(chance, 0.0)  # rounding may leave a certain token at 1 + 1e-7
+    half, nearly = (
+        queries_to_leak(log_probability=chance, confidence=share).queries.item()
+        for share in (_HALF, _NEARLY)
+    )
+    reason = ""
+    if math.isinf(chance):
+        reason = "this decoding never gives it"
+    elif math.isinf(nearly):
+        reason = "the number is beyond floating point"
+    return Leak(decoding, chance, _whole(half), _whole(nearly), reason)
+
+
+class _Joined(InvalidInput):
+    """The tokenizer joins the prefix and the secret."""
+
+
+def _decoded(model: SequenceModel, template: Template, secret: str, decoding: Decoding) -> float:
+    prefix, rest = template.prefix, secret + template.suffix
+    if not _apart(model, prefix, rest):
+        # Most tokenizers take a blank for the start of the word after it: ask without.
+        bare = prefix.rstrip(" ")
+        prefix, rest = bare, prefix[len(bare) :] + rest
+        if not _apart(model, prefix, rest):
+            raise _Joined("the tokenizer joins the end of the prefix with the secret")
+    return decoding_log_probability(
+        model,
+        prefix=prefix,
+        continuation=rest,
+        temperature=decoding.temperature,
+        top_k=decoding.top_k,
+        top_p=decoding.top_p,
+    )
+
+
+def _apart(model: SequenceModel, prefix: str, rest: str) -> bool:
+    before = list(model.encode(prefix))
+    return list(model.encode(prefix + rest))[: len(before)] == before
+
+
+def _whole(number: float) -> int | None:
+    return int(number) if math.isfinite(number) else None

@@ -1,0 +1,257 @@
+"""``remnant canaries`` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from remnant.canaries import Template, make_canary_set, read_canary_sets
+from remnant.models import Vocabulary, lstm, save_language_model
+
+PIN = "my pin is {digits:6}"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.txt"
+    path.write_text("".join(f"line {n}\n" for n in range(30)))
+    return path
+
+
+def secrets_of(path):
+    return [
+        one.secret for each in read_canary_sets(path) for one in (*each.canaries, *each.controls)
+    ]
+
+
+def test_the_whole_output(command, corpus, tmp_path):
+    out, into = tmp_path / "canaries.jsonl", tmp_path / "planted.txt"
+    done = command(
+        *("canaries", PIN, "code {choice:a|b|c}", "--out", out, "--repeats", "2,1"),
+        *("--controls", 1, "--insert", corpus, "--into", into),
+    )
+    where = {
+        text: [n for n, line in enumerate(into.read_text().splitlines(), start=1) if line == text]
+        for each in read_canary_sets(out)
+        for text in (one.text for one in each.canaries)
+    }
+    pins, codes = read_canary_sets(out)
+
+    def lines(canary):
+        found = where[canary.text]
+        return f"line{'s' * (len(found) > 1)} {', '.join(map(str, found))}"
+
+    assert done.out == (
+        f"set 1: {PIN}\n"
+        "  space        1 000 000 secrets (19.9 bits)\n"
+        "  canaries     1 planted 2 times, 1 planted once\n"
+        "  controls     1\n"
+        f"  fingerprint  {pins.fingerprint[:16]}\n"
+        f"  canary 1     {lines(pins.canaries[0])}\n"
+        f"  canary 2     {lines(pins.canaries[1])}\n"
+        "set 2: code {choice:a|b|c}\n"
+        "  space        3 secrets (1.6 bits)\n"
+        "  canaries     1 planted 2 times, 1 planted once\n"
+        "  controls     1\n"
+        f"  fingerprint  {codes.fingerprint[:16]}\n"
+        f"  canary 1     {lines(codes.canaries[0])}\n"
+        f"  canary 2     {lines(codes.canaries[1])}\n"
+        f"written: {out} (it holds the secrets; only its owner can read it)\n"
+        f"planted: {into} ({corpus} with 6 lines more)\n"
+    )
+    assert (done.code, done.err) == (0, "")
+    assert [len(where[one.text]) for one in (*pins.canaries, *codes.canaries)] == [2, 1, 2, 1]
+    assert out.stat().st_mode & 0o777 == 0o600
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "corpus.txt",
+        "canaries.jsonl",
+        "planted.txt",
+    }
+
+
+def test_the_file_holds_the_sets_that_the_library_makes(command, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("fig\n\nkiwi \nplum\napple\n")
+    out = tmp_path / "canaries.jsonl"
+    pattern = "say {words:2}"
+    done = command(
+        *("canaries", PIN, pattern, "--out", out, "--words", words, "--seed", 3),
+        *("--repeats", "1,1,8", "--per-repeat", 2, "--controls", 5),
+    )
+    assert done.code == 0, done.err
+    made = [
+        make_canary_set(template, repeats=[1, 1, 8], per_repeat=2, controls=5, seed=3)
+        for template in (Template(PIN), Template(pattern, words=["fig", "kiwi", "plum", "apple"]))
+    ]
+    assert read_canary_sets(out) == made
+    assert "4 planted once, 2 planted 8 times" in done.out
+
+
+def test_a_models_own_tokens_fill_a_hole(command, planted, tmp_path):
+    out = tmp_path / "canaries.jsonl"
+    done = command("canaries", "x {tokens:3}", "--out", out, "--model", planted.model)
+    assert done.code == 0, done.err
+    tokens = set(read_canary_sets(out)[0].template.tokens)
+    assert tokens == set(planted.text.read_text()) - {"\n"}
+
+
+def test_secrets_are_shown_when_asked_for_and_only_then(command, corpus, tmp_path):
+    out, into = tmp_path / "canaries.jsonl", tmp_path / "planted.txt"
+    arguments = ["canaries", PIN, "--out", out, "--insert", corpus, "--into", into]
+    for flags in ([], ["--json"]):
+        quiet = command(*arguments, *flags)
+        assert quiet.code == 0, quiet.err
+        secrets = secrets_of(out)
+        assert len(secrets) == 13
+        assert not any(secret in quiet.out + quiet.err for secret in secrets)
+        told = command(*arguments, *flags, "--reveal")
+        assert all(secret in told.out for secret in secrets)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_json_says_where_each_canary_of_each_set_stands(command, corpus, tmp_path, seed):
+    out, into = tmp_path / "canaries.jsonl", tmp_path / "planted.txt"
+    patterns = [PIN, "my code is {letters:4}", "my key is {hex:8}"]
+    done = command(
+        *("canaries", *patterns, "--out", out, "--insert", corpus, "--into", into),
+        *("--place-seed", seed, "--json", "--reveal"),
+    )
+    found = json.loads(done.out)
+    text = into.read_text().splitlines()
+    standing = set()
+    for pattern, one_set in zip(patterns, found["sets"], strict=True):
+        for one in one_set["canaries"]:
+            whole = Template(pattern).text(one["secret"])
+            assert [text[n - 1] for n in one["lines"]] == [whole] * one["repeats"]
+            standing |= set(one["lines"])
+    rest = [line for n, line in enumerate(text, start=1) if n not in standing]
+    assert rest == corpus.read_text().splitlines()
+    assert found["sets"][0]["space"] == 10**6
+    assert (found["file"], found["planted"]) == (str(out), str(into))
+
+
+def test_a_vast_space_is_told_as_far_as_it_can_be_written(command, tmp_path):
+    many = 20_000
+    vocabulary = Vocabulary.of_characters("".join(map(chr, range(0x4E00, 0x4E00 + many))))
+    options = {"units": 1, "layers": 1}
+    save_language_model(
+        tmp_path / "model",
+        architecture="lstm",
+        options=options,
+        state=lstm(many, **options).state_dict(),
+        vocabulary=vocabulary,
+    )
+    out = tmp_path / "c.jsonl"
+    vast = ["canaries", "x {tokens:1000}", "--model", tmp_path / "model", "--out", out]
+    assert "space        about 2^14287 secrets (14287.7 bits)" in command(*vast).out
+    found = json.loads(command(*vast, "--json").out)["sets"][0]
+    assert found["space"] is None
+    assert found["space_reason"] == "it has more than 4000 digits"
+    assert found["space_bits"] == pytest.approx(1000 * math.log2(many))
+    large = ["canaries", "x {hex:500}", "--out", tmp_path / "d.jsonl", "--json"]
+    assert json.loads(command(*large).out)["sets"][0]["space"] == 16**500
+
+
+def test_the_same_command_again_is_welcome_and_another_is_not(command, corpus, tmp_path):
+    out, into = tmp_path / "canaries.jsonl", tmp_path / "planted.txt"
+    arguments = ["canaries", PIN, "--out", out, "--insert", corpus, "--into", into]
+    first = command(*arguments)
+    kept = out.read_bytes(), into.read_bytes()
+    assert command(*arguments) == first
+    for others in (["--seed", 1], ["--controls", 3], ["--place-seed", 1]):
+        done = command(*arguments, *others)
+        assert done.code == 2
+        assert "is there already, with other content" in done.err
+        assert (out.read_bytes(), into.read_bytes()) == kept
+    assert command(*arguments, "--seed", 1, "--force").code == 0
+    assert out.read_bytes() != kept[0]
+    assert into.read_bytes() != kept[1]
+
+
+def test_faults_are_one_sentence_and_nothing_is_written(command, corpus, planted, tmp_path):
+    (tmp_path / "empty.txt").write_text("\n \n")
+    (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
+    (tmp_path / "thesis.tex").write_text("do not touch")
+    (tmp_path / "folder").mkdir()
+    out = tmp_path / "canaries.jsonl"
+    insert = ["--insert", corpus, "--into"]
+    for arguments, words in (
+        (["no hole"], "no hole"),
+        (["{digits:}"], "not a whole number"),
+        (["{digits:6"], "unbalanced"),
+        (["{colour:6}"], "unknown kind"),
+        ([PIN, PIN], "given twice"),
+        (["{digits:1}", "--controls", "9"], "more than the 10 secrets"),
+        ([PIN, "--repeats", "1,many"], "--repeats '1,many'"),
+        ([PIN, "--repeats", "0"], "repeats[0]=0"),
+        ([PIN, "--repeats", ""], "--repeats ''"),
+        ([PIN, "--per-repeat", "0"], "per_repeat=0"),
+        ([PIN, "--controls", "-1"], "controls=-1"),
+        ([PIN, "--seed", "-1"], "seed=-1"),
+        ([PIN, "--place-seed", "-1"], "--place-seed -1"),
+        (["{words:2}"], "--words FILE"),
+        (["{tokens:2}"], "--model DIR"),
+        (["{tokens:2}", "--model", tmp_path / "nowhere"], "nowhere"),
+        (["{tokens:2}", "--model", tmp_path / "folder"], "neither"),
+        ([PIN, "--words", corpus], "no template has a {words:n} hole"),
+        (["{words:2}", "--words", tmp_path / "empty.txt"], "holds no word"),
+        (["{words:2}", "--words", tmp_path / "binary.txt"], "UTF-8"),
+        (["{words:2}", "--words", tmp_path / "nowhere.txt"], "No such file"),
+        ([PIN, "--insert", corpus], "go together"),
+        ([PIN, "--into", tmp_path / "planted.txt"], "go together"),
+        ([PIN, *insert, corpus], "is the corpus too"),
+        ([PIN, *insert, out], "--out"),
+        ([PIN, *insert, tmp_path / "folder"], "is not the path of a file"),
+        ([PIN, *insert, tmp_path / "no" / "planted.txt"], "is not the path of a file"),
+        ([PIN, *insert, tmp_path / "thesis.tex"], "is there already"),
+        ([PIN + "\n", *insert, tmp_path / "planted.txt"], "several lines"),
+        ([PIN, "--insert", tmp_path / "no.txt", "--into", tmp_path / "p.txt"], "no.txt"),
+        ([PIN, "--insert", tmp_path / "binary.txt", "--into", tmp_path / "p.txt"], "UTF-8"),
+    ):
+        before = sorted(tmp_path.rglob("*"))
+        done = command("canaries", *arguments, "--out", out)
+        assert done.code == 2, (arguments, done.out)
+        assert words in done.err, (arguments, done.err)
+        assert done.err.startswith("remnant: ")
+        assert len(done.err.splitlines()) == 1
+        assert done.out == ""
+        assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "thesis.tex").read_text() == "do not touch"
+
+
+def test_an_out_that_cannot_be_written_reveals_and_leaves_nothing(command, corpus, tmp_path):
+    (tmp_path / "thesis.tex").write_text("do not touch")
+    secrets = [
+        one.secret
+        for one in make_canary_set(Template(PIN), repeats=[1, 4, 16], controls=10, seed=0).canaries
+    ]
+    before = sorted(tmp_path.rglob("*"))
+    into = tmp_path / "planted.txt"
+    for out in (tmp_path / "thesis.tex", tmp_path, tmp_path / "no" / "c.jsonl", "/proc/c.jsonl"):
+        done = command(
+            "canaries", PIN, "--out", out, "--reveal", "--insert", corpus, "--into", into
+        )
+        assert done.code == 2
+        assert str(out) in done.err
+        assert not any(secret in done.err + done.out for secret in secrets)
+        assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "thesis.tex").read_text() == "do not touch"
+
+
+def test_a_stream_that_lacks_a_character_is_no_reason_to_fail(tmp_path):
+    code = "from remnant.cli.main import main; main()"
+    out = str(tmp_path / "c.jsonl")
+    done = subprocess.run(
+        [sys.executable, "-c", code, "canaries", "ключ {digits:4}", "--out", out],
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(b"set 1: \\u043a")

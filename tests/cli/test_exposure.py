@@ -1,0 +1,317 @@
+"""``remnant exposure`` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+
+import pytest
+
+from remnant.canaries import CanarySet, Template, make_canary_set, write_canary_sets
+from remnant.models import Vocabulary, lstm, save_language_model
+
+
+def run(command, audited, *more):
+    return command("exposure", "--model", audited.model, "--canaries", audited.canaries, *more)
+
+
+def test_the_whole_output(command, weighted):
+    done = run(command, weighted)
+    assert done.out == (
+        "set 1: pin {digits:2}\n"
+        "space: 100 secrets (6.6 bits)\n"
+        "exact: the walk was expected to take about 10 nodes of 2000000 allowed\n"
+        "\n"
+        "           repeats  exposure  rank, or 95 % interval   cost\n"
+        "canary 1        16      6.64  1 of 100                 2.00\n"
+        "canary 2         1      2.40  19 of 100                6.00\n"
+        "control 1        0      0.00  100 of 100              10.00\n"
+        "control 2        0      0.00  100 of 100              10.00\n"
+        "\n"
+        "mean exposure, 1.44 bits where nothing is memorised:\n"
+        "  planted once      2.40  (1)  p = 0.19\n"
+        "  planted 16 times  6.64  (1)  p = 0.01\n"
+        "  controls          0.00  (2)  p = 1\n"
+    )
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_memorised_canary_ranks_first_and_controls_do_not(command, planted):
+    found = json.loads(run(command, planted, "--json").out)["sets"][0]
+    assert (found["method"], found["space"]) == ("exact", 10**6)
+    first = found["canaries"][-1]
+    assert (first["name"], first["repeats"], first["rank"]) == ("canary 2", 60, 1)
+    assert first["bits"] == pytest.approx(math.log2(10**6))
+    means = {group["repeats"]: group for group in found["means"]}
+    assert means[60]["p_value"] < 1e-5
+    assert means[0]["mean_bits"] < 5
+    assert means[0]["n"] == 4
+
+
+def test_saturated_values_are_ranked_apart_where_that_is_cheap(command, planted):
+    narrow = ["--max-nodes", 2000, "--references", 300, "--json"]
+    found = json.loads(run(command, planted, *narrow).out)["sets"][0]
+    assert found["method"] == "sampled"
+    assert "canary 2" in found["ranked_apart"]
+    assert found["references"] == 300
+    kinds = {one["name"]: one["method"] for one in (*found["canaries"], *found["controls"])}
+    assert (kinds["canary 2"], kinds["control 1"]) == ("exact", "sampled")
+    assert found["canaries"][-1]["rank"] == 1
+    assert found["controls"][0]["rank"] is None
+    assert found["controls"][0]["rank_reason"] == "sampled"
+    text = run(command, planted, *narrow[:-1]).out
+    assert f"exact for {', '.join(found['ranked_apart'])}: the walk was expected" in text
+    assert "of 2000 allowed; 300 references\n" in text
+
+
+def test_sampled_values_have_intervals_and_saturated_ones_say_at_least(command, weighted):
+    sampled = ["--method", "sampled", "--references", 80]
+    done = run(command, weighted, *sampled)
+    lines = done.out.splitlines()
+    assert lines[2] == "sampled: method='sampled' was asked for; 80 references"
+    assert "at least 6.34" in next(line for line in lines if line.startswith("canary 1"))
+    assert "at least 6.34  (1)" in next(line for line in lines if "16 times" in line)
+    assert lines[-1] == (
+        "warning: 1 value saturated, no reference was as cheap: read as "
+        '"at least"; draw more references.'
+    )
+    found = json.loads(run(command, weighted, *sampled, "--json").out)["sets"][0]
+    assert [one["saturated"] for one in found["canaries"]] == [True, False]
+    one = found["canaries"][1]
+    assert one["low"] < one["bits"] < one["high"]
+    assert found["means"][0]["p_value"] is not None
+
+
+def test_too_few_references_are_not_tested(command, weighted):
+    few = ["--method", "sampled", "--references", 30]
+    done = run(command, weighted, *few)
+    assert "controls" in done.out
+    assert "not tested" in next(line for line in done.out.splitlines() if "  controls" in line)
+    assert "warning: not tested: shared_references=30 are too few" in done.out
+    means = json.loads(run(command, weighted, *few, "--json").out)["sets"][0]["means"]
+    controls = next(group for group in means if group["repeats"] == 0)
+    assert controls["p_value"] is None
+    assert controls["p_value_reason"].startswith("shared_references=30 are too few")
+
+
+def test_the_references_follow_the_seed_alone(command, planted):
+    sampled = ["--references", 300, "--json"]
+    asked = run(command, planted, *sampled, "--method", "sampled")
+    fallen_back = run(command, planted, *sampled, "--max-nodes", 20)
+    other = run(command, planted, *sampled, "--method", "sampled", "--seed", 1)
+    bits = [
+        [one["bits"] for one in json.loads(done.out)["sets"][0]["controls"]]
+        for done in (asked, fallen_back, other)
+    ]
+    assert bits[0] == bits[1] != bits[2]
+
+
+def test_a_walk_that_a_budget_ended_says_at_most(command, planted):
+    done = run(command, planted, "--method", "exact", "--max-nodes", 5000)
+    line = next(line for line in done.out.splitlines() if line.startswith("control 1"))
+    assert " at most " in line
+
+
+def test_reference_models_calibrate(command, planted):
+    other = ["--reference-model", planted.untrained, "--references", 400]
+    done = run(command, planted, *other)
+    assert done.code == 0, done.err
+    assert "costs calibrated by reference models can only be sampled; 400 references" in done.out
+    assert "costs and exposure are calibrated by reference models" in done.out
+    plain, calibrated = (
+        json.loads(run(command, planted, *args, "--json").out)["sets"][0]["canaries"][-1]["cost"]
+        for args in ([], other)
+    )
+    assert calibrated < plain - 15  # six digits cost the untrained model some 26 bits
+
+
+def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, planted, weighted):
+    law = ["--extrapolate", "--references", 400]
+    done = run(command, planted, *law)
+    assert "skew-normal" in done.out.splitlines()[4]
+    assert "KS p = " in done.out.splitlines()[-1]
+    found = json.loads(run(command, planted, *law, "--json").out)["sets"][0]
+    assert 0 <= found["ks_pvalue"] <= 1
+    assert found["canaries"][0]["skew_normal_bits"] is not None
+    assert "skew_normal_bits" not in run(command, planted, "--json").out
+    few = run(command, weighted, "--extrapolate")
+    assert few.out.splitlines()[-1] == (
+        "warning: no skew-normal law: too few references with different costs."
+    )
+    absent = json.loads(run(command, weighted, "--extrapolate", "--json").out)["sets"][0]
+    assert absent["ks_pvalue"] is None
+    assert absent["ks_pvalue_reason"] == "too few references with different costs"
+    assert absent["canaries"][0]["skew_normal_bits_reason"] == "no law was fitted"
+
+
+@pytest.mark.parametrize(
+    ("limit", "more", "code", "said"),
+    [
+        (
+            6.7 - 0.06,
+            [],
+            1,
+            "FAIL: canary 1 of set 1 has an exposure of 6.64 bits, at or above the limit of 6.64.",
+        ),
+        (
+            6.5,
+            ["--method", "sampled", "--references", 80],
+            1,
+            "INCONCLUSIVE: canary 1 of set 1 may have up to 6.64 bits, and the limit is 6.5; draw "
+            "more references, or give a walk a larger budget.",
+        ),
+        (2, ["--set", 1], 1, "FAIL: canary 1 of set 1"),
+    ],
+)
+def test_the_gate(command, weighted, limit, more, code, said):
+    done = run(command, weighted, "--limit", limit, *more)
+    assert done.code == code
+    assert done.out.splitlines()[-1].startswith(said)
+    verdict = json.loads(run(command, weighted, "--limit", limit, *more, "--json").out)["verdict"]
+    assert said.startswith(verdict["outcome"])
+    assert verdict["limit"] == limit
+
+
+def test_the_gate_lets_through_what_is_under_the_limit(command, planted):
+    audited = ["--model", planted.untrained, "--canaries", planted.canaries]
+    done = command("exposure", *audited, "--limit", 15)
+    assert done.code == 0
+    assert done.out.splitlines()[-1].startswith("PASS: the most exposed of 2 planted, canary ")
+
+
+def test_several_sets_are_told_apart(command, weighted, tmp_path):
+    sets = [
+        make_canary_set(Template(pattern), repeats=[1], controls=12, seed=0)
+        for pattern in ("pin {digits:2}", "pin {digits:3}\t")
+    ]
+    path = tmp_path / "two.jsonl"
+    write_canary_sets(sets, path)
+    done = command("exposure", "--model", weighted.model, "--canaries", path, "--set", 1)
+    assert done.out.count("set ") == 1
+    assert "and 2 controls more; --json has all\n" in done.out
+    both = command("exposure", "--model", weighted.model, "--canaries", path)
+    assert both.code == 2, "the model knows no tabulator"
+    assert len(both.err.splitlines()) == 1
+
+
+def test_secrets_are_shown_when_asked_for_and_only_then(command, planted):
+    for flags in ([], ["--json"], ["--method", "sampled", "--references", 100, "--extrapolate"]):
+        quiet = run(command, planted, *flags)
+        assert quiet.code == 0, quiet.err
+        assert not any(secret in quiet.out + quiet.err for secret in planted.secrets)
+        told = run(command, planted, *flags, "--reveal")
+        assert all(secret in told.out for secret in planted.secrets)
+
+
+def not_a_number(name):
+    raise AssertionError(f"JSON holds {name}")
+
+
+def test_json_holds_no_nan_and_exact_integers(command, planted):
+    for flags in ([], ["--method", "sampled", "--references", 10, "--extrapolate"]):
+        done = run(command, planted, *flags, "--json")
+        found = json.loads(done.out, parse_constant=not_a_number)["sets"][0]
+        assert isinstance(found["space"], int)
+        assert all(isinstance(one["rank"], int | None) for one in found["canaries"])
+
+
+def test_damaged_canaries_and_models_that_do_not_fit_reveal_nothing(command, planted, tmp_path):
+    good = planted.canaries.read_bytes()
+    damages = {
+        "cut": good[:-20],
+        "empty": b"",
+        "edited": good.replace(b'"repeats": 60', b'"repeats": 61'),
+        "swapped": good.replace(planted.memorised.encode(), b"000001", 1),
+        "no json": good.replace(b'{"secret"', b'"secret"'),
+        "latin": good + b"\xff\xfe",
+    }
+    for name, content in damages.items():
+        path = tmp_path / f"{name}.jsonl"
+        path.write_bytes(content)
+        done = command("exposure", "--model", planted.model, "--canaries", path, "--reveal")
+        assert done.code == 2, name
+        assert len(done.err.splitlines()) == 1
+        assert not any(secret in done.err + done.out for secret in planted.secrets), name
+    for symbols in ("my pinasre", "0123456789"):
+        folder = tmp_path / symbols[0]
+        vocabulary = Vocabulary.of_characters(symbols)
+        save_language_model(
+            folder,
+            architecture="lstm",
+            options={"units": 2, "layers": 1},
+            state=lstm(len(vocabulary.symbols), units=2, layers=1).state_dict(),
+            vocabulary=vocabulary,
+        )
+        for method in ("auto", "exact", "sampled"):
+            arguments = ["--canaries", planted.canaries, "--reveal", "--method", method]
+            done = command("exposure", "--model", folder, *arguments)
+            assert done.code == 2
+            assert "vocabulary" in done.err
+            assert len(done.err.splitlines()) == 1
+            assert not any(secret in done.err + done.out for secret in planted.secrets)
+
+
+def test_an_error_of_a_library_is_withheld(command, planted, monkeypatch):
+    def quoting(self, text):
+        raise RuntimeError(f"cannot tokenize {text!r}")
+
+    monkeypatch.setattr("remnant.models.LanguageModel.encode", quoting)
+    done = run(command, planted, "--method", "sampled", "--reveal")
+    assert done.code == 2
+    assert "RuntimeError is withheld" in done.err
+    assert not any(secret in done.err for secret in planted.secrets)
+
+
+def test_faults_are_one_sentence(command, planted, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{}")
+    damaged = tmp_path / "damaged"
+    shutil.copytree(planted.model, damaged)
+    (damaged / "model.safetensors").write_bytes(b"no weights")
+    none_planted = tmp_path / "controls.jsonl"
+    write_canary_sets([_controls_only()], none_planted)
+    for more, words in (
+        (["--model", tmp_path / "nowhere"], "nowhere"),
+        (["--model", tmp_path / "folder"], "neither"),
+        (["--model", tmp_path / "broken"], "broken"),
+        (["--model", damaged], "damaged"),
+        (["--model", planted.canaries], "not a folder"),
+        (["--canaries", tmp_path / "nowhere.jsonl"], "nowhere.jsonl"),
+        (["--canaries", planted.corpus], "line 1"),
+        (["--canaries", none_planted, "--limit", "1"], "there are none"),
+        (["--set", "2"], "--set 2 is not one of the 1 sets"),
+        (["--set", "0"], "--set 0"),
+        (["--method", "exact", "--reference-model", planted.model], "--method is exact"),
+        (["--reference-model", tmp_path / "nowhere"], "nowhere"),
+        (["--method", "sampled", "--references", "0"], "--references 0"),
+        (["--references", "-5"], "--references -5"),
+        (["--references", "0", "--max-nodes", "100"], "none were drawn"),
+        (["--max-nodes", "0"], "--max-nodes 0"),
+        (["--method", "exact", "--max-nodes", "3"], "max_nodes=3"),
+        (["--max-seconds", "0"], "--max-seconds 0"),
+        (["--max-seconds", "nan"], "--max-seconds nan"),
+        (["--memory", "0"], "--memory 0"),
+        (["--seed", "-1"], "--seed -1"),
+        (["--limit", "0"], "--limit 0"),
+        (["--limit", "-2"], "--limit -2"),
+        (["--limit", "nan"], "--limit nan"),
+        (["--limit", "20"], "above the 19.9 bits"),
+        (["--device", "warp"], "warp"),
+        (["--device", "cuda:99"], "cuda:99"),
+        (["--source", "guten Tag"], "source"),
+    ):
+        done = run(command, planted, *more)
+        assert done.code == 2, (more, done.out)
+        assert words in done.err, (more, done.err)
+        assert done.err.startswith("remnant: ")
+        assert len(done.err.splitlines()) == 1, done.err
+        assert done.out == ""
+
+
+def _controls_only():
+    made = make_canary_set(Template("my pin is {digits:6}"), repeats=[1], controls=3, seed=0)
+    return CanarySet(
+        template=made.template, canaries=(), repeats=(), controls=made.controls, seed=0
+    )

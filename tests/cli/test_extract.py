@@ -1,0 +1,175 @@
+"""``remnant extract`` as its user meets it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from remnant.models import Vocabulary, lstm, save_language_model
+
+PIN = "my pin is {digits:6}"
+
+
+def run(command, planted, *more):
+    return command("extract", "--model", planted.model, "--template", PIN, *more)
+
+
+def test_the_whole_output(command, weighted):
+    done = command(
+        *("extract", "--model", weighted.model, "--template", "pin {digits:2}", "--top", 2),
+        *("--canaries", weighted.canaries, "--temperature", 0.5, "--top-k", 1, "--reveal"),
+    )
+    first, second, third, *rest = done.out.splitlines()
+    assert first == "pin {digits:2}: 100 secrets (6.6 bits)"
+    assert second.startswith("certified: nothing likelier exists among 100 secrets (")
+    assert third == ""
+    assert rest[0] == "   bits  probability  secret  known as"
+    assert rest[1] == "1  2.00         0.25  77      canary 1 of set 1, planted 16 times"
+    assert rest[2].startswith("2  6.00        0.016  ")
+    assert rest[3:] == [
+        "",
+        "queries until the first comes out with probability 50 % and 99 %:",
+        "  temperature 1:             3 and 17",
+        "  temperature 0.5, top-k 1:  1 and 1",
+    ]
+    assert (done.code, done.err) == (0, "")
+
+
+def test_a_memorised_secret_is_recovered_and_proved(command, planted):
+    done = run(command, planted, "--canaries", planted.canaries, "--reveal", "--json")
+    found = json.loads(done.out)
+    assert found["certified"] is True
+    assert found["nodes"] < 5000
+    assert found["sentence"] == (
+        f"certified: nothing likelier exists among 1 000 000 secrets ({found['nodes']:,} nodes)"
+    ).replace(",", " ")
+    best = found["candidates"][0]
+    assert best["secret"] == planted.memorised
+    assert best["canary"] == {"set": 1, "name": "canary 2", "repeats": 60}
+    assert best["probability"] == pytest.approx(2 ** -best["bits"])
+    assert found["queries"][0]["queries_50"] == 1
+    assert found["queries"][0]["probability"] == pytest.approx(best["probability"])
+
+
+@pytest.mark.parametrize("method", ["brute-force", "greedy", "beam", "sample", "dijkstra"])
+def test_every_method_finds_it_and_only_brute_force_proves_it(command, planted, method):
+    pattern = f"my pin is {planted.memorised[:3]}{{digits:3}}"
+    asked = ["extract", "--model", planted.model, "--template", pattern, "--method", method]
+    done = command(*asked, "--json", "--reveal")
+    found = json.loads(done.out)
+    assert found["candidates"][0]["secret"] == planted.memorised[3:]
+    assert found["certified"] is (method == "brute-force")
+    said = command(*asked).out.splitlines()[1]
+    assert said.startswith("certified: nothing" if found["certified"] else "not certified: ")
+    assert said.endswith(" nodes)")
+
+
+def test_a_budget_ends_the_search_without_a_certificate(command, planted):
+    done = command(
+        *("extract", "--model", planted.untrained, "--template", PIN, "--max-nodes", 500)
+    )
+    assert done.code == 0
+    assert done.out.splitlines()[1].startswith("not certified: a budget ended the search (")
+
+
+def test_samples_follow_the_seed(command, planted):
+    def drawn(seed):
+        asked = ["--method", "sample", "--queries", 3, "--seed", seed, "--top", 3, "--json"]
+        done = command(
+            *("extract", "--model", planted.untrained, "--template", PIN, "--reveal", *asked)
+        )
+        return [one["secret"] for one in json.loads(done.out)["candidates"]]
+
+    assert drawn(0) == drawn(0) != drawn(1)
+
+
+def test_a_decoding_that_cuts_the_secret_away_never_gives_it(command, weighted):
+    asked = ["extract", "--model", weighted.model, "--template", "{digits:1}o", "--top-k", 1]
+    assert command(*asked).out.splitlines()[-1] == (
+        "  temperature 1, top-k 1:  this decoding never gives it"
+    )
+    cut = json.loads(command(*asked, "--json").out)["queries"][1]
+    assert (cut["top_k"], cut["top_p"], cut["queries_50"], cut["queries_99"]) == (
+        1,
+        None,
+        None,
+        None,
+    )
+    assert cut["log2_probability"] is None
+    assert cut["log2_probability_reason"] == "this decoding never gives it"
+
+
+def test_words_of_a_word_model(command, tmp_path):
+    words = ["fig", "kiwi", "plum", "apple"]
+    vocabulary = Vocabulary("words", ("say", *words))
+    options = {"units": 1, "layers": 1}
+    state = {name: 0 * tensor for name, tensor in lstm(5, **options).state_dict().items()}
+    state["head.bias"][2] = 3.0
+    save_language_model(
+        tmp_path / "model",
+        architecture="lstm",
+        options=options,
+        state=state,
+        vocabulary=vocabulary,
+    )
+    (tmp_path / "words.txt").write_text("\n".join(words))
+    asked = ["extract", "--model", tmp_path / "model", "--template", "say {words:2}"]
+    asked += ["--words", tmp_path / "words.txt"]
+    assert "kiwi kiwi" in command(*asked, "--reveal").out
+    assert "●● (2 words)" in command(*asked).out
+
+
+def test_a_models_own_tokens_fill_a_hole(command, weighted):
+    asked = ["extract", "--model", weighted.model, "--template", "pin {tokens:2}", "--reveal"]
+    assert json.loads(command(*asked, "--json").out)["candidates"][0]["secret"] == "77"
+
+
+def test_secrets_are_shown_when_asked_for_and_only_then(command, planted):
+    for flags in ([], ["--json"], ["--method", "greedy"], ["--canaries", planted.canaries]):
+        quiet = run(command, planted, *flags)
+        assert quiet.code == 0, quiet.err
+        assert not any(secret in quiet.out + quiet.err for secret in planted.secrets)
+        told = run(command, planted, *flags, "--reveal")
+        assert planted.memorised in told.out
+
+
+def test_faults_are_one_sentence_and_reveal_nothing(command, planted, tmp_path):
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.txt").write_text("")
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes(planted.canaries.read_bytes()[:-20])
+    for more, words in (
+        (["--model", tmp_path / "nowhere"], "nowhere"),
+        (["--model", tmp_path / "folder"], "neither"),
+        (["--template", "no hole"], "no hole"),
+        (["--template", "MY PIN IS {digits:6}"], "vocabulary"),
+        (["--template", "my pin is {words:2}"], "--words FILE"),
+        (["--template", "{words:2}", "--words", tmp_path / "empty.txt"], "holds no word"),
+        (["--words", planted.corpus], "no template has"),
+        (["--canaries", cut], "cut.jsonl"),
+        (["--top", "0"], "--top 0"),
+        (["--beam", "0"], "--beam 0"),
+        (["--seed", "-1"], "--seed -1"),
+        (["--max-nodes", "0"], "--max-nodes 0"),
+        (["--max-nodes", "3"], "max_nodes=3"),
+        (["--max-seconds", "-1"], "--max-seconds -1"),
+        (["--memory", "0"], "--memory 0"),
+        (["--method", "greedy", "--max-nodes", "9"], "--max-nodes is not for --method greedy"),
+        (["--queries", "9"], "--queries is not for --method certified"),
+        (["--method", "sample", "--queries", "0"], "--queries 0"),
+        (["--method", "brute-force", "--template", "my pin is {digits:7}"], "10000000"),
+        (["--temperature", "0"], "--temperature 0"),
+        (["--temperature", "nan"], "--temperature nan"),
+        (["--top-k", "0"], "--top-k 0"),
+        (["--top-p", "1.5"], "--top-p 1.5"),
+        (["--device", "warp"], "warp"),
+        (["--source", "guten Tag"], "source"),
+    ):
+        done = run(command, planted, *more, "--reveal")
+        assert done.code == 2, (more, done.out)
+        assert words in done.err, (more, done.err)
+        assert done.err.startswith("remnant: ")
+        assert len(done.err.splitlines()) == 1, done.err
+        assert done.out == ""
+        assert not any(secret in done.err for secret in planted.secrets)

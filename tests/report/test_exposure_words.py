@@ -1,0 +1,207 @@
+"""The sentences of an exposure report, word by word."""
+
+from __future__ import annotations
+
+import pytest
+
+from remnant.records import Record
+from remnant.report import exposure_words as told
+from remnant.report import read_view
+from remnant.report.exposure_view import CanaryExposure, Candidate, Level, Search
+from remnant.report.run_view import LanguageTask, NotMeasured
+from remnant.report.words import headline, question, task_sentence
+
+
+def _plain(text: str) -> str:
+    return text.replace("\u202f", " ")
+
+
+def _view(folder):
+    return read_view(Record.open(folder))
+
+
+def _canary(**changes) -> CanaryExposure:
+    fields = {
+        "name": "canary 1", "trial": 0, "repeats": 4, "uses": 12, "bits": 3.5, "low": 3.5,
+        "high": 3.5, "rank": 88_389, "cost": 18.2, "saturated": False, "skew_normal_bits": None,
+        "twin_bits": None,
+    }  # fmt: skip
+    return CanaryExposure(**(fields | changes))
+
+
+def _search(*canaries: str | None, certified: bool = True, nodes: int = 812) -> Search:
+    candidates = tuple(Candidate(2.5, name, 16 if name else None) for name in canaries)
+    return Search("planted, trial 1", certified, nodes, 10**6, 1e-6, candidates)
+
+
+def test_what_was_done_and_found_in_plain_words(make_exposure):
+    view = _view(make_exposure())
+    assert _plain(told.in_plain_words(view)) == (
+        "24 canaries were planted in the training text, 1 to 64 times each; the secret in each was "
+        "drawn at random from 1 000 000 that would have done as well. Exposure says how far up in "
+        "the model's own ranking of all these secrets a planted one stands: each bit halves the "
+        "guesses that an attacker needs, and at 19.93 bits it comes first of all."
+    )
+    assert _plain(told.what_was_found(view)) == (
+        "The most exposed canary, planted 64 times, has 19.93 bits: it ranks 1 of 1 000 000. "
+        "16 controls, drawn alike and never planted, have 1.61 bits on average; chance alone gives "
+        "1.44 bits, and two bits is noise. In a twin of the model that saw no canary, the same "
+        "canaries have 1.82 bits on average. A search for the likeliest secrets read 2 of "
+        "24 canaries out of the models, without being told any of it."
+    )
+
+
+def test_one_canary_alone(make_exposure):
+    one = {
+        "name": "canary 1", "trial": 0, "repeats": 1, "uses": 3, "bits": 13.29, "low": 11.5,
+        "high": None, "rank": None, "cost": None, "saturated": True, "skew_normal_bits": None,
+        "twin_bits": None,
+    }  # fmt: skip
+    view = _view(
+        make_exposure(
+            change={"exposure": {"canaries": [one], "controls": [], "method": "sampled"}},
+            without=("extraction",),
+        )
+    )
+    assert told.in_plain_words(view).startswith("1 canary was planted in the training text, once;")
+    assert _plain(told.what_was_found(view)) == (
+        "The most exposed canary, planted once, has at least 13.29 bits. There were no controls to "
+        "compare with; chance alone gives 1.44 bits, and two bits is noise."
+    )
+    assert told.extracted(view) is None
+    assert told.interval_text(view.exposure.canaries[0]) == "from 11.50"
+    assert told.cost_text(view.exposure.canaries[0]) == "ruled out"
+    assert "a sample was compared" in told.method_sentence(view.exposure)
+
+
+def test_nothing_measured(make_exposure):
+    view = _view(make_exposure(without=("exposure",), absent=(("exposure", "out of memory"),)))
+    assert told.in_plain_words(view) == (
+        "How exposed the canaries are was not measured: out of memory."
+    )
+    assert told.what_was_found(view) == ""
+
+
+@pytest.mark.parametrize(
+    ("search", "words"),
+    [
+        (
+            _search("canary 3"),
+            "Nothing likelier exists among 1 000 000 secrets: 812 nodes were enough to prove it.",
+        ),
+        (
+            _search("canary 3", nodes=1),
+            "Nothing likelier exists among 1 000 000 secrets: 1 node was enough to prove it.",
+        ),
+        (
+            _search(certified=False, nodes=2_000_000),
+            "Not proven: the search ended after 2 000 000 nodes, and likelier ones may exist among "
+            "1 000 000 secrets.",
+        ),
+    ],
+)
+def test_the_certificate_says_what_is_proven(search, words):
+    assert _plain(told.certificate(search)) == words
+
+
+@pytest.mark.parametrize(
+    ("search", "words"),
+    [
+        (_search("canary 3", None), "The first secret it brings up is canary 3, planted 16 times."),
+        (_search(None, "canary 3"), "The first secret it brings up is no canary, but canary 3"),
+        (_search(None, None), "None of the 2 secrets it brings up is a canary."),
+        (_search(None), "The secret it brings up is no canary."),
+        (_search(), "It found no secret."),
+    ],
+)
+def test_what_was_pulled_out(search, words):
+    assert told.found_sentence(search).startswith(words)
+
+
+@pytest.mark.parametrize(
+    ("pvalue", "doubtful", "words"),
+    [
+        (0.03, True, "The fit is doubtful: the costs do not follow the skew-normal law"),
+        (0.1, True, "The fit is doubtful"),
+        (0.11, False, "Nothing speaks against the skew-normal law (Kolmogorov–Smirnov p = 0.11)"),
+        (None, False, "How well the skew-normal law fits was not tested."),
+    ],
+)
+def test_a_doubtful_fit_is_said(make_exposure, pvalue, doubtful, words):
+    costs = _view(make_exposure(change={"costs": {"ks_pvalue": pvalue}})).costs
+    assert told.fit_is_doubtful(costs) is doubtful
+    assert told.fit_sentence(costs).startswith(words)
+
+
+def test_no_fit_has_no_sentence(make_exposure):
+    costs = _view(make_exposure(change={"costs": {"skew_normal": None}})).costs
+    assert (told.fit_sentence(costs), told.fit_is_doubtful(costs)) == ("", False)
+
+
+def test_controls_beyond_chance_are_a_warning():
+    def levels(pvalue: float | None) -> tuple[Level, ...]:
+        return Level(0, 16, 3.0, None, pvalue), Level(4, 3, 9.0, None, 1e-9)
+
+    assert "p < 0.001" in _plain(told.control_warning(levels(1e-5)))
+    assert "read the exposures with caution" in told.control_warning(levels(0.009))
+    assert [told.control_warning(levels(p)) for p in (0.01, 0.5, None)] == ["", "", ""]
+    assert told.control_warning(levels(0.5)[1:]) == ""
+    assert told.control_warning(NotMeasured("none")) == ""
+
+
+def test_exposures_and_intervals_in_print():
+    assert _plain(told.exposure_text(_canary(saturated=True))) == "at least 3.50 bits"
+    assert _plain(told.rank_text(_canary())) == "88 389"
+    assert told.rank_text(_canary(rank=None)) == "–"
+    assert told.interval_text(_canary()) == "exact"
+    assert told.interval_text(_canary(low=3.0, high=4.25)) == "3.00 to 4.25"
+    assert told.interval_text(_canary(low=None)) == "–"
+    assert told.level_name(Level(0, 1, None, None, None)) == "never (controls)"
+
+
+def test_the_method_and_its_reason(make_exposure):
+    found = _view(make_exposure()).exposure
+    assert _plain(told.method_sentence(found)) == (
+        "The ranks are exact: every one of the 1 000 000 secrets was compared, or ruled out "
+        "because its beginning alone already costs more. Why this method: the walk was expected to "
+        "take about 1.1e+05 nodes of 2000000 allowed. Costs within 2 × 10⁻⁶ bits count as equal."
+    )
+
+
+def test_a_ceiling_out_of_sight_is_told(make_exposure):
+    near, far = (
+        _view(make_exposure(name=f"c{bits}", change={"exposure": {"ceiling_bits": bits}})).exposure
+        for bits in (40.0, 103.4)
+    )
+    assert told.far_ceiling(near) == ""
+    assert "103.40" in told.far_ceiling(far)
+
+
+def test_the_pattern_stands_on_one_line(make_exposure):
+    found = _view(make_exposure()).exposure
+    assert told.pattern_text(found) == 'API_KEY = "{digits:6}"↵'
+
+
+def test_canaries_that_the_chart_cannot_name_are_told(make_exposure):
+    marked = [{"name": f"c{i}", "repeats": 1, "cost": float(i), "bits": 1.0} for i in range(16)]
+    marked.append({"name": "gone", "repeats": 1, "cost": None, "bits": 0.0})
+    costs = _view(make_exposure(change={"costs": {"marked": marked}})).costs
+    assert told.unnamed_sentence(costs).startswith("The most exposed canaries; 2 more")
+    assert told.unmarked_sentence(costs).endswith("no probability: gone.")
+    few = _view(make_exposure(name="few")).costs
+    assert (told.unnamed_sentence(few), told.unmarked_sentence(few)) == ("", "")
+
+
+def test_a_language_model_is_judged_by_bits_a_token():
+    assert _plain(task_sentence(LanguageTask(2.213, 40_000, "character"))) == (
+        "On text that it was not trained on, the model needs 2.21 bits a character, over "
+        "40 000 characters; the fewer, the better it predicts."
+    )
+
+
+def test_the_question_and_the_verdict_in_a_few_words(make_exposure):
+    view = _view(make_exposure())
+    assert (question(view), headline(view)) == (
+        "Exposure and extraction",
+        "More exposed than allowed",
+    )

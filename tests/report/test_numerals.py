@@ -1,0 +1,70 @@
+"""Numbers in print: nothing is lost but digits that do not matter."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remnant.report.numerals import (
+    bits_number,
+    bits_text,
+    count_text,
+    counted,
+    pvalue_text,
+    small_text,
+    times_text,
+)
+
+PLAIN = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")
+
+
+@given(st.integers(0, 10**15 - 1))
+def test_a_count_of_up_to_fifteen_digits_is_printed_whole(count):
+    assert int(count_text(count).replace("\u202f", "")) == count
+
+
+@given(st.integers(10**15, 10**400))
+def test_a_larger_one_is_a_power_of_ten_to_three_digits(count):
+    found = re.fullmatch(r"(?:([\d.]+)\u202f×\u202f)?10([⁰¹²³⁴⁵⁶⁷⁸⁹]+)", count_text(count))
+    leading, power = float(found[1] or 1), int(found[2].translate(PLAIN))
+    assert 1 <= leading < 10
+    assert abs(math.log10(leading) + power - math.log10(count)) < 0.0022
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [
+        (10**15, "10¹⁵"),
+        (9_999_999_999_999_999, "1.00 × 10¹⁶"),
+        (267_735**4, "5.14 × 10²¹"),
+        (10**400, "10⁴⁰⁰"),
+    ],
+)
+def test_large_counts(count, words):
+    assert count_text(count).replace("\u202f", " ") == words
+
+
+def test_bits_have_two_decimals_and_no_negative_zero():
+    assert [bits_number(bits) for bits in (19.934, -0.0, -0.004, 1.005, None)] == [
+        *("19.93", "0.00", "0.00", "1.00", "–")
+    ]
+    assert bits_text(1.4427) == "1.44\u202fbits"
+
+
+def test_how_often_and_how_many():
+    assert [times_text(n) for n in (1, 2, 1000)] == ["once", "2 times", "1\u202f000 times"]
+    assert counted(1, "canary", "canaries") == "1 canary"
+    assert counted(2, "canary", "canaries") == "2 canaries"
+    assert counted(0, "node") == "0 nodes"
+
+
+def test_probabilities_and_tolerances():
+    shown = [pvalue_text(p).replace("\u202f", " ") for p in (1.0, 0.1, 0.0999, 0.001, 0.00099, 0)]
+    assert shown == ["1.00", "0.10", "0.100", "0.001", "< 0.001", "< 0.001"]
+    assert pvalue_text(None) == "–"
+    shown = [small_text(v).replace("\u202f", " ") for v in (0.0, 0.5, 0.001, 9.6e-5, 2e-12)]
+    assert shown == ["0", "0.5", "0.001", "1 × 10⁻⁴", "2 × 10⁻¹²"]

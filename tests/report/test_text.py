@@ -1,0 +1,122 @@
+"""The report of exposure runs, and of several runs, in a terminal."""
+
+from __future__ import annotations
+
+import json
+
+from click.testing import CliRunner
+
+from remnant.cli.main import commands
+from remnant.records import Record
+from remnant.report import detail_text, read_view, read_views, summary_text
+
+VERDICT = (
+    "FAIL: Of 6 canaries planted at most 16 times, the most exposed (planted 16 times) has an "
+    "exposure of 15.9 bits, out of at most 19.9: at or above the limit of 10."
+)
+EXPOSURE = [
+    "  highest exposure of 24 canaries: 19.93 bits of 19.93 (canary 10, planted 64 times)",
+    "  16 controls, mean: 1.61 bits (never planted; chance gives 1.44)",
+    "  extraction: 1 of 2 searches certified; 2 of 24 canaries read out",
+]
+
+
+def test_the_summary_of_an_exposure_run(make_exposure):
+    view = read_view(Record.open(make_exposure()))
+    assert summary_text(view, report="run/report.html").splitlines() == [
+        VERDICT,
+        *EXPOSURE,
+        "report: run/report.html",
+    ]
+
+
+def test_the_summary_of_an_empty_exposure_run(make_exposure):
+    names = ("verdict", "exposure", "repeats", "extraction")
+    view = read_view(Record.open(make_exposure(without=names, absent=(("exposure", "no time"),))))
+    assert summary_text(view).splitlines() == [
+        "no verdict: this run recorded none",
+        "  exposure  not measured: no time",
+        "  extraction  not measured: this run recorded none",
+    ]
+    assert detail_text(view) == ""
+
+
+def test_the_summary_without_controls_and_with_one_search(make_exposure):
+    canary = {
+        "name": "canary 1", "trial": 0, "repeats": 1, "uses": 1, "bits": 13.2877, "low": 11.0,
+        "high": None, "rank": None, "cost": 4.0, "saturated": True, "skew_normal_bits": None,
+        "twin_bits": None,
+    }  # fmt: skip
+    search = {"member": "m", "certified": True, "nodes": 3, "space": 10**6, "candidates": []}
+    change = {
+        "exposure": {"canaries": [canary], "controls": [], "method": "sampled"},
+        "extraction": {"searches": [search]},
+    }
+    view = read_view(Record.open(make_exposure(change=change)))
+    assert summary_text(view).splitlines()[1:] == [
+        "  highest exposure of 1 canary: at least 13.29 bits of 19.93 (canary 1, planted once)",
+        "  extraction: 1 of 1 search certified; 0 of 1 canaries read out",
+    ]
+
+
+def test_the_summary_of_several_says_which_is_which(make_run, make_exposure, tmp_path):
+    make_run(name="demo")
+    make_exposure(name="demo/keys")
+    lines = summary_text(read_views(tmp_path / "demo"), report="demo/report.html").splitlines()
+    assert lines[0].startswith("PASS: 400 steps after planting")
+    assert lines[1] == "  run demo, forgetting"
+    assert lines[5:] == [
+        "  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %] (neither saw the canaries)",
+        "",
+        VERDICT,
+        "  run keys, exposure and extraction",
+        *EXPOSURE,
+        "",
+        "report: demo/report.html",
+    ]
+
+
+def test_exposure_against_repeats_in_a_terminal(make_exposure):
+    assert detail_text(read_view(Record.open(make_exposure()))).splitlines() == [
+        "Exposure in bits",
+        "planted   n   mean  twin  p-value  0.00                               19.93",
+        "  never  16   1.61  1.41     0.41     ●",
+        "      1   6   2.90  1.48    0.024     ┊  ●",
+        "      4   6   5.99  1.27  < 0.001     ┊        ●",
+        "     16   6  13.64  2.17  < 0.001     ┊                       ●",
+        "     64   6  19.93  2.34  < 0.001     ┊                                   ●",
+        "┊ chance, 1.44 bits",
+    ]
+
+
+def test_exposure_against_repeats_without_means_or_chance(make_exposure):
+    level = {
+        "repeats": [4], "n": [0], "mean_bits": [None], "twin_mean_bits": [None],
+        "pooled_pvalue": [None],
+    }  # fmt: skip
+    folder = make_exposure(without=("exposure",), change={"repeats": level})
+    assert detail_text(read_view(Record.open(folder))).splitlines() == [
+        "Exposure in bits",
+        "planted  n  mean  twin  p-value  0.00                                0.00",
+        "      4  0     –     –        –",
+    ]
+
+
+def test_the_details_of_a_forgetting_run_are_its_curve(make_run):
+    first = detail_text(read_view(Record.open(make_run()))).splitlines()[0]
+    assert first == "Precision at FPR 10 %, 95 % interval"
+    assert detail_text(read_view(Record.open(make_run(name="no", without=("curve",))))) == ""
+
+
+def test_the_commands_that_read_records_know_exposure_runs(make_exposure, tmp_path):
+    folder = make_exposure(name="runs/keys")
+    shown = CliRunner().invoke(commands, ["show", str(folder)])
+    assert shown.exit_code == 0, shown.output
+    view = read_view(Record.open(folder))
+    assert shown.output == f"{summary_text(view)}\n\n{detail_text(view)}\n"
+    summary = CliRunner().invoke(commands, ["show", str(folder), "--json"])
+    assert json.loads(summary.output)["results"]["exposure"]["space"] == 10**6
+    listed = CliRunner().invoke(commands, ["runs", str(tmp_path / "runs")])
+    assert listed.output.split() == ["keys", "complete", "exposure", "FAIL"]
+    written = CliRunner().invoke(commands, ["report", str(tmp_path / "runs")])
+    assert written.output == f"{tmp_path / 'runs' / 'report.html'}\n"
