@@ -12,7 +12,7 @@ class ProgressBar:
 
     def __init__(self) -> None:
         self._bar: Any = None
-        self._part = ""
+        self._about: tuple[str, int] | None = None
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -29,7 +29,7 @@ class ProgressBar:
         """Say that ``done`` of ``total`` steps of ``part`` are done."""
         if not sys.stderr.isatty():
             return
-        if self._bar is None or part != self._part:
+        if self._bar is None or self._about != (part, total):
             self._open(part, total)
         self._bar.update(done - self._bar.n)
 
@@ -37,7 +37,7 @@ class ProgressBar:
         from tqdm import tqdm
 
         self._close()
-        self._part = part
+        self._about = (part, total)
         self._bar = tqdm(total=total, desc=part, unit="step", file=sys.stderr, leave=False)
 
     def _close(self) -> None:

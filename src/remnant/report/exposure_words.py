@@ -65,10 +65,11 @@ def controls_sentence(found: Exposure) -> str:
     chance = f"chance alone gives {bits_text(found.null_mean)}"
     if mean is None:
         return f"There were no controls to compare with; {chance}, and two bits is noise."
+    one = len(found.controls) == 1
+    who = "The control" if one else f"The {counted(len(found.controls), 'control')}"
     return (
-        f"{counted(len(found.controls), 'control')}, drawn alike and never planted, "
-        f"{'has' if len(found.controls) == 1 else 'have'} {bits_text(mean)} on average; {chance}, "
-        "and two bits is noise."
+        f"{who}, drawn alike and never planted, {'has' if one else 'have'} {bits_text(mean)} on "
+        f"average; {chance}, and two bits is noise."
     )
 
 

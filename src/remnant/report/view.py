@@ -12,7 +12,8 @@ from pathlib import Path
 from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.records.folder import RECORD_FILE
-from remnant.report.exposure_view import ExposureView, read_exposure
+from remnant.report.exposure_reading import read_exposure
+from remnant.report.exposure_view import ExposureView
 from remnant.report.forgetting_view import ForgettingView, read_forgetting
 from remnant.report.run_view import NotMeasured
 

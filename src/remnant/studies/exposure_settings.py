@@ -51,7 +51,7 @@ class TextSettings:
 class SecretSettings:
     """What is planted: a template, whose holes are filled at random."""
 
-    template: str = 'API_KEY = "{digits:6}"\n'
+    template: str = "API_KEY = {digits:6}"
 
     def __post_init__(self) -> None:
         try:

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import pytest
+
+from remnant.data import corpus_fingerprint, load_corpus
+from remnant.errors import InvalidInput, PlanError
+
+
+def test_a_file_is_cut_into_two_parts(tmp_path):
+    (tmp_path / "a.txt").write_text("abcdefghijk" * 10)
+    whole = load_corpus("a.txt", folder=tmp_path)
+    assert (len(whole.train), len(whole.validation)) == (100, 10)
+    assert whole.train + whole.validation == "abcdefghijk" * 10
+    part = load_corpus("a.txt", folder=tmp_path, characters=40)
+    assert part.train == ("abcdefghijk" * 10)[:40]
+    assert part.validation == ("abcdefghijk" * 10)[40:44]
+
+
+def test_the_standard_library_is_there():
+    corpus = load_corpus("standard-library", characters=2000)
+    assert (len(corpus.train), len(corpus.validation)) == (2000, 200)
+    assert corpus != load_corpus("standard-library", characters=2000, seed=1)
+
+
+def test_the_fingerprint_moves_with_either_part(tmp_path):
+    (tmp_path / "a.txt").write_text("abcdefghijk" * 10)
+    prints = {
+        corpus_fingerprint(load_corpus("a.txt", folder=tmp_path, characters=n))
+        for n in (40, 50, 60)
+    }
+    assert len(prints) == 3
+
+
+def test_faults(tmp_path):
+    (tmp_path / "a.txt").write_text("abcdefghijk")
+    with pytest.raises(PlanError, match="characters is needed"):
+        load_corpus("standard-library")
+    with pytest.raises(PlanError, match="--data FOLDER"):
+        load_corpus("a.txt")
+    with pytest.raises(InvalidInput, match="has 11 characters, too few for 11"):
+        load_corpus("a.txt", folder=tmp_path, characters=11)
+    with pytest.raises(InvalidInput, match="is not there"):
+        load_corpus("b.txt", folder=tmp_path)
