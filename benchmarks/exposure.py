@@ -12,7 +12,6 @@ cost is measured on full sequences, nothing shared and nothing pruned.
 from __future__ import annotations
 
 import argparse
-import math
 import platform
 import resource
 import time
@@ -46,36 +45,47 @@ def main() -> None:
         hugging_face(chosen.hugging_face, device)
         return
     template = Template(f"the random number is {{digits:{chosen.digits}}}")
-    canary, early, late = train(template, device, chosen.steps)
+    canary, (early, found, late) = train(template, device, chosen.steps)
     print(f"space {template.space:,}\n")
-    rank_rows(template, canary, early, late, device)
+    rank_rows(template, canary, (early, found, late), device)
     naive(template, late, device)
     extraction(template, canary, late)
 
 
-def train(template: Template, device: str, steps: int) -> tuple[str, LanguageModel, LanguageModel]:
-    """Return the canary, and the model before and after it is memorised."""
+def train(template: Template, device: str, steps: int) -> tuple[str, list[LanguageModel]]:
+    """Return the canary and the model before, while and after the canary is memorised."""
     corpus = standard_library_text(characters=2_000_000)
     vocabulary = Vocabulary.of_characters(corpus.train + template.prefix + "0123456789")
     clean = windows(np.array(vocabulary.encode(corpus.train)), length=WINDOW)
-    drawn = make_canary_set(template, repeats=[len(clean) // 20], controls=0, seed=1)
+    drawn = make_canary_set(template, repeats=[len(clean) // 60], controls=4000, seed=1)
     plan = InsertPlan(repeats=drawn.repeats, steps=steps, twin=False, batch=64)
     ids = np.array(vocabulary.encode(drawn.canaries[0].text))
     planted = [plant(clean[at], ids, at=1) for at in plan.places(examples=len(clean), trial=0)]
     store = np.concatenate([clean, np.stack(planted)])
-    models = []
-    for length in (steps // 3, steps):
-        population = Population(lambda: lstm(vocabulary.size), seeds=plan.seeds, device=device)
-        indices = np.stack(
-            [plan.schedule(examples=len(clean)).batch(step)[0] for step in range(length)]
-        )
-        if length < steps:  # the early model has seen the canary's windows clean
-            indices[indices >= len(clean)] -= len(planted)
-        population.fit(store[:, :-1], store[:, 1:], indices, optimizer="adam", lr=3e-3)
+    texts = [one.text for one in (*drawn.canaries, *drawn.controls)]
+    models, cheaper = [], []
+
+    def keep(population: Population) -> np.ndarray:
         module = lstm(vocabulary.size)
         module.load_state_dict(population.state_dict(0))
         models.append(LanguageModel(module, vocabulary, device=device))
-    return drawn.canaries[0].secret, models[0], models[1]
+        bits = text_costs(models[-1], prefix=template.prefix, texts=texts).bits
+        cheaper.append(int((bits[1:] <= bits[0]).sum()))
+        return bits[:1]
+
+    population = Population(lambda: lstm(vocabulary.size), seeds=plan.seeds, device=device)
+    population.fit(
+        store[:, :-1],
+        store[:, 1:],
+        plan.schedule(examples=len(clean)),
+        optimizer="adam",
+        lr=3e-3,
+        probes={"kept": keep},
+        probe_steps=range(steps // 5, steps + 1, max(steps // 40, 1)),
+    )
+    early = next((at for at, many in enumerate(cheaper) if many < 1500), 0)
+    found = next((at for at, many in enumerate(cheaper) if many == 0), len(models) - 1)
+    return drawn.canaries[0].secret, [models[max(early - 1, 0)], models[found], models[-1]]
 
 
 def timed(job: Callable[[], Any], device: str, times: int = 3) -> tuple[float, Any]:
@@ -94,31 +104,31 @@ def timed(job: Callable[[], Any], device: str, times: int = 3) -> tuple[float, A
 
 
 def rank_rows(
-    template: Template, canary: str, early: LanguageModel, late: LanguageModel, device: str
+    template: Template, canary: str, models: tuple[LanguageModel, ...], device: str
 ) -> None:
+    early, found, late = models
     rng = np.random.default_rng(0)
     drawn = [one.secret for one in template.sample(20_000, rng=rng)]
     texts = [template.text(secret) for secret in drawn]
-    costs = text_costs(early, prefix=template.prefix, texts=texts).bits
-    order = np.argsort(costs)
-    twelve = order[math.ceil(len(order) / 2**12.5) - 1]
+    order = np.argsort(text_costs(early, prefix=template.prefix, texts=texts).bits)
     rows = [
-        ("costliest of 20 000, nothing memorised", early, drawn[order[-1]]),
-        ("median, nothing memorised", early, drawn[order[len(order) // 2]]),
-        ("about 12 bits, nothing memorised", early, drawn[twelve]),
-        ("the canary, memorised", late, canary),
+        ("costliest of 20 000 controls", early, drawn[order[-1]]),
+        ("median of 20 000 controls", early, drawn[order[len(order) // 2]]),
+        ("cheapest of 20 000 controls", early, drawn[order[0]]),
+        ("canary, just memorised", found, canary),
+        ("canary, at the end of training", late, canary),
     ]
     print(f"{'exact rank of':40} {'seconds':>8} {'nodes':>12} {'bits':>7} {'rank':>13}  memory")
     for label, model, secret in rows:
         if device == "cuda":
             torch.cuda.reset_peak_memory_stats()
-        seconds, (found,) = timed(
+        seconds, (one,) = timed(
             lambda model=model, secret=secret: exact_exposure(model, template, secrets=[secret]),
             device,
         )
         print(
-            f"{label:40} {seconds:8.3f} {found.nodes:12,} {found.bits:7.2f} "
-            f"{found.rank_low:,}-{found.rank_high:,}  {peak(device)}"
+            f"{label:40} {seconds:8.3f} {one.nodes:12,} {one.bits:7.2f} "
+            f"{one.rank_low:,}-{one.rank_high:,}  {peak(device)}"
         )
     for memory in (1 << 28, 1 << 30):
         if device == "cuda":
@@ -129,12 +139,12 @@ def rank_rows(
         seconds = time.perf_counter() - start
         print(f"{label + f', {memory >> 20} MiB':40} {seconds:8.3f} {'':34}  {peak(device)}")
     exact = early.in_float64()
-    seconds, (found,) = timed(
+    seconds, (one,) = timed(
         lambda: exact_exposure(exact, template, secrets=[rows[1][2]]), device, times=1
     )
     print(
-        f"{'median, all in float64':40} {seconds:8.3f} {found.nodes:12,} {found.bits:7.2f} "
-        f"{found.rank_low:,}-{found.rank_high:,}"
+        f"{'median, all in float64':40} {seconds:8.3f} {one.nodes:12,} {one.bits:7.2f} "
+        f"{one.rank_low:,}-{one.rank_high:,}"
     )
 
 

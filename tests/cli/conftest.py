@@ -166,3 +166,33 @@ def weighted(tmp_path_factory) -> Weighted:
     )
     write_canary_sets([chosen], folder / "canaries.jsonl")
     return Weighted(folder / "model", folder / "canaries.jsonl")
+
+
+@pytest.fixture(scope="session")
+def translator(tmp_path_factory) -> Path:
+    """A small encoder-decoder of Hugging Face's with random weights; tokens are characters."""
+    import transformers
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+    folder = tmp_path_factory.mktemp("translator")
+    pieces = ["<pad>", "</s>", "<unk>", *"0123456789abcdefghijklmnopqrstuvwxyz "]
+    vocabulary = {piece: place for place, piece in enumerate(pieces)}
+    cut = Tokenizer(models.BPE(vocabulary, [], unk_token="<unk>"))
+    cut.pre_tokenizer = pre_tokenizers.Split("", "isolated")
+    cut.decoder = decoders.Fuse()
+    transformers.PreTrainedTokenizerFast(
+        tokenizer_object=cut, pad_token="<pad>", eos_token="</s>", unk_token="<unk>"
+    ).save_pretrained(folder)
+    torch.manual_seed(0)
+    transformers.T5ForConditionalGeneration(
+        transformers.T5Config(
+            vocab_size=len(pieces),
+            d_model=16,
+            d_kv=8,
+            d_ff=16,
+            num_layers=1,
+            num_heads=2,
+            decoder_start_token_id=0,
+        )
+    ).save_pretrained(folder)
+    return folder

@@ -21,7 +21,7 @@ def test_the_whole_output(command, weighted):
     assert done.out == (
         "set 1: pin {digits:2}\n"
         "space: 100 secrets (6.6 bits)\n"
-        "exact: the walk was expected to take about 10 nodes of 2000000 allowed\n"
+        "exact: the walk was expected to take about 10 nodes of 2 000 000 allowed\n"
         "\n"
         "           repeats  exposure  rank, or 95 % interval   cost\n"
         "canary 1        16      6.64  1 of 100                 2.00\n"
@@ -62,7 +62,7 @@ def test_saturated_values_are_ranked_apart_where_that_is_cheap(command, planted)
     assert found["controls"][0]["rank_reason"] == "sampled"
     text = run(command, planted, *narrow[:-1]).out
     assert f"exact for {', '.join(found['ranked_apart'])}: the walk was expected" in text
-    assert "of 2000 allowed; 300 references\n" in text
+    assert "of 2 000 allowed; 300 references\n" in text
 
 
 def test_sampled_values_have_intervals_and_saturated_ones_say_at_least(command, weighted):
@@ -195,6 +195,24 @@ def test_several_sets_are_told_apart(command, weighted, tmp_path):
     assert len(both.err.splitlines()) == 1
 
 
+def test_an_encoder_decoder_is_asked_about_a_source(command, translator, tmp_path):
+    path = tmp_path / "canaries.jsonl"
+    drawn = make_canary_set(Template("my pin is {digits:2}"), repeats=[1], controls=2, seed=0)
+    write_canary_sets([drawn], path)
+    audited = ["exposure", "--model", translator, "--canaries", path]
+    bare = command(*audited)
+    assert bare.code == 2
+    assert "source is missing" in bare.err
+    costs = {}
+    for source in ("meine pin ist", "kein geheimnis"):
+        done = command(*audited, "--source", source, "--json")
+        assert (done.code, done.err) == (0, "")
+        costs[source] = json.loads(done.out)["sets"][0]["canaries"][0]["cost"]
+    assert len(set(costs.values())) == 2
+    asked = ["extract", "--model", translator, "--template", "my pin is {digits:2}"]
+    assert "certified: nothing likelier" in command(*asked, "--source", "meine pin ist").out
+
+
 def test_secrets_are_shown_when_asked_for_and_only_then(command, planted):
     for flags in ([], ["--json"], ["--method", "sampled", "--references", 100, "--extrapolate"]):
         quiet = run(command, planted, *flags)
@@ -285,6 +303,7 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
         (["--set", "0"], "--set 0"),
         (["--method", "exact", "--reference-model", planted.model], "--method is exact"),
         (["--reference-model", tmp_path / "nowhere"], "nowhere"),
+        (["--extrapolate", "--reference-model", planted.model], "--extrapolate fits"),
         (["--method", "sampled", "--references", "0"], "--references 0"),
         (["--references", "-5"], "--references -5"),
         (["--references", "0", "--max-nodes", "100"], "none were drawn"),

@@ -44,9 +44,9 @@ def test_what_was_done_and_found_in_plain_words(make_exposure):
     )
     assert _plain(told.what_was_found(view)) == (
         "The most exposed canary, planted 64 times, has 19.93 bits: it ranks 1 of 1 000 000. "
-        "The 16 controls, drawn alike and never planted, have 1.61 bits on average; chance alone gives "
-        "1.44 bits, and two bits is noise. In a twin of the model that saw no canary, the same "
-        "canaries have 1.82 bits on average. A search for the likeliest secrets read 2 of "
+        "The 16 controls, drawn alike and never planted, have 1.61 bits on average; chance alone "
+        "gives 1.44 bits, and two bits is noise. In a twin of the model that saw no canary, the "
+        "same canaries have 1.82 bits on average. A search for the likeliest secrets read 2 of "
         "24 canaries out of the models, without being told any of it."
     )
 

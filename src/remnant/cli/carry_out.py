@@ -41,6 +41,5 @@ def carry_out(
         runs = {"runs": dict(others)} if others else {}
         click.echo(json.dumps(first[1] | runs, indent=2))
         return
-    for record in records.values():
-        click.echo(summary_text(read_view(record)))
-    click.echo(f"report: {page}")
+    views = [read_view(record) for record in records.values()]
+    click.echo(summary_text(views if len(views) > 1 else views[0], report=page))

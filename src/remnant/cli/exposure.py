@@ -20,12 +20,23 @@ METHODS = ("auto", "exact", "sampled")
 
 
 @click.command(short_help="Measure how exposed canaries are in a model.")
-@click.option("--model", type=click.Path(path_type=Path), required=True, help="Its folder.")
 @click.option(
-    "--canaries", "file", type=click.Path(path_type=Path), required=True, help="Canaries' file."
+    "--model",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder of a checkpoint of ours, or of Hugging Face's.",
 )
-@click.option("--set", "only", type=int, multiple=True, help="Measure this set only, from 1.")
-@click.option("--method", type=click.Choice(METHODS), default="auto", show_default=True)
+@click.option(
+    "--canaries", "file", type=click.Path(path_type=Path), required=True, help="Their file."
+)
+@click.option("--set", "only", type=int, multiple=True, help="Only this set; repeatable.")
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="auto",
+    show_default=True,
+    help="Rank among all secrets, or among sampled ones.",
+)
 @click.option(
     "--references", type=int, default=10_000, show_default=True, help="Secrets to compare with."
 )
@@ -87,24 +98,11 @@ def exposure(
     from remnant.integrations import load_sequence_model
     from remnant.studies.canary_exposure import measure_canaries
 
-    faults = []
-    if method == "exact" and reference_models:
-        faults.append("--reference-model calibrates sampled costs, and --method is exact")
-    if method == "sampled" and references < 1:
-        faults.append(f"--references {references} is less than 1, and --method is sampled")
-    for name, value, least in (
-        ("references", references, 0),
-        ("max-nodes", max_nodes, 1),
-        ("memory", memory, 1),
-        ("seed", seed, 0),
-    ):
-        if value is not None and value < least:
-            faults.append(f"--{name} {value} is less than {least}")
-    if max_seconds is not None and not max_seconds > 0:
-        faults.append(f"--max-seconds {max_seconds:g} is not above 0")
-    if limit is not None and not limit > 0:
-        faults.append(f"--limit {limit:g} is not above 0")
-    require(faults)
+    require(
+        _method_faults(method, references, reference_models, extrapolate)
+        + _least_faults(references=references, max_nodes=max_nodes, memory=memory, seed=seed)
+        + _positive_faults(max_seconds=max_seconds, limit=limit)
+    )
     sets = _chosen(read_canary_sets(file), only, file)
     _check_limit(sets, limit)
     every = [one for each in sets.values() for one in (*each.canaries, *each.controls)]
@@ -169,3 +167,33 @@ def _check_limit(sets: dict[int, CanarySet], limit: float | None) -> None:
                 "have, so that it could not be reached.",
                 hint="Lower the limit, or plant secrets of a larger space.",
             )
+
+
+def _method_faults(
+    method: str, references: int, reference_models: tuple[Path, ...], extrapolate: bool
+) -> list[str]:
+    faults = []
+    if method == "exact" and reference_models:
+        faults.append("--reference-model calibrates sampled costs, and --method is exact")
+    if extrapolate and reference_models:
+        faults.append("--extrapolate fits a law to plain costs, and --reference-model is given")
+    if method == "sampled" and references == 0:
+        faults.append("--references 0 leaves nothing to compare with, and --method is sampled")
+    return faults
+
+
+def _least_faults(**given: int | None) -> list[str]:
+    least = {"references": 0, "max_nodes": 1, "memory": 1, "seed": 0}
+    return [
+        f"--{name.replace('_', '-')} {value} is less than {least[name]}"
+        for name, value in given.items()
+        if value is not None and value < least[name]
+    ]
+
+
+def _positive_faults(**given: float | None) -> list[str]:
+    return [
+        f"--{name.replace('_', '-')} {value:g} is not above 0"
+        for name, value in given.items()
+        if value is not None and not value > 0
+    ]

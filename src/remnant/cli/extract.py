@@ -18,10 +18,21 @@ QUERIES = 1000
 
 
 @click.command(short_help="Find the likeliest secrets of a model, with a proof.")
-@click.option("--model", type=click.Path(path_type=Path), required=True, help="Its folder.")
+@click.option(
+    "--model",
+    type=click.Path(path_type=Path),
+    required=True,
+    help="Folder of a checkpoint of ours, or of Hugging Face's.",
+)
 @click.option("--template", "pattern", required=True, help="A text with holes.")
 @click.option("--top", type=int, default=1, show_default=True, help="How many secrets.")
-@click.option("--method", type=click.Choice(METHODS), default="certified", show_default=True)
+@click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default="certified",
+    show_default=True,
+    help="certified and brute-force prove what they find.",
+)
 @click.option(
     "--max-nodes", type=int, help=f"Budget of the certified search.  [default: {MAX_NODES}]"
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -29,12 +29,14 @@ class Referee:
         twin: The same model in float64; ``None`` if there is none or the walk is in float64.
         tolerance: Bits within which two costs of the walk are a close call.
         worst: The largest error of the walk's costs that was seen.
+        known: Costs in float64 of paths that were scored before.
     """
 
     asked: Asked
     twin: Asked | None
     tolerance: float
     worst: float = 0.0
+    known: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     @property
     def nodes(self) -> int:
@@ -60,6 +62,8 @@ class Referee:
         """Return the costs of these paths as exactly as they can be had; note how far off."""
         if self.twin is None:
             return costs
+        if all(tuple(path) in self.known for path in paths):
+            return np.array([self.known[tuple(path)] for path in paths])
         exact: Floats = token_costs(self.twin, paths).sum(1)
         self.worst = max(self.worst, worst_error(exact, costs))
         return exact
@@ -69,29 +73,36 @@ def appoint(
     asked: Asked,
     automaton: Automaton,
     paths: Sequence[Sequence[int]],
-    costs: Floats,
     *,
     rng: np.random.Generator,
-) -> Referee:
-    """Choose the tolerance: by type, and eight times the largest error seen where that can be seen.
+) -> tuple[Referee, Floats]:
+    """Score the given secrets, and choose the tolerance.
+
+    It follows from the type of the model's answers. Where there is a float64 twin, both score the
+    secrets and 32 more that are drawn at random, and eight times the largest error seen is allowed
+    for.
 
     Args:
         asked: The model that will walk.
-        automaton: From which a few more paths are drawn at random.
-        paths, costs: Of the secrets that were scored by the walk's model already.
+        automaton: Of the template.
+        paths: Of the given secrets; there may be none.
         rng: For the draw.
+
+    Returns:
+        The referee, and the cost of each path in the walk's own arithmetic.
     """
     if asked.dtype == torch.float64:
-        return Referee(asked, None, FLOAT64)
+        return Referee(asked, None, FLOAT64), token_costs(asked, paths).sum(1)
     tolerance = FLOAT32_A_TOKEN * max(automaton.depth, 5)
     twin = asked.twin()
     if twin is None:
-        return Referee(asked, None, tolerance)
-    drawn = [draw_path(automaton, rng) for _ in range(_TRIED)]
-    drawn_costs = token_costs(asked, drawn).sum(1)
-    both = [*paths, *drawn]
-    seen = worst_error(token_costs(twin, both).sum(1), np.concatenate([costs, drawn_costs]))
-    return Referee(asked, twin, max(tolerance, _MARGIN * seen), worst=seen)
+        return Referee(asked, None, tolerance), token_costs(asked, paths).sum(1)
+    both = [*paths, *(draw_path(automaton, rng) for _ in range(_TRIED))]
+    costs, exact = token_costs(asked, both).sum(1), token_costs(twin, both).sum(1)
+    worst = worst_error(exact, costs)
+    referee = Referee(asked, twin, max(tolerance, _MARGIN * worst), worst=worst)
+    referee.known = {tuple(p): float(c) for p, c in zip(paths, exact, strict=False)}
+    return referee, costs[: len(paths)]
 
 
 def worst_error(exact: Floats, costs: Floats) -> float:

@@ -95,8 +95,7 @@ def extract(
     best = Best(min(top, template.space))
     width = beam if max_nodes is None else max(1, min(beam, max_nodes // automaton.depth))
     Walk(asked, automaton, budget=Budget(memory=memory), beam=width).run(best)
-    paths, costs = best.lists()
-    referee = appoint(asked, automaton, paths, np.array(costs), rng=np.random.default_rng(0))
+    referee, _ = appoint(asked, automaton, [], rng=np.random.default_rng(0))
     while True:
         best.tolerance = referee.tolerance
         rows = _ROWS[asked.device.type == "cuda"]

@@ -17,7 +17,6 @@ from remnant.canaries.template import Template
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import Asked, check_tokens
-from remnant.probes.sequences import token_costs
 from remnant.search.automaton import compile_template, secret_path
 from remnant.search.close_calls import Referee, appoint
 from remnant.search.walk import Budget, Progress, Walk
@@ -173,8 +172,7 @@ def exact_exposure(
     budget.check(automaton)
     asked = Asked(model, automaton.prefix)
     check_tokens(automaton.tokens, asked.vocabulary)
-    costs = token_costs(asked, paths).sum(1)
-    referee = appoint(asked, automaton, paths, costs, rng=np.random.default_rng(0))
+    referee, costs = appoint(asked, automaton, paths, rng=np.random.default_rng(0))
     while True:
         count = _Count(costs, referee.tolerance, asked.device)
         walk = Walk(asked, automaton, budget=budget)

@@ -237,7 +237,8 @@ def _exact(
         except MergedTokens as fault:
             return None, f"sampled, because the tree cannot be walked: {fault.message}"
         expected = nodes_expected(model, template, automaton, secrets, drawn[:_PILOT])
-        reason = f"the walk was expected to take about {expected:.2g} nodes of {max_nodes} allowed"
+        about, allowed = (f"{number:,.0f}".replace(",", " ") for number in (expected, max_nodes))
+        reason = f"the walk was expected to take about {about} nodes of {allowed} allowed"
         if expected > max_nodes:
             return None, f"sampled, because {reason}"
     found = exact_exposure(

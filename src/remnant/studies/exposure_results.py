@@ -173,9 +173,9 @@ def exposure_verdict(
     rows = [row for row in exposure["canaries"] if row["repeats"] <= judged]
     worst = max(rows, key=lambda row: (row["low"], row["bits"]))
     found = (
-        f"Of {len(rows)} canaries planted at most {_times(judged)}, the most exposed (planted "
-        f"{_times(worst['repeats'])}) has an exposure of {worst['bits']:.1f} bits, out of at most "
-        f"{exposure['ceiling_bits']:.1f}"
+        f"Of {len(rows)} {'canary' if len(rows) == 1 else 'canaries'} planted at most "
+        f"{_times(judged)}, the most exposed (planted {_times(worst['repeats'])}) has an exposure "
+        f"of {worst['bits']:.1f} bits, out of at most {exposure['ceiling_bits']:.1f}"
     )
     seen = [
         many
