@@ -143,7 +143,7 @@ def test_exact_bits_in_the_place_of_saturated_ones_keep_the_size_of_the_test():
                 "canary",
                 1,
                 "sampled" if n else "exact",
-                SecretExposure(b, b, b, 1.0, None, False, None),
+                SecretExposure(b, b, b, 1.0, None, None, False, None),
             )
             for n, b in zip(k.tolist(), bits.tolist(), strict=True)
         ]

@@ -20,8 +20,8 @@ def read_templates(
     Args:
         patterns: With holes; each may be given once.
         words: A text file with the words of ``{words:n}``, one a line.
-        model: The folder of the model whose tokens fill ``{tokens:n}``. Tokens that cannot be
-            printed are left out: a canary is one line of text.
+        model: The folder of the model whose tokens fill ``{tokens:n}``: whole words of a subword
+            tokenizer, which stay themselves side by side, or all that can be printed.
 
     Raises:
         InvalidInput: A pattern is faulty or given twice; a vocabulary is missing, cannot be read,
@@ -76,9 +76,9 @@ def _read_words(path: Path) -> list[str]:
 
 
 def _read_tokens(folder: Path) -> list[str]:
-    from remnant.integrations import load_tokenizer
+    from remnant.integrations import load_tokenizer, separate_tokens
 
-    found = [token for token in load_tokenizer(folder).tokens if token.isprintable()]
+    found = separate_tokens(load_tokenizer(folder).tokens)
     if not found:
         raise InvalidInput(f"--model {folder} has no token that can be printed.")
     return found

@@ -3,6 +3,7 @@
 from remnant.integrations.hugging_face import HuggingFaceCausalLM, load_causal_lm
 from remnant.integrations.model_folder import load_sequence_model, load_tokenizer
 from remnant.integrations.seq2seq import HuggingFaceSeq2Seq, load_seq2seq
+from remnant.integrations.tokenizer import separate_tokens
 
 __all__ = [
     "HuggingFaceCausalLM",
@@ -11,4 +12,5 @@ __all__ = [
     "load_seq2seq",
     "load_sequence_model",
     "load_tokenizer",
+    "separate_tokens",
 ]

@@ -96,6 +96,21 @@ def _is_cut_short(text: str, offsets: Sequence[tuple[int, int]]) -> bool:
     return not all(c or text[i].isspace() for i, c in enumerate(covered))
 
 
+def separate_tokens(tokens: Sequence[str]) -> list[str]:
+    """Return the tokens that stay themselves side by side, to fill ``{tokens:n}`` with.
+
+    A subword tokenizer cuts the text of several tokens otherwise than they were put together,
+    unless each is a blank and a whole word. Those are returned where there are some, and otherwise
+    all that can be printed: single characters always stay themselves.
+
+    Example:
+        >>> separate_tokens([" the", "th", "e", " key", " 'll"])
+        [' the', ' key']
+    """
+    words = [text for text in tokens if text[:1] == " " and text[1:].isalpha()]
+    return words or [text for text in tokens if text.isprintable()]
+
+
 def load_hugging_face_tokenizer(
     folder: str | Path, *, target: bool = False
 ) -> HuggingFaceTokenizer:

@@ -36,9 +36,9 @@ class InsertPlan(Plan):
         batch, seed, sampling, precision: As in the twin plans.
 
     Example:
-        >>> plan = InsertPlan(repeats=(1, 4), steps=25, batch=10)
-        >>> plan.ledger(examples=100).uses.sum()  # five copies in two and a half epochs
-        np.int64(13)
+        >>> plan = InsertPlan(repeats=(1, 4), steps=20, batch=10)
+        >>> plan.ledger(examples=100).uses.sum()  # five copies in two epochs
+        np.int64(10)
     """
 
     repeats: tuple[int, ...]

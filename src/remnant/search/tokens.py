@@ -20,6 +20,7 @@ Ids = tuple[int, ...]
 Encode = Callable[[str], list[int]]
 _PAIRS = 1024
 _WHOLES = 128
+_AGAIN = 64
 _FAULTS = (KeyError, ValueError, IndexError, UnicodeError, TypeError)
 
 
@@ -119,8 +120,12 @@ def _pieces(
     start = context_ids
     pieces: list[tuple[Ids, ...]] = []
     before: tuple[str, Ids] | None = None
+    known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
     for place, choices in enumerate(parts):
-        found = tuple(_continuation(encode, context, context_ids, choice) for choice in choices)
+        found = known.get(choices)
+        if found is None or not _still(encode, context, context_ids, choices, found, rng):
+            found = tuple(_continuation(encode, context, context_ids, choice) for choice in choices)
+            known[choices] = found
         if len(set(found)) < len(found):
             raise InvalidInput(
                 f"The model's tokenizer gives two choices of hole part {place + 1} the same "
@@ -141,6 +146,19 @@ def _continuation(encode: Encode, context: str, context_ids: Ids, choice: str) -
     if ids[: len(context_ids)] != context_ids:
         raise _merged()
     return ids[len(context_ids) :]
+
+
+def _still(
+    encode: Encode,
+    context: str,
+    context_ids: Ids,
+    choices: tuple[str, ...],
+    pieces: tuple[Ids, ...],
+    rng: np.random.Generator,
+) -> bool:
+    """Whether choices that were read in an earlier slot have the same tokens here, by a sample."""
+    some = rng.choice(len(choices), size=min(len(choices), _AGAIN), replace=False)
+    return all(_continuation(encode, context, context_ids, choices[i]) == pieces[i] for i in some)
 
 
 def _check_pairs(

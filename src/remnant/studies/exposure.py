@@ -26,14 +26,7 @@ from remnant.population.optimizers import make_optimizer
 from remnant.records import Record, gather_provenance
 from remnant.search import extract
 from remnant.studies.exposure_audit import Progress, measure_exposure
-from remnant.studies.exposure_results import (
-    TrialExposure,
-    costs_fields,
-    exposure_fields,
-    exposure_verdict,
-    extraction_fields,
-    repeats_fields,
-)
+from remnant.studies.exposure_results import TrialExposure, put_exposure_results
 from remnant.studies.exposure_settings import (
     LanguageModelSettings,
     MeasureSettings,
@@ -233,7 +226,7 @@ def _carry_out(
         _measure_trial(study, planted, population, record, execution, trial, uses, progress)
         for trial in range(plan.trials)
     ]
-    _put_results(study, planted, record, trials)
+    put_exposure_results(study, planted, record, trials)
     record.finish()
     path.unlink(missing_ok=True)
 
@@ -301,51 +294,3 @@ def _measure_trial(
             progress=progress,
         )
     return TrialExposure(drawn, uses[trial], audits["planted"], audits.get("twin"), searches)
-
-
-def _put_results(
-    study: ExposureStudy, planted: PlantedText, record: Record, trials: list[TrialExposure]
-) -> None:
-    exposure = exposure_fields(trials)
-    repeats = repeats_fields(exposure)
-    judged = study.measure.judged or min(study.plan.repeats)
-    record.put_result("exposure", exposure)
-    record.put_result("repeats", repeats)
-    if study.measure.references:
-        record.put_result("costs", costs_fields(trials[0], exposure))
-    else:
-        record.put_absent("costs", "the study samples no references")
-    record.put_result("extraction", extraction_fields(trials))
-    record.put_result(
-        "verdict",
-        exposure_verdict(exposure, repeats, limit=study.measure.limit, judged=judged),
-    )
-    members = study.plan.members_of("planted")
-    record.put_result(
-        "task",
-        {
-            "validation_bits": float(record.array("validation_bits")[members].mean()),
-            "validation_tokens": int(planted.validation[:, 1:].size),
-            "token": study.text.level,
-        },
-    )
-    record.put_result("scope", _scope(study, planted))
-
-
-def _scope(study: ExposureStudy, planted: PlantedText) -> dict[str, list[str]]:
-    plan = study.plan
-    tested = [
-        f"{plan.trials} training run(s) of {plan.steps} steps on {planted.examples} windows of "
-        f"{study.text.window} {study.text.level}s, with {plan.canaries} canaries planted "
-        f"{', '.join(str(r) for r in sorted(set(plan.repeats)))} times.",
-        f"{plan.controls} controls of the same template that were never planted.",
-    ]
-    if plan.twin:
-        tested.append("A twin of each run that differs in the planted windows alone.")
-    not_tested = [
-        "Secrets of another format, and secrets that were in the text already.",
-        "Attacks that do not go through the model's probabilities.",
-    ]
-    if plan.trials == 1:
-        not_tested.append("How much another training run would differ: there was one.")
-    return {"tested": tested, "not_tested": not_tested}

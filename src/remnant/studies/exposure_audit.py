@@ -41,7 +41,9 @@ class SecretExposure:
             confidence by sampling. ``high`` is ``inf`` where sampling sets no upper end.
         cost: ``-log2 p`` from the first hole to the template's end; calibrated by the reference
             models where there are some.
-        rank: In the whole space, by the exact method; else ``None``.
+        rank: In the whole space, by the exact method; else ``None``. Ties count against the canary.
+        rank_low: The least it can be; lower than ``rank`` where a budget ended the walk, or costs
+            cannot be told apart.
         saturated: No reference was as cheap: the references cannot show more.
         skew_normal_bits: Extrapolated from the references, where asked for; see ``ks_pvalue``.
     """
@@ -51,6 +53,7 @@ class SecretExposure:
     high: float
     cost: float
     rank: int | None
+    rank_low: int | None
     saturated: bool
     skew_normal_bits: float | None
 
@@ -169,7 +172,7 @@ def _audit(
     guesses = [None] * len(secrets) if fit is None else fit.bits.tolist()
     if exact is not None:
         each = tuple(
-            SecretExposure(e.bits, e.low, e.high, e.cost, e.rank, False, guess)
+            SecretExposure(e.bits, e.low, e.high, e.cost, e.rank, e.rank_low, False, guess)
             for e, guess in zip(exact, guesses, strict=True)
         )
         nodes += exact.nodes
@@ -182,7 +185,9 @@ def _audit(
         found = exposure(canary_losses=own, reference_losses=drawn, space=template.space)
         columns = (found.bits, found.low, found.high, own, found.saturated)
         rows = zip(*(column.tolist() for column in columns), guesses, strict=True)
-        each = tuple(SecretExposure(b, lo, hi, c, None, sat, g) for b, lo, hi, c, sat, g in rows)
+        each = tuple(
+            SecretExposure(b, lo, hi, c, None, None, sat, g) for b, lo, hi, c, sat, g in rows
+        )
     return ExposureAudit(
         method="sampled" if exact is None else "exact",
         reason=reason,
@@ -250,9 +255,12 @@ def _exact(
         memory=memory,
         progress=progress,
     )
-    if method == "auto" and not found.exact:
-        return None, f"sampled, because a budget ended the walk after {found.nodes} nodes"
-    return found, f"exact: {reason}"
+    if found.exact:
+        return found, f"exact: {reason}"
+    ended = f"a budget ended the walk after {found.nodes} nodes"
+    if method == "auto":
+        return None, f"sampled, because {ended}"
+    return found, f"{reason}, but {ended}: the ranks are bounds"
 
 
 def nodes_expected(

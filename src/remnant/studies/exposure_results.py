@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 from remnant.canaries import CanarySet
 from remnant.measures import pooled_exposure_test
 from remnant.measures.exposure import NULL_MEAN_BITS
+from remnant.records import Record
 from remnant.search import Extraction
 from remnant.studies.exposure_audit import ExposureAudit, SecretExposure
+from remnant.studies.planted_text import PlantedText
+
+if TYPE_CHECKING:
+    from remnant.studies.exposure import ExposureStudy
 
 Floats = NDArray[np.float64]
 FOUND = 0.05
@@ -37,6 +42,55 @@ class TrialExposure:
     planted: ExposureAudit
     twin: ExposureAudit | None
     searches: dict[str, Extraction]
+
+
+def put_exposure_results(
+    study: ExposureStudy, planted: PlantedText, record: Record, trials: Sequence[TrialExposure]
+) -> None:
+    """Put everything that the study measured into the record; no secret is in it."""
+    exposure = exposure_fields(trials)
+    repeats = repeats_fields(exposure)
+    judged = study.measure.judged or min(study.plan.repeats)
+    record.put_result("exposure", exposure)
+    record.put_result("repeats", repeats)
+    if study.measure.references:
+        record.put_result("costs", costs_fields(trials[0], exposure))
+    else:
+        record.put_absent("costs", "the study samples no references")
+    record.put_result("extraction", extraction_fields(trials))
+    record.put_result(
+        "verdict",
+        exposure_verdict(exposure, repeats, limit=study.measure.limit, judged=judged),
+    )
+    members = study.plan.members_of("planted")
+    record.put_result(
+        "task",
+        {
+            "validation_bits": float(record.array("validation_bits")[members].mean()),
+            "validation_tokens": int(planted.validation[:, 1:].size),
+            "token": study.text.level,
+        },
+    )
+    record.put_result("scope", _scope(study, planted))
+
+
+def _scope(study: ExposureStudy, planted: PlantedText) -> dict[str, list[str]]:
+    plan = study.plan
+    tested = [
+        f"{plan.trials} training run(s) of {plan.steps} steps on {planted.examples} windows of "
+        f"{study.text.window} {study.text.level}s, with {plan.canaries} canaries planted "
+        f"{', '.join(str(r) for r in sorted(set(plan.repeats)))} times.",
+        f"{plan.controls} controls of the same template that were never planted.",
+    ]
+    if plan.twin:
+        tested.append("A twin of each run that differs in the planted windows alone.")
+    not_tested = [
+        "Secrets of another format, and secrets that were in the text already.",
+        "Attacks that do not go through the model's probabilities.",
+    ]
+    if plan.trials == 1:
+        not_tested.append("How much another training run would differ: there was one.")
+    return {"tested": tested, "not_tested": not_tested}
 
 
 def exposure_fields(trials: Sequence[TrialExposure]) -> dict[str, Any]:
