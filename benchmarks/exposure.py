@@ -81,10 +81,10 @@ def train(template: Template, device: str, steps: int) -> tuple[str, list[Langua
         optimizer="adam",
         lr=3e-3,
         probes={"kept": keep},
-        probe_steps=range(steps // 5, steps + 1, max(steps // 40, 1)),
+        probe_steps=range(steps // 5, steps + 1, max(steps // 100, 1)),
     )
     early = next((at for at, many in enumerate(cheaper) if many < 1500), 0)
-    found = next((at for at, many in enumerate(cheaper) if many == 0), len(models) - 1)
+    found = next((at for at, many in enumerate(cheaper) if many <= 1), len(models) - 1)
     return drawn.canaries[0].secret, [models[max(early - 1, 0)], models[found], models[-1]]
 
 
@@ -115,7 +115,7 @@ def rank_rows(
         ("costliest of 20 000 controls", early, drawn[order[-1]]),
         ("median of 20 000 controls", early, drawn[order[len(order) // 2]]),
         ("cheapest of 20 000 controls", early, drawn[order[0]]),
-        ("canary, just memorised", found, canary),
+        ("canary, first at about 12 bits", found, canary),
         ("canary, at the end of training", late, canary),
     ]
     print(f"{'exact rank of':40} {'seconds':>8} {'nodes':>12} {'bits':>7} {'rank':>13}  memory")
@@ -200,7 +200,7 @@ def hugging_face(folder: str, device: str) -> None:
     from remnant.integrations import load_sequence_model
 
     model = load_sequence_model(folder, device=device)
-    template = Template("My PIN is {digits:4}")
+    template = Template(f"My PIN is {{digits:{6 if device == 'cuda' else 4}}}")
     secrets = [one.secret for one in template.sample(3, rng=np.random.default_rng(0))]
     start = time.perf_counter()
     found = exact_exposure(model, template, secrets=secrets)

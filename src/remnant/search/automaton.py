@@ -212,14 +212,19 @@ def _tries(pieces: Sequence[tuple[Ids, ...]]) -> list[_Trie]:
 
 
 def _closure(items: set[Item], tries: list[_Trie]) -> frozenset[Item]:
-    """Add the start of the next slot wherever a choice has ended."""
+    """Add the start of the next slot wherever a choice has ended; drop what leads nowhere.
+
+    Ends of choices that none goes on from are dropped, so that all of them are one place.
+    """
     reached, waiting = set(items), list(items)
     while waiting:
         slot, node = waiting.pop()
         if slot < len(tries) and node in tries[slot].ends and (slot + 1, 0) not in reached:
             reached.add((slot + 1, 0))
             waiting.append((slot + 1, 0))
-    return frozenset(reached)
+    return frozenset(
+        (slot, node) for slot, node in reached if slot == len(tries) or tries[slot].children[node]
+    )
 
 
 def _counted(edges: list[list[tuple[int, int]]], final: list[bool]) -> tuple[list[int], list[int]]:
