@@ -22,7 +22,7 @@ test: install lint wheel browser
 
 # Where there is a GPU: what only it can show.
 test-gpu:
-	PYTHONPATH=src python3 -m pytest -m cuda tests/population
+	PYTHONPATH=src python3 -m pytest -m cuda tests/population tests/search
 
 lint: install
 	$(BIN)/ruff check .
@@ -48,11 +48,14 @@ browser:
 bench: install
 	$(BIN)/python benchmarks/population.py
 	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/exposure.py
+	$(BIN)/python benchmarks/exposure_statistics.py
 
 # The papers' experiments, small enough for a laptop; DATA is a folder with the data sets.
 papers: install
 	$(BIN)/remnant run recipes/digits-repeats.toml --out runs/digits-repeats
 	$(BIN)/remnant run recipes/digits-poison.toml --out runs/digits-poison
+	$(BIN)/remnant run recipes/stdlib-secret-trials.toml --out runs/stdlib-secret-trials
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-inject.toml --data $(DATA) --out runs/fashion-mnist-inject
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-hard.toml --data $(DATA) --out runs/fashion-mnist-hard
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-easy.toml --data $(DATA) --out runs/fashion-mnist-easy
