@@ -248,3 +248,21 @@ def test_verdicts(rows, pvalues, outcome, words):
     found = exposure_verdict(exposure, repeats, limit=10.0, judged=1)
     assert found["outcome"] == outcome
     assert words in found["sentence"]
+
+
+@pytest.mark.parametrize("broken", ["measure_exposure", "extract", "put_exposure_results"])
+def test_a_run_cut_short_goes_on_to_the_same_results(run, tmp_path, monkeypatch, broken):
+    def cut(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(f"remnant.studies.exposure.{broken}", cut)
+        with pytest.raises(KeyboardInterrupt):
+            run_study(STUDY, tmp_path / "cut", Execution(checkpoint_seconds=0.0))
+    run_study(STUDY, tmp_path / "cut", Execution())
+    whole, cut_short = Record.open(run), Record.open(tmp_path / "cut")
+    assert cut_short.status == "complete"
+    assert cut_short.results() == whole.results()
+    for name in whole.array_names():
+        np.testing.assert_array_equal(whole.array(name), cut_short.array(name))
+    assert not list((tmp_path / "cut").glob("checkpoint*"))
