@@ -52,6 +52,7 @@ MANY = {
     "as wide as floats": (1.7e308 * np.linspace(-1, 1, 50), 1e308 * RNG.uniform(-1, 1, 20_000)),
     "wide": (8e307 * np.linspace(-1, 1, 50), 1.7e308 * RNG.uniform(-1, 1, 20_000)),
     "as narrow as floats": (np.arange(50) * 5e-324, RNG.integers(0, 60, 20_000) * 5e-324),
+    "threads of their own": (RNG.normal(size=300), RNG.normal(size=600_000)),
     "a few canaries": (np.array([0.0, 1.0, 0.0]), RNG.normal(size=30_000)),
 }
 
