@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remnant import theory
     from remnant.canaries import Template
     from remnant.measures.exposure import Exposure, exposure
     from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
@@ -40,6 +41,8 @@ _HOME = {
     "forgetting_curve": "remnant.measures.forgetting",
     "measure_exposure": "remnant.studies.exposure_audit",
 }
+# Packages that are named whole: ``remnant.theory.renyi_bound``.
+_ROOMS = {"theory"}
 
 __all__ = [
     "ExactExposure",
@@ -61,10 +64,13 @@ __all__ = [
     "extrapolated_exposure",
     "forgetting_curve",
     "measure_exposure",
+    "theory",
 ]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"remnant.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'remnant' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)
