@@ -260,7 +260,11 @@ def test_the_package_and_the_command_line_import_lightly():
 
 
 def test_every_public_name_can_be_got():
-    assert set(remnant.__all__) == {*remnant._HOME, *remnant._ROOMS, "__version__"} == set(dir(remnant))
+    assert (
+        set(remnant.__all__)
+        == {*remnant._HOME, *remnant._ROOMS, "__version__"}
+        == set(dir(remnant))
+    )
     for name in remnant.__all__:
         assert getattr(remnant, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'forgetting_curv'"):
