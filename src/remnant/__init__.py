@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from remnant.measures.exposure import Exposure, exposure
     from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
     from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
-    from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan
+    from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
+    from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan, StaggeredPlan
     from remnant.population import Population
     from remnant.search import ExactExposure, Extraction, exact_exposure, extract
     from remnant.studies.exposure_audit import ExposureAudit, measure_exposure
@@ -30,9 +31,11 @@ _HOME = {
     "ForgettingCurve": "remnant.measures.forgetting",
     "InjectPlan": "remnant.plans",
     "InsertPlan": "remnant.plans",
+    "OneRunForgetting": "remnant.measures.one_run",
     "PoisonPlan": "remnant.plans",
     "Population": "remnant.population",
     "ShadowPlan": "remnant.plans",
+    "StaggeredPlan": "remnant.plans",
     "Template": "remnant.canaries",
     "exact_exposure": "remnant.search",
     "exposure": "remnant.measures.exposure",
@@ -40,6 +43,7 @@ _HOME = {
     "extrapolated_exposure": "remnant.measures.extrapolation",
     "forgetting_curve": "remnant.measures.forgetting",
     "measure_exposure": "remnant.studies.exposure_audit",
+    "one_run_forgetting": "remnant.measures.one_run",
 }
 # Packages that are named whole: ``remnant.theory.renyi_bound``.
 _ROOMS = {"theory"}
@@ -53,9 +57,11 @@ __all__ = [
     "ForgettingCurve",
     "InjectPlan",
     "InsertPlan",
+    "OneRunForgetting",
     "PoisonPlan",
     "Population",
     "ShadowPlan",
+    "StaggeredPlan",
     "Template",
     "__version__",
     "exact_exposure",
@@ -64,6 +70,7 @@ __all__ = [
     "extrapolated_exposure",
     "forgetting_curve",
     "measure_exposure",
+    "one_run_forgetting",
     "theory",
 ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,8 +15,9 @@ from remnant.measures.checks import (
     read_floats,
     unseen_needed,
 )
+from remnant.measures.safe_after import SafeAfter, safe_after
 from remnant.measures.success import SUCCESSES, Success, chance_level
-from remnant.measures.trial_interval import describe, measured_interval
+from remnant.measures.trial_interval import Measured, describe, measure
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +37,7 @@ class ForgettingCurve:
         chance: What an attack without knowledge reaches.
         method: The interval's construction, in words.
         draws: Canary resamples of each trial behind the interval.
+        evidence: What intervals of another confidence are made of.
     """
 
     lags: Floats
@@ -52,6 +54,7 @@ class ForgettingCurve:
     chance: float
     method: str
     draws: int
+    evidence: Measured = field(repr=False)
 
     def steps_to(self, alpha: float) -> float | None:
         """The lag at which ``value`` comes down to ``alpha`` for the last time.
@@ -84,6 +87,31 @@ class ForgettingCurve:
             return None
         share = (value[last] - alpha) / (value[last] - value[last + 1])
         return float(lags[last] + share * (lags[last + 1] - lags[last]))
+
+    def safe_after(self, limit: float, confidence: float = 0.95) -> SafeAfter:
+        """The smallest lag from which on success is shown to stay at or under ``limit``.
+
+        Lags are tested from the last one backward, each by its upper bound, and the first that
+        fails ends it (a fixed sequence: no correction is needed, and none is made). Taking the
+        first lag that looks safe would be wrong far more often than ``confidence`` says. Only the
+        lags of the curve are claimed, not what lies between or beyond them.
+
+        Args:
+            limit: In the units of ``success``, above chance.
+            confidence: That no lag which is claimed has a success above ``limit``; above one half.
+
+        Raises:
+            InvalidInput: ``limit`` is at or under chance or not under 1, ``confidence`` is not
+                between one half and 1, or all lags lie before planting.
+        """
+        return safe_after(
+            lags=self.lags,
+            upper=self.evidence.upper,
+            limit=limit,
+            chance=self.chance,
+            success=self.success,
+            confidence=confidence,
+        )
 
 
 def forgetting_curve(
@@ -164,15 +192,11 @@ def forgetting_curve(
             f"it takes at least {unseen_needed(fpr)}.",
             hint="Score more controls in each trial, or ask for a larger fpr.",
         )
-    per_trial, low, high = measured_interval(
-        seen=seen,
-        unseen=unseen,
-        success=success,
-        fpr=fpr,
-        confidence=confidence,
-        draws=draws,
-        rng=rng,
+    measured = measure(
+        seen=seen, unseen=unseen, success=success, fpr=float(fpr), draws=draws, rng=rng
     )
+    low, high = measured.ends(float(confidence))
+    per_trial = measured.evidence.value
     return ForgettingCurve(
         lags=steps.copy(),
         value=per_trial.mean(axis=1),
@@ -188,4 +212,5 @@ def forgetting_curve(
         chance=chance_level(success, float(fpr)),
         method=describe(seen.shape[1], draws),
         draws=int(draws),
+        evidence=measured,
     )

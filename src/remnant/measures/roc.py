@@ -19,7 +19,7 @@ from remnant.measures.checks import (
     unseen_needed,
 )
 from remnant.measures.success import Success
-from remnant.measures.trial_interval import describe, measured_interval
+from remnant.measures.trial_interval import describe, measure
 
 Floats = NDArray[np.float64]
 
@@ -198,18 +198,18 @@ def _measured(
             hint="Score more controls, or ask for a larger fpr.",
         )
     rate = 0.5 if fpr is None else float(fpr)
-    value, low, high = measured_interval(
+    measured = measure(
         seen=seen[None, None],
         unseen=unseen[None, None],
         success=success,
         fpr=rate,
-        confidence=confidence,
         draws=draws,
         rng=rng,
     )
+    low, high = measured.ends(confidence)
     return AttackSuccess(
         success=success,
-        value=float(value[0, 0]),
+        value=float(measured.evidence.value[0, 0]),
         low=float(low[0]),
         high=float(high[0]),
         confidence=float(confidence),

@@ -193,39 +193,62 @@ def _ratio(top: Floats, bottom: Floats, *, otherwise: float) -> Floats:
     return np.asarray(np.divide(top, bottom, out=result, where=bottom > 0.0))
 
 
-def measured_interval(
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Each trial's success, and all it takes to make intervals of any confidence.
+
+    Attributes:
+        evidence: At the false-positive rate asked for.
+        lenient: At a threshold one unseen score lower, where there are few beyond it; else None.
+        success, fpr: The rate that was measured.
+        n_seen: Seen scores of each trial.
+    """
+
+    evidence: TrialEvidence
+    lenient: TrialEvidence | None
+    success: Success
+    fpr: float
+    n_seen: int
+
+    def ends(self, confidence: float) -> tuple[Floats, Floats]:
+        """The low and high end at each lag."""
+        made: dict[str, Any] = {
+            "success": self.success,
+            "fpr": self.fpr,
+            "confidence": confidence,
+            "n_seen": self.n_seen,
+        }
+        low, high = trial_interval(self.evidence, **made)
+        if self.lenient is not None:
+            high = np.maximum(high, trial_interval(self.lenient, **made)[1])
+        return low, high
+
+    def upper(self, confidence: float) -> Floats:
+        """The one-sided bound at each lag; ``confidence`` above one half."""
+        return self.ends(2.0 * confidence - 1.0)[1]
+
+
+def measure(
     *,
     seen: Floats,
     unseen: Floats,
     success: Success,
     fpr: float,
-    confidence: float,
     draws: int,
     rng: np.random.Generator,
-) -> tuple[Floats, Floats, Floats]:
-    """Gather the evidence and make the interval.
+) -> Measured:
+    """Gather the evidence of scores of the shape ``(lags, trials, canaries)``.
 
     Where fewer than three unseen scores are expected beyond the threshold, its place is so
     uncertain that step 3 corrects too little, and the leak would be understated: the high end is
     then that of a threshold one unseen score lower.
-
-    Returns:
-        Each trial's value ``(lags, trials)``, and the low and high ends ``(lags,)``.
     """
     made: dict[str, Any] = {"seen": seen, "unseen": unseen, "success": success, "draws": draws}
-    ends: dict[str, Any] = {
-        "success": success,
-        "fpr": fpr,
-        "confidence": confidence,
-        "n_seen": seen.shape[2],
-    }
     evidence = gather(**made, fpr=fpr, rng=rng)
-    low, high = trial_interval(evidence, **ends)
     rank = unseen.shape[2] + 1
-    if success in ("tpr", "precision") and fpr * rank < _FEW:
-        lenient = gather(**made, fpr=min(fpr + 1 / rank, 1.0), rng=rng)
-        high = np.maximum(high, trial_interval(lenient, **ends)[1])
-    return evidence.value, low, high
+    few = success in ("tpr", "precision") and fpr * rank < _FEW
+    lenient = gather(**made, fpr=min(fpr + 1 / rank, 1.0), rng=rng) if few else None
+    return Measured(evidence, lenient, success, float(fpr), seen.shape[2])
 
 
 def describe(trials: int, draws: int) -> str:

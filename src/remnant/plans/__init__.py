@@ -6,6 +6,7 @@ from remnant.plans.ledger import Ledger
 from remnant.plans.poison import PoisonPlan
 from remnant.plans.schedule import ArraySchedule, Schedule, Trunk
 from remnant.plans.shadow import ShadowPlan
+from remnant.plans.staggered import StaggeredPlan
 
 __all__ = [
     "ArraySchedule",
@@ -15,5 +16,6 @@ __all__ = [
     "PoisonPlan",
     "Schedule",
     "ShadowPlan",
+    "StaggeredPlan",
     "Trunk",
 ]

@@ -9,8 +9,8 @@ import numpy as np
 from remnant.plans.fingerprint import fingerprint, plan_fields
 
 PRECISIONS = ("float32", "tf32", "bf16", "float64")
-ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT, SHADOW_ORDER, SHADOW_INIT = range(
-    1, 9
+ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT, SHADOW_ORDER, SHADOW_INIT, COHORTS = range(
+    1, 10
 )  # what a key is for, so that no two uses meet
 
 
