@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +16,7 @@ from remnant.measures.checks import (
     read_floats,
     unseen_needed,
 )
+from remnant.measures.decay import Decay, Law, fit_decay
 from remnant.measures.safe_after import SafeAfter, safe_after
 from remnant.measures.success import SUCCESSES, Success, chance_level
 from remnant.measures.trial_interval import Measured, describe, measure
@@ -112,6 +114,19 @@ class ForgettingCurve:
             success=self.success,
             confidence=confidence,
         )
+
+    def decay(self, law: Law | Literal["auto"] = "auto", confidence: float = 0.95) -> Decay:
+        """Fit a decay law: half-life, floor, and forecasts beyond the last lag, flagged as such.
+
+        Args:
+            law: "exponential", "power", or "auto" for the one that does better at held-out lags.
+            confidence: Of the intervals, which take at least three trials.
+
+        Raises:
+            InvalidInput: An unknown law, a confidence outside (0, 1).
+            NotEnoughEvidence: Fewer than four lags after planting (five for the power law).
+        """
+        return fit_decay(lags=self.lags, per_trial=self.per_trial, law=law, confidence=confidence)
 
 
 def forgetting_curve(
