@@ -3,11 +3,13 @@
 from remnant.measures.calibrated_exposure import calibrated_losses
 from remnant.measures.calibration import calibrated_scores
 from remnant.measures.checks import unseen_needed
+from remnant.measures.decay import Decay, Forecast
 from remnant.measures.exposure import Exposure, exposure
 from remnant.measures.extraction_odds import QueriesToLeak, leak_probability, queries_to_leak
 from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
 from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
 from remnant.measures.intervals import clopper_pearson, controls_needed
+from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
 from remnant.measures.roc import (
     AttackSuccess,
@@ -18,6 +20,7 @@ from remnant.measures.roc import (
     roc,
     tpr_at_fpr,
 )
+from remnant.measures.safe_after import SafeAfter
 from remnant.measures.signals import cross_entropy, log_odds, logit_gap
 from remnant.measures.skew_normal import SkewNormal
 from remnant.measures.skew_normal_fit import SkewNormalFit, fit_skew_normal
@@ -27,12 +30,16 @@ from remnant.measures.verdict import Verdict, forgetting_verdict
 __all__ = [
     "SUCCESSES",
     "AttackSuccess",
+    "Decay",
     "Exposure",
     "ExtrapolatedExposure",
+    "Forecast",
     "ForgettingCurve",
+    "OneRunForgetting",
     "PooledExposureTest",
     "QueriesToLeak",
     "Roc",
+    "SafeAfter",
     "SkewNormal",
     "SkewNormalFit",
     "Success",
@@ -52,6 +59,7 @@ __all__ = [
     "leak_probability",
     "log_odds",
     "logit_gap",
+    "one_run_forgetting",
     "pooled_exposure_test",
     "precision_at_fpr",
     "queries_to_leak",
