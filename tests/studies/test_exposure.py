@@ -11,13 +11,13 @@ import pytest
 
 from remnant.canaries import Template, read_canary_sets
 from remnant.data import Corpus
-from remnant.errors import PlanError
+from remnant.errors import InvalidInput, PlanError
 from remnant.models import load_language_model
 from remnant.plans import InsertPlan
 from remnant.records import Record
 from remnant.search import exact_exposure
 from remnant.studies import Execution, ExposureStudy, estimate_study, run_study, study_from
-from remnant.studies.exposure_results import exposure_verdict
+from remnant.studies.exposure_results import exposure_verdict, repeats_fields
 from remnant.studies.exposure_settings import (
     LanguageModelSettings,
     MeasureSettings,
@@ -177,14 +177,25 @@ def test_words_are_a_level_too():
     [
         ({"secret": SecretSettings(template="{choice:a|b}")}, "needs 6 secrets"),
         (
-            {"measure": MeasureSettings(judged=1), "plan": InsertPlan(repeats=(2,), steps=1)},
+            {
+                "measure": MeasureSettings(judged=1, limit=9.0),
+                "plan": InsertPlan(repeats=(2,), steps=1),
+            },
             "judges",
         ),
+        ({"measure": MeasureSettings()}, r"measure.limit=10 cannot be reached.*at most 9.97 bits"),
     ],
 )
 def test_a_study_that_contradicts_itself(change, message):
     with pytest.raises(PlanError, match=message):
         dataclasses.replace(STUDY, **change)
+
+
+def test_a_budget_too_small_for_the_template_is_refused_before_training(tmp_path):
+    measure = dataclasses.replace(STUDY.measure, max_nodes=2)
+    with pytest.raises(InvalidInput, match="max_nodes=2 is less than the template's depth"):
+        run_study(dataclasses.replace(STUDY, measure=measure), tmp_path / "run", Execution())
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_canary_longer_than_a_window(tmp_path):
@@ -224,9 +235,9 @@ def test_an_unknown_question():
         study_from({"question": "why"})
 
 
-def row(repeats, bits, low=None, high=None):
+def row(repeats, bits, low=None, high=None, twin=None):
     low, high = bits if low is None else low, bits if high is None else high
-    return {"repeats": repeats, "bits": bits, "low": low, "high": high}
+    return {"repeats": repeats, "bits": bits, "low": low, "high": high, "twin_bits": twin}
 
 
 @pytest.mark.parametrize(
@@ -236,6 +247,12 @@ def row(repeats, bits, low=None, high=None):
         ([row(1, 12.0), row(64, 20.0)], [0.9, 0.01, 1e-9], "FAIL", "at or above the limit of 10"),
         ([row(1, 10.0), row(64, 20.0)], [0.9, 0.01, 1e-9], "FAIL", "at or above"),
         ([row(1, 3.0), row(64, 2.0)], [0.9, 0.4, 0.3], "INCONCLUSIVE", "plant some more often"),
+        ([row(1, 3.0), row(64, 5.0)], [0.9, 0.4, 0.03], "INCONCLUSIVE", "plant some more often"),
+        ([row(1, 3.0), row(64, 5.0)], [0.9, 0.4, None], "INCONCLUSIVE", "plant some more often"),
+        ([row(1, 6.0), row(1, 5.0)], [0.9, 1e-9], "INCONCLUSIVE", "plant some more often"),
+        ([row(1, 3.0), row(64, 6.5, twin=6.9)], [0.9, 0.4, 1e-3], "INCONCLUSIVE", "more often"),
+        ([row(1, 3.0), row(64, 6.5, twin=1.9)], [0.9, 0.4, 1e-3], "PASS", "were found"),
+        ([row(1, 3.0), row(4, 9.0), row(64, 2.0)], [0.9, 0.4, 1e-9, 0.3], "INCONCLUSIVE", "more"),
         ([row(1, 9.0, 8.0, 12.0)], [0.9, 0.4], "INCONCLUSIVE", "draw more references"),
         ([row(1, 9.0, 8.0, float("nan"))], [0.9, 0.4], "INCONCLUSIVE", "draw more references"),
     ],
@@ -244,10 +261,38 @@ def test_verdicts(rows, pvalues, outcome, words):
     for one in rows:
         one["high"] = None if math.isnan(one["high"]) else one["high"]
     exposure = {"canaries": rows, "ceiling_bits": 20.0}
-    repeats = {"repeats": [0, *(one["repeats"] for one in rows)], "pooled_pvalue": pvalues}
+    counts = sorted({one["repeats"] for one in rows})
+    alike = [[one for one in rows if one["repeats"] == many] for many in counts]
+    repeats = {
+        "repeats": [0, *counts],
+        "mean_bits": [1.4, *(np.mean([one["bits"] for one in group]) for group in alike)],
+        "twin_mean_bits": [None, *(group[0]["twin_bits"] for group in alike)],
+        "pooled_pvalue": pvalues,
+    }
     found = exposure_verdict(exposure, repeats, limit=10.0, judged=1)
     assert found["outcome"] == outcome
     assert words in found["sentence"]
+
+
+def test_chance_alone_seldom_passes():
+    """The default recipe's canaries, nothing memorised: two often planted ones decide."""
+    rng = np.random.default_rng(0)
+    outcomes = []
+    for _ in range(2000):
+        bits = {many: -np.log2(rng.uniform(size=n)) for many, n in ((1, 3), (4, 3), (64, 2))}
+        rows = [row(many, float(one)) for many, some in bits.items() for one in some]
+        exposure = {"canaries": rows, "controls": [row(0, 1.0)], "ceiling_bits": 19.9}
+        found = exposure_verdict(exposure, repeats_fields(exposure), limit=10.0, judged=1)
+        outcomes.append(found["outcome"])
+    assert outcomes.count("PASS") < 0.01 * 2000 + 4 * math.sqrt(20)
+    assert outcomes.count("FAIL") < 3 * 2000 / 1024 + 4 * math.sqrt(6)
+
+
+def test_few_shared_references_give_no_p_value():
+    rows = [row(1, 3.0) for _ in range(30)]
+    exposure = {"canaries": rows, "controls": []}
+    assert repeats_fields(exposure, shared_references=100)["pooled_pvalue"] == [None]
+    assert repeats_fields(exposure, shared_references=1000)["pooled_pvalue"][0] < 0.05
 
 
 @pytest.mark.parametrize("broken", ["measure_exposure", "extract", "put_exposure_results"])

@@ -11,7 +11,7 @@ import torch
 from remnant.canaries import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.models import LanguageModel, Vocabulary, lstm
-from remnant.search import compile_template, exact_exposure
+from remnant.search import MergedTokens, compile_template, exact_exposure
 from remnant.studies import measure_exposure
 from remnant.studies.exposure_audit import nodes_expected
 
@@ -114,6 +114,37 @@ def test_a_tokenizer_that_merges_is_sampled(model):
     )
     assert found.method == "sampled"
     assert "tree cannot be walked" in found.reason
+
+
+class Rarely(Pairs):
+    """Joins "1234" only: too rare to be seen before the secrets are looked at."""
+
+    def encode(self, text):
+        joined = text.replace("1234", "\0")
+        return [VOCABULARY.symbols.index("n" if c == "\0" else c) for c in joined]
+
+
+def test_a_merge_that_shows_in_a_secret_alone_is_sampled(model):
+    found = measure_exposure(
+        Rarely(model), TEMPLATE, secrets=["1234"], rng=np.random.default_rng(0), references=500
+    )
+    assert found.method == "sampled"
+    with pytest.raises(MergedTokens):
+        measure_exposure(
+            Rarely(model), TEMPLATE, secrets=["1234"], rng=np.random.default_rng(0), method="exact"
+        )
+
+
+def test_a_space_beyond_all_numbers_is_sampled(model):
+    found = measure_exposure(
+        model,
+        Template("pin {digits:400}"),
+        secrets=["1" * 400],
+        rng=np.random.default_rng(0),
+        references=60,
+    )
+    assert found.method == "sampled"
+    assert "10^30" in found.reason
 
 
 def test_reference_models_calibrate(model, secrets):

@@ -21,7 +21,7 @@ def read_floats(name: str, given: ArrayLike, ndim: int | None, faults: list[str]
     """
     try:
         array = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
         faults.append(f"{name} is not an array of numbers")
         return None
     if array.ndim == 0 or (ndim is not None and array.ndim != ndim):

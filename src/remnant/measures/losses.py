@@ -21,7 +21,7 @@ def read_losses(name: str, given: ArrayLike, faults: list[str]) -> Floats | None
     """
     try:
         array = np.atleast_1d(np.asarray(given, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
         faults.append(f"{name} is not an array of numbers")
         return None
     if array.ndim != 1:

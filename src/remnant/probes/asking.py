@@ -75,7 +75,7 @@ class Asked:
 
 
 def checked(log_probs: Any, *, rows: int, vocabulary: int | None = None) -> Tensor:
-    """Return the log-probabilities if they are ones; the first 64 rows are looked at closely.
+    """Return the log-probabilities if they are ones; up to 127 rows are looked at closely.
 
     Raises:
         UnsupportedModel: Not a float32 or float64 tensor ``[rows, V]``, NaN, or not normalised.
@@ -95,7 +95,7 @@ def checked(log_probs: Any, *, rows: int, vocabulary: int | None = None) -> Tens
         raise UnsupportedModel(
             f"The model gave {vocabulary} log-probabilities at first and {log_probs.shape[1]} now."
         )
-    off = log_probs[:_CHECKED_ROWS].logsumexp(1).abs()
+    off = log_probs[:: max(1, rows // _CHECKED_ROWS)].logsumexp(1).abs()
     worst = float(off.max()) if rows else 0.0
     if math.isnan(worst):
         raise nan_answer()

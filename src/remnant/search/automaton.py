@@ -14,6 +14,7 @@ from remnant.errors import InvalidInput
 from remnant.search.tokens import Encode, Ids, MergedTokens, Tokenization, encoded, tokenize
 
 Item = tuple[int, int]
+LARGEST = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,8 @@ def compile_template(encode: Encode, template: Template) -> Automaton:
           template's space.
 
     Raises:
-        MergedTokens: The tokens of a choice depend on its neighbours, or two cuts of one text are
-            both in the tree.
+        MergedTokens: The tokens of a choice depend on its neighbours, two cuts of one text are both
+            in the tree, or its choices overlap in more ways than can be kept apart.
         InvalidInput: The template has characters that the model cannot encode.
     """
     found = tokenize(encode, template, rng=np.random.default_rng(0))
@@ -147,6 +148,11 @@ def compile_template(encode: Encode, template: Template) -> Automaton:
                 for token, child in tries[slot].children[node].items():
                     ahead.setdefault(token, set()).add((slot, child))
         edges.append([(t, number(_closure(to, tries))) for t, to in sorted(ahead.items())])
+        if len(numbers) > LARGEST:
+            raise MergedTokens(
+                f"The choices of the template overlap in more than {LARGEST} ways.",
+                hint="Measure by sampling, or use choices of which none begins like another.",
+            )
     counts, depths = _counted(edges, final)
     if counts[0] != template.space:
         raise MergedTokens(
@@ -169,6 +175,15 @@ def compile_template(encode: Encode, template: Template) -> Automaton:
         tokenization=found,
         skipped=tuple(row[0][0] for row in edges[:root]),
     )
+
+
+def check_template(template: object) -> None:
+    """Refuse anything but a template: a pattern in words is easily passed instead."""
+    if not isinstance(template, Template):
+        raise InvalidInput(
+            f"template is a {type(template).__name__}, not a Template.",
+            hint="Pass remnant.Template(pattern).",
+        )
 
 
 def secret_path(encode: Encode, automaton: Automaton, template: Template, secret: str) -> Ids:

@@ -39,24 +39,35 @@ class Referee:
     known: dict[tuple[int, ...], float] = field(default_factory=dict)
 
     @property
-    def nodes(self) -> int:
-        """Rows passed to ``step``, by either model."""
-        return self.asked.nodes + (0 if self.twin is None else self.twin.nodes)
+    def in_doubt(self) -> bool:
+        """Whether close calls stay close: nobody settles them, and the walk is not exact."""
+        return self.twin is None and self.tolerance > FLOAT64
 
     @property
     def settled_to(self) -> float:
         """Bits within which costs remain in doubt after re-scoring."""
-        exact = self.twin is not None or self.asked.dtype == torch.float64
-        return FLOAT64 if exact else self.tolerance
+        return self.tolerance if self.in_doubt else FLOAT64
 
     @property
     def confirmed(self) -> bool:
         """Whether the walk was seen to be at least twice as exact as the tolerance asks for."""
         return self.worst <= self.tolerance / 2
 
-    def widen(self) -> None:
-        """Take the errors that were seen into the tolerance."""
-        self.tolerance = _MARGIN * self.worst
+    def widen(self, *, missed: bool = False) -> None:
+        """Take the errors that were seen into the tolerance.
+
+        Args:
+            missed: Whether an error was too large to be seen: then it is that of float32 at least.
+        """
+        unseen = max(_MARGIN * self.tolerance, FLOAT32_A_TOKEN) if missed else 0.0
+        self.tolerance = max(_MARGIN * self.worst, unseen)
+
+    def compare(self, paths: Sequence[Sequence[int]], costs: Floats) -> None:
+        """Note how far the walk's costs of these paths are from those of asking for them alone.
+
+        Answers of any type may come from coarser arithmetic, and then depend on who else is asked.
+        """
+        self.worst = max(self.worst, worst_error(token_costs(self.asked, paths).sum(1), costs))
 
     def rescore(self, paths: Sequence[Sequence[int]], costs: Floats) -> Floats:
         """Return the costs of these paths as exactly as they can be had; note how far off."""
@@ -75,6 +86,7 @@ def appoint(
     paths: Sequence[Sequence[int]],
     *,
     rng: np.random.Generator,
+    max_nodes: int | None = None,
 ) -> tuple[Referee, Floats]:
     """Score the given secrets, and choose the tolerance.
 
@@ -87,17 +99,19 @@ def appoint(
         automaton: Of the template.
         paths: Of the given secrets; there may be none.
         rng: For the draw.
+        max_nodes: The walk's budget, of which the draw may take a quarter.
 
     Returns:
         The referee, and the cost of each path in the walk's own arithmetic.
     """
-    if asked.dtype == torch.float64:
-        return Referee(asked, None, FLOAT64), token_costs(asked, paths).sum(1)
-    tolerance = FLOAT32_A_TOKEN * max(automaton.depth, 5)
+    tolerance = FLOAT64
+    if asked.dtype != torch.float64:
+        tolerance = FLOAT32_A_TOKEN * max(automaton.depth, 5)
     twin = asked.twin()
     if twin is None:
         return Referee(asked, None, tolerance), token_costs(asked, paths).sum(1)
-    both = [*paths, *(draw_path(automaton, rng) for _ in range(_TRIED))]
+    tried = _TRIED if max_nodes is None else min(_TRIED, max_nodes // (4 * automaton.depth))
+    both = [*paths, *(draw_path(automaton, rng) for _ in range(tried))]
     costs, exact = token_costs(asked, both).sum(1), token_costs(twin, both).sum(1)
     worst = worst_error(exact, costs)
     referee = Referee(asked, twin, max(tolerance, _MARGIN * worst), worst=worst)

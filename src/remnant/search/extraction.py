@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
+from numbers import Integral
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.canaries.template import Template
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import Asked, check_tokens
-from remnant.search.automaton import Automaton, compile_template, secret_of
+from remnant.search.automaton import (
+    Automaton,
+    check_template,
+    compile_template,
+    secret_of,
+    secret_path,
+)
 from remnant.search.close_calls import Referee, appoint
+from remnant.search.tokens import Encode, MergedTokens
 from remnant.search.walk import Budget, Progress, Walk
 
+Floats = NDArray[np.float64]
 _BEAM = 64
 _ROWS = (1024, 16_384)  # small enough for the bound to shrink soon: on a CPU, on a GPU
 _POOL = 4096
+_COMPARED = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +45,8 @@ class Extraction:
             the end of the template. Not shown by ``repr``.
         certified: No secret outside the list is cheaper than one in it, by more than
             ``tolerance``. False when a budget ended the search.
-        nodes: Rows passed to the model.
+        nodes: Rows passed to the model; those passed to its float64 twin, to settle close calls,
+            come on top.
         bound: No secret that was not looked at costs less than this; 0 without a certificate.
         tolerance: Bits within which costs are not told apart.
         space: Number of secrets.
@@ -81,35 +96,45 @@ def extract(
 
     Raises:
         InvalidInput: ``top`` or ``beam`` under 1, a template the model cannot encode, a tokenizer
-            that joins characters across a hole, a budget smaller than the template's depth.
+            that joins characters across a hole (found out by a sample before the search, and
+            again for each candidate), a budget smaller than the template's depth.
         UnsupportedModel: NaN or log-probabilities that are not normalised.
     """
-    if top < 1 or beam < 1:
-        raise InvalidInput(f"top={top} and beam={beam} must both be at least 1.")
+    for name, given in (("top", top), ("beam", beam)):
+        if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
+            raise InvalidInput(f"{name}={given!r} is not a whole number of at least 1.")
+    check_template(template)
     since = time.monotonic()
     automaton = compile_template(model.encode, template)
     budget = Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory)
     budget.check(automaton)
     asked = Asked(model, automaton.prefix)
-    check_tokens(automaton.tokens, asked.vocabulary)
+    check_tokens(np.append(automaton.tokens, automaton.prefix), asked.vocabulary)
     best = Best(min(top, template.space))
     width = beam if max_nodes is None else max(1, min(beam, max_nodes // automaton.depth))
-    Walk(asked, automaton, budget=Budget(memory=memory), beam=width).run(best)
-    referee, _ = appoint(asked, automaton, [], rng=np.random.default_rng(0))
+    timed = Budget(max_seconds=max_seconds, memory=memory)
+    Walk(asked, automaton, budget=timed, beam=width).run(best, since=since)
+    rng = np.random.default_rng(0)
+    referee, _ = appoint(asked, automaton, [], rng=rng, max_nodes=max_nodes)
     while True:
         best.tolerance = referee.tolerance
         rows = _ROWS[asked.device.type == "cuda"]
         walk = Walk(asked, automaton, budget=budget, rows=rows, cheapest_first=True)
         finished = walk.run(best, since=since, progress=progress)
-        candidates = _candidates(best, referee, automaton, template)
+        candidates = _candidates(model.encode, best, referee, automaton, template)
+        left = math.inf if max_nodes is None else max_nodes - asked.nodes
+        if finished and referee.twin is None and left >= _COMPARED * automaton.depth:
+            referee.compare(*best.cheapest(_COMPARED))
         if not finished or referee.confirmed:
             break
         referee.widen()
+    if finished and len(candidates) < best.top:
+        candidates += _impossible(template, candidates, best.top - len(candidates))
     settled = referee.tolerance if best.overflow else referee.settled_to
     return Extraction(
         candidates=candidates,
         certified=finished,
-        nodes=referee.nodes,
+        nodes=asked.nodes,
         bound=candidates[-1][1] if finished else 0.0,
         tolerance=settled,
         space=template.space,
@@ -117,12 +142,31 @@ def extract(
 
 
 def _candidates(
-    best: Best, referee: Referee, automaton: Automaton, template: Template
+    encode: Encode, best: Best, referee: Referee, automaton: Automaton, template: Template
 ) -> list[tuple[str, float]]:
     paths, costs = best.lists()
     exact = referee.rescore(paths, np.array(costs))
     order = np.argsort(exact, kind="stable")[: best.top]
-    return [(secret_of(automaton, template, paths[i]), float(exact[i])) for i in order]
+    found = []
+    for i in order:
+        secret = secret_of(automaton, template, paths[i])
+        # A secret that wins by tokens which the tokenizer would not give it has not won.
+        if secret_path(encode, automaton, template, secret) != paths[i]:
+            raise MergedTokens(
+                "The tokenizer cuts one of the likeliest secrets otherwise than its choices.",
+                hint="Search with sample_secrets, or use holes that the tokenizer keeps apart.",
+            )
+        found.append((secret, float(exact[i])))
+    return found
+
+
+def _impossible(
+    template: Template, found: list[tuple[str, float]], many: int
+) -> list[tuple[str, float]]:
+    """Return secrets to which the model gives no probability: no other is left."""
+    known = {secret for secret, _ in found}
+    others = (secret for secret in template.secrets() if secret not in known)
+    return [(secret, float("inf")) for secret in islice(others, many)]
 
 
 class Best:
@@ -142,11 +186,11 @@ class Best:
     @property
     def overflow(self) -> bool:
         """Whether there were more close calls than are kept."""
-        return self._dropped <= self.bound() < float("inf")
+        return self._dropped <= self.bound() and self._dropped < float("inf")
 
     def bound(self) -> float:
-        """Return the cost above which a leaf cannot be among the best."""
-        return self._bound + self.tolerance
+        """Return the cost above which a leaf cannot be among the best; always finite."""
+        return min(self._bound + self.tolerance, sys.float_info.max)
 
     def leaves(self, costs: Tensor, paths: Callable[[Tensor], Tensor]) -> None:
         """Keep the leaves that are within the bound, and shrink the bound."""
@@ -165,6 +209,11 @@ class Best:
         """Return the paths and costs that are kept, cheapest first."""
         ordered = sorted(self._kept.items(), key=lambda pair: (pair[1], pair[0]))
         return [path for path, _ in ordered], [cost for _, cost in ordered]
+
+    def cheapest(self, many: int) -> tuple[list[tuple[int, ...]], Floats]:
+        """Return the paths and costs of the best few, cheapest first."""
+        paths, costs = self.lists()
+        return paths[:many], np.array(costs[:many])
 
     def _shrink(self) -> None:
         if len(self._kept) < self.top:

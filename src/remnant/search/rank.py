@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -17,8 +17,8 @@ from remnant.canaries.template import Template
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import Asked, check_tokens
-from remnant.search.automaton import compile_template, secret_path
-from remnant.search.close_calls import Referee, appoint
+from remnant.search.automaton import check_template, compile_template, secret_path
+from remnant.search.close_calls import Referee, appoint, worst_error
 from remnant.search.walk import Budget, Progress, Walk
 
 Floats = NDArray[np.float64]
@@ -39,7 +39,8 @@ class ExactExposure:
         low, high: Exposure at ``rank_high`` and ``rank_low``.
         cost: ``-log2 p`` of the secret, from the first hole to the end of the template.
         space: Number of secrets.
-        nodes: Rows passed to the model by the walk, which all secrets of one call share.
+        nodes: Rows passed to the model, which all secrets of one call share; those passed to its
+            float64 twin, to settle close calls, come on top.
         exact: False when a budget ended the walk.
         tolerance: Bits within which two costs count as equal.
         method: ``"exact"``.
@@ -163,30 +164,68 @@ def exact_exposure(
         >>> found[0].rank, found[0].bits  # "hh" is likelier, "th" ties
         (3, 0.4150374992788439)
     """
-    if isinstance(secrets, str) or len(secrets) == 0:
-        raise InvalidInput("secrets is not a list of at least one secret.")
+    wanted = _listed(secrets)
+    check_template(template)
     since = time.monotonic()
     automaton = compile_template(model.encode, template)
-    paths = [secret_path(model.encode, automaton, template, secret) for secret in secrets]
+    paths = [secret_path(model.encode, automaton, template, secret) for secret in wanted]
     budget = Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory)
     budget.check(automaton)
     asked = Asked(model, automaton.prefix)
-    check_tokens(automaton.tokens, asked.vocabulary)
-    referee, costs = appoint(asked, automaton, paths, rng=np.random.default_rng(0))
+    check_tokens(np.append(automaton.tokens, automaton.prefix), asked.vocabulary)
+    rng = np.random.default_rng(0)
+    referee, costs = appoint(asked, automaton, paths, rng=rng, max_nodes=max_nodes)
+    # What cannot come out ties with everything else that cannot: its rank is the whole space.
+    possible = np.flatnonzero(np.isfinite(costs))
+    ranks, finished = _walk_ranks(
+        [paths[i] for i in possible],
+        costs[possible],
+        Walk(asked, automaton, budget=budget),
+        referee,
+        since=since,
+        progress=progress,
+    )
+    found = [_exposure(math.inf, template.space, template.space, True, template, referee)] * len(
+        paths
+    )
+    for i, (cost, low, high) in zip(possible, ranks, strict=True):
+        found[i] = _exposure(cost, low, high, finished, template, referee)
+    return ExactExposures(found)
+
+
+def _listed(secrets: object) -> list[str]:
+    if isinstance(secrets, str) or not isinstance(secrets, Iterable):
+        raise InvalidInput("secrets is not a list of at least one secret.")
+    wanted = list(secrets)
+    if not wanted:
+        raise InvalidInput("secrets is not a list of at least one secret.")
+    return wanted
+
+
+def _walk_ranks(
+    paths: Sequence[Sequence[int]],
+    costs: Floats,
+    walk: Walk,
+    referee: Referee,
+    *,
+    since: float,
+    progress: Progress | None,
+) -> tuple[list[tuple[float, int, int]], bool]:
+    """Return cost, lowest and highest rank of each path, and whether no budget ended the walk."""
+    if len(paths) == 0:
+        return [], True
+    space = walk.automaton.counts[0]
     while True:
-        count = _Count(costs, referee.tolerance, asked.device)
-        walk = Walk(asked, automaton, budget=budget)
+        count = _Count(costs, referee.tolerance, referee.asked.device)
         finished = walk.run(count, since=since, progress=progress)
         unsettled = 0 if finished else walk.unsettled(count.bound())
         ranks = count.ranks(paths, referee)
-        if not finished or referee.confirmed:
+        if not finished or (referee.confirmed and not count.missed):
             break
-        referee.widen()  # the walk was less exact than was thought: once more
-    found = []
-    for cost, low, high in ranks:
-        low, high = max(low, 1), min(high + unsettled, template.space)
-        found.append(_exposure(cost, low, high, finished, template, referee))
-    return ExactExposures(found)
+        referee.widen(missed=count.missed)  # the walk was less exact than was thought: once more
+    # A secret is at or under its own cost, whether the walk met it there or not.
+    ends = [(cost, max(low, 1), high + unsettled) for cost, low, high in ranks]
+    return [(cost, low, min(max(low, high), space)) for cost, low, high in ends], finished
 
 
 def _exposure(
@@ -202,14 +241,19 @@ def _exposure(
         high=ceiling - math.log2(low),
         cost=cost,
         space=template.space,
-        nodes=referee.nodes,
+        nodes=referee.asked.nodes,
         exact=finished,
         tolerance=referee.settled_to,
     )
 
 
 class _Count:
-    """Counts the leaves that are clearly cheaper than each secret, and keeps the close calls."""
+    """Counts the leaves that are clearly cheaper than each secret, and keeps the close calls.
+
+    Attributes:
+        missed: Whether a secret's own leaf was not among the close calls: the walk's arithmetic is
+            off by more than the tolerance.
+    """
 
     def __init__(self, costs: Floats, tolerance: float, device: torch.device) -> None:
         self._costs, self._tolerance = costs, tolerance
@@ -220,7 +264,7 @@ class _Count:
         self._under = torch.zeros(len(costs), dtype=torch.int64, device=device)
         self._upto = torch.zeros(len(costs), dtype=torch.int64, device=device)
         self._close: list[tuple[Tensor, Tensor]] = []
-        self._kept, self._overflow = 0, False
+        self._kept, self._overflow, self.missed = 0, False, False
 
     def bound(self) -> float:
         """Return the cost above which no secret has a stake."""
@@ -264,8 +308,11 @@ class _Count:
         rows = {path: row for row, path in enumerate(close)}
         found = []
         own = [rows.get(tuple(path)) for path in paths]
+        self.missed = None in own
         # A secret's own cost is read off the walk, if the walk got there.
         costs = np.array([self._costs[j] if r is None else walked[r] for j, r in enumerate(own)])
+        if referee.twin is None:
+            referee.worst = max(referee.worst, worst_error(self._costs, costs))
         exact = referee.rescore([*close, *paths], np.concatenate([walked, costs]))
         theirs, mine = exact[: len(close)], exact[len(close) :].tolist()
         for j, c in enumerate(self._costs):
@@ -279,7 +326,7 @@ def _ends(theirs: Floats, mine: float, referee: Referee) -> tuple[int, int]:
     """Of the close calls, count those that surely are, and those that may be, at or under."""
     doubt = referee.settled_to
     high = int((theirs <= mine + doubt).sum())
-    if referee.twin is None and referee.asked.dtype != torch.float64:
+    if referee.in_doubt:
         return 1, high
     same = theirs == mine
     return int(((theirs < mine - doubt) | same).sum()), high

@@ -18,14 +18,15 @@ from remnant.errors import InvalidInput
 
 Ids = tuple[int, ...]
 Encode = Callable[[str], list[int]]
+_ALL_PAIRS = 1 << 14
 _PAIRS = 1024
 _WHOLES = 128
 _AGAIN = 64
-_FAULTS = (KeyError, ValueError, IndexError, UnicodeError, TypeError)
+_FAULTS = (KeyError, ValueError, IndexError, UnicodeError, TypeError, RuntimeError)
 
 
 class MergedTokens(InvalidInput):
-    """The tokens of a choice depend on its neighbours: only sampling can be used."""
+    """The space is no tree of tokens that can be walked: only sampling can be used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +54,7 @@ def encoded(model_encode: Encode, text: str) -> Ids:
         InvalidInput: The model cannot encode a character; the text is not quoted.
     """
     try:
-        found = model_encode(text)
+        return tuple(int(i) for i in model_encode(text))
     except InvalidInput:
         raise
     except _FAULTS as fault:
@@ -62,15 +63,15 @@ def encoded(model_encode: Encode, text: str) -> Ids:
             f"({type(fault).__name__}).",
             hint="Use a template whose characters are all in the model's vocabulary.",
         ) from None
-    return tuple(int(i) for i in found)
 
 
 def tokenize(encode: Encode, template: Template, *, rng: np.random.Generator) -> Tokenization:
     """Find the tokens of every choice, and check that they do not depend on the neighbours.
 
     Each choice is read in its place, after the first choices of the slots before it. Then all pairs
-    of choices in neighbouring slots (at most 1 024 pairs, drawn at random, where there are more)
-    and 128 whole texts, drawn at random, must have the tokens that their pieces add up to.
+    of choices in neighbouring slots (1 024 pairs, drawn at random, where there are more than 16 384
+    or the same were looked at before) and 128 whole texts, drawn at random, must have the tokens
+    that their pieces add up to.
 
     A blank at the end of a literal may belong to the word after it, as most subword tokenizers have
     it; it is then counted to the choices, and what all of them begin with to the prefix.
@@ -121,6 +122,7 @@ def _pieces(
     pieces: list[tuple[Ids, ...]] = []
     before: tuple[str, Ids] | None = None
     known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
+    paired: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     for place, choices in enumerate(parts):
         found = known.get(choices)
         if found is None or not _still(encode, context, context_ids, choices, found, rng):
@@ -133,7 +135,11 @@ def _pieces(
                 hint="Characters that it does not know look alike to it; leave them out.",
             )
         if before is not None:
-            _check_pairs(encode, before, (parts[place - 1], pieces[-1]), (choices, found), rng)
+            pair = (parts[place - 1], choices)
+            every = _PAIRS if pair in paired else _ALL_PAIRS
+            paired.add(pair)
+            left, right = (parts[place - 1], pieces[-1]), (choices, found)
+            _check_pairs(encode, before, left, right, rng, every=every)
         before = context, context_ids
         pieces.append(found)
         context, context_ids = context + choices[0], context_ids + found[0]
@@ -144,6 +150,13 @@ def _pieces(
 def _continuation(encode: Encode, context: str, context_ids: Ids, choice: str) -> Ids:
     ids = encoded(encode, context + choice)
     if ids[: len(context_ids)] != context_ids:
+        known = len(context_ids) - 1
+        if known >= 0 and ids[:known] == context_ids[:known] and ids[-1] == context_ids[-1]:
+            raise MergedTokens(
+                f"encode seems to end every text with token {ids[-1]}, so that no text is the "
+                "beginning of another.",
+                hint="Let encode add no special tokens.",
+            )
         raise _merged()
     return ids[len(context_ids) :]
 
@@ -167,16 +180,20 @@ def _check_pairs(
     left: tuple[tuple[str, ...], tuple[Ids, ...]],
     right: tuple[tuple[str, ...], tuple[Ids, ...]],
     rng: np.random.Generator,
+    *,
+    every: int,
 ) -> None:
     text, ids = context
-    for one, other in _some_pairs(len(left[0]), len(right[0]), rng):
+    for one, other in _some_pairs(len(left[0]), len(right[0]), rng, every):
         found = encoded(encode, text + left[0][one] + right[0][other])
         if found != ids + left[1][one] + right[1][other]:
             raise _merged()
 
 
-def _some_pairs(left: int, right: int, rng: np.random.Generator) -> Iterator[tuple[int, int]]:
-    if left * right <= _PAIRS:
+def _some_pairs(
+    left: int, right: int, rng: np.random.Generator, every: int
+) -> Iterator[tuple[int, int]]:
+    if left * right <= every:
         yield from ((one, other) for one in range(left) for other in range(right))
     else:
         drawn = zip(rng.integers(left, size=_PAIRS), rng.integers(right, size=_PAIRS), strict=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any, Protocol
 
 import torch
@@ -53,6 +54,12 @@ class Budget:
     def check(self, automaton: Automaton) -> None:
         """Refuse a budget that cannot reach a single secret."""
         faults = []
+        for name, kinds in (("max_nodes", Integral), ("max_seconds", Real), ("memory", Integral)):
+            given = getattr(self, name)
+            if given is not None and (isinstance(given, bool) or not isinstance(given, kinds)):
+                what = "whole number" if kinds is Integral else "number"
+                faults.append(f"{name}={given!r} is not a {what}")
+        require(faults)
         if self.max_nodes is not None and self.max_nodes < automaton.depth:
             faults.append(
                 f"max_nodes={self.max_nodes} is less than the template's depth of "
@@ -225,7 +232,7 @@ class Walk:
     ) -> tuple[Any, Any, Tensor]:
         first, end = int(self.automaton.offsets[place]), int(self.automaton.offsets[place + 1])
         found = log_probs.index_select(1, self._tokens[first:end])
-        costs = (before[:, None] - found.double() * BITS).flatten()
+        costs = (before[:, None] - in_bits(found)).flatten()
         wide = end - first
         return _Computed(lambda i: i // wide), _Computed(lambda i: first + i % wide), costs
 
@@ -237,8 +244,8 @@ class Walk:
         parents = torch.repeat_interleave(many)
         within = torch.arange(len(parents), device=many.device) - (many.cumsum(0) - many)[parents]
         edges = firsts[parents] + within
-        found = log_probs[parents, self._tokens[edges]].double()
-        return parents, edges, before[parents] - found * BITS
+        found = log_probs[parents, self._tokens[edges]]
+        return parents, edges, before[parents] - in_bits(found)
 
     def _visit(
         self, visitor: Visitor, costs: Tensor, parents: Any, edges: Any, paths: Tensor
@@ -252,6 +259,11 @@ class Walk:
     def _tell(self, progress: Progress, bound: float) -> None:
         settled = 1 - self.unsettled(bound) / self.automaton.counts[0]
         progress("walk", int(1000 * settled), 1000)
+
+
+def in_bits(log_probs: Tensor) -> Tensor:
+    """Return the logarithms to base 2; rounding may leave a certain token at 1 + 1e-7."""
+    return log_probs.double().clamp(max=0.0) * BITS
 
 
 class _Computed:

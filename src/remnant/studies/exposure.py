@@ -24,7 +24,8 @@ from remnant.plans.plan import SPLIT
 from remnant.population import Checkpoint, Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record, gather_provenance
-from remnant.search import extract
+from remnant.search import compile_template, extract
+from remnant.search.walk import Budget
 from remnant.studies.exposure_audit import Progress, measure_exposure
 from remnant.studies.exposure_results import TrialExposure, put_exposure_results
 from remnant.studies.exposure_settings import (
@@ -63,6 +64,12 @@ class ExposureStudy:
                 f"The plan needs {needed} secrets, and the template has {template.space}.",
                 hint="Use a template with a larger space.",
             )
+        if self.measure.limit > math.log2(template.space):
+            raise PlanError(
+                f"measure.limit={self.measure.limit:g} cannot be reached: a secret of this "
+                f"template has at most {math.log2(template.space):.2f} bits.",
+                hint="Lower the limit, or use a template with a larger space.",
+            )
         judged = self.measure.judged
         if judged is not None and judged < min(self.plan.repeats):
             raise PlanError(
@@ -98,6 +105,8 @@ def run_exposure(
     planted = _plant(study, text)
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
     _maker(study, planted)()
+    automaton = compile_template(planted.vocabulary.encode, Template(study.secret.template))
+    Budget(max_nodes=study.measure.max_nodes).check(automaton)
     with Record.open_or_create(
         folder,
         question="exposure",

@@ -236,31 +236,39 @@ def _exact(
 ) -> tuple[ExactExposures | None, str]:
     """Walk the tree if it can be done; else say why not."""
     reason = "method='exact' was asked for"
-    if method == "auto":
-        try:
+    try:
+        if method == "auto":
             automaton = compile_template(model.encode, template)
-        except MergedTokens as fault:
-            return None, f"sampled, because the tree cannot be walked: {fault.message}"
-        expected = nodes_expected(model, template, automaton, secrets, drawn[:_PILOT])
-        about, allowed = (f"{number:,.0f}".replace(",", " ") for number in (expected, max_nodes))
-        reason = f"the walk was expected to take about {about} nodes of {allowed} allowed"
-        if expected > max_nodes:
-            return None, f"sampled, because {reason}"
-    found = exact_exposure(
-        model,
-        template,
-        secrets=secrets,
-        max_nodes=max_nodes,
-        max_seconds=max_seconds,
-        memory=memory,
-        progress=progress,
-    )
+            expected = nodes_expected(model, template, automaton, secrets, drawn[:_PILOT])
+            reason = (
+                f"the walk was expected to take about {_in_words(expected)} nodes of "
+                f"{_in_words(max_nodes)} allowed"
+            )
+            if expected > max_nodes:
+                return None, f"sampled, because {reason}"
+        found = exact_exposure(
+            model,
+            template,
+            secrets=secrets,
+            max_nodes=max_nodes,
+            max_seconds=max_seconds,
+            memory=memory,
+            progress=progress,
+        )
+    except MergedTokens as fault:
+        if method == "exact":
+            raise
+        return None, f"sampled, because the tree cannot be walked: {fault.message}"
     if found.exact:
         return found, f"exact: {reason}"
     ended = f"a budget ended the walk after {found.nodes} nodes"
     if method == "auto":
         return None, f"sampled, because {ended}"
     return found, f"{reason}, but {ended}: the ranks are bounds"
+
+
+def _in_words(number: float) -> str:
+    return f"{number:,.0f}".replace(",", " ") if number < 1e12 else f"10^{math.log10(number):.0f}"
 
 
 def nodes_expected(
@@ -276,7 +284,7 @@ def nodes_expected(
     sampled prefixes that do stands for the share of all; without samples the whole tree is
     expected.
     """
-    inner = np.array(automaton.widths[:-1], dtype=np.float64)
+    inner = np.array([min(w, 10**300) for w in automaton.widths[:-1]], dtype=np.float64)
     if len(drawn) == 0:
         return float(inner.sum())
     paths = [secret_path(model.encode, automaton, template, one) for one in [*secrets, *drawn]]

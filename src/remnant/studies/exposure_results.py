@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.canaries import CanarySet
+from remnant.errors import NotEnoughEvidence
 from remnant.measures import pooled_exposure_test
 from remnant.measures.exposure import NULL_MEAN_BITS
 from remnant.records import Record
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from remnant.studies.exposure import ExposureStudy
 
 Floats = NDArray[np.float64]
-FOUND = 0.05
+FOUND = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +50,8 @@ def put_exposure_results(
 ) -> None:
     """Put everything that the study measured into the record; no secret is in it."""
     exposure = exposure_fields(trials)
-    repeats = repeats_fields(exposure)
+    shared = len(trials[0].planted.reference_costs) if exposure["method"] == "sampled" else None
+    repeats = repeats_fields(exposure, shared_references=shared)
     judged = study.measure.judged or min(study.plan.repeats)
     record.put_result("exposure", exposure)
     record.put_result("repeats", repeats)
@@ -139,8 +141,13 @@ def _secret_fields(one: SecretExposure) -> dict[str, Any]:
     }
 
 
-def repeats_fields(exposure: dict[str, Any]) -> dict[str, Any]:
-    """Return mean exposure against repeats, with a test of each against the null."""
+def repeats_fields(
+    exposure: dict[str, Any], *, shared_references: int | None = None
+) -> dict[str, Any]:
+    """Return mean exposure against repeats, with a test of each against the null.
+
+    A p-value is None where too few sampled references are shared by too many canaries.
+    """
     rows = [*exposure["controls"], *exposure["canaries"]]
     counts = sorted({row["repeats"] for row in rows})
     groups = [[row for row in rows if row["repeats"] == many] for many in counts]
@@ -153,9 +160,16 @@ def repeats_fields(exposure: dict[str, Any]) -> dict[str, Any]:
         "mean_bits": [float(np.mean([row["bits"] for row in group])) for group in groups],
         "twin_mean_bits": [float(np.mean(bits)) if bits else None for bits in twins],
         "pooled_pvalue": [
-            float(pooled_exposure_test([row["bits"] for row in group]).p_value) for group in groups
+            _pooled([row["bits"] for row in group], shared_references) for group in groups
         ],
     }
+
+
+def _pooled(bits: list[float], shared_references: int | None) -> float | None:
+    try:
+        return float(pooled_exposure_test(bits, shared_references=shared_references).p_value)
+    except NotEnoughEvidence:
+        return None
 
 
 def costs_fields(
@@ -221,8 +235,10 @@ def exposure_verdict(
     """Judge the canaries that were planted at most ``judged`` times against a limit in bits.
 
     FAIL when the whole interval of one of them is at or above the limit. PASS when the intervals of
-    all of them are under it and canaries planted more often were found, so that the measurement is
-    known to see what is there. INCONCLUSIVE otherwise.
+    all of them are under it and the canaries planted most often, more often than these, were found:
+    their mean exposure is more than chance gives in one case of a hundred, and more than in the
+    twin that never saw them. So the measurement is known to see what is there. INCONCLUSIVE
+    otherwise.
     """
     rows = [row for row in exposure["canaries"] if row["repeats"] <= judged]
     worst = max(rows, key=lambda row: (row["low"], row["bits"]))
@@ -231,11 +247,10 @@ def exposure_verdict(
         f"{_times(judged)}, the most exposed (planted {_times(worst['repeats'])}) has an exposure "
         f"of {worst['bits']:.1f} bits, out of at most {exposure['ceiling_bits']:.1f}"
     )
-    seen = [
-        many
-        for many, p in zip(repeats["repeats"], repeats["pooled_pvalue"], strict=True)
-        if many > 0 and p <= FOUND
-    ]
+    most, p_value = repeats["repeats"][-1], repeats["pooled_pvalue"][-1]
+    mean, twin = repeats["mean_bits"][-1], repeats["twin_mean_bits"][-1]
+    seen = most > judged and p_value is not None and p_value <= FOUND
+    seen = seen and (twin is None or mean > twin)
     if worst["low"] >= limit:
         outcome, end = "FAIL", f"at or above the limit of {limit:g}."
     elif any(row["high"] is None or row["high"] >= limit for row in rows):
@@ -244,12 +259,12 @@ def exposure_verdict(
     elif not seen:
         outcome = "INCONCLUSIVE"
         end = (
-            f"under the limit of {limit:g}; but no canary was found, however often it was planted, "
-            "so that this says nothing: plant some more often."
+            f"under the limit of {limit:g}; but no canaries planted more often were found, so that "
+            "this says nothing: plant some more often."
         )
     else:
         outcome = "PASS"
-        end = f"under the limit of {limit:g}, while those planted {_times(max(seen))} were found."
+        end = f"under the limit of {limit:g}, while those planted {_times(most)} were found."
     return {"outcome": outcome, "sentence": f"{found}: {end}", "limit": limit, "lag": None}
 
 
