@@ -65,7 +65,7 @@ def test_one_canary_alone(make_exposure):
     )
     assert told.in_plain_words(view).startswith("1 canary was planted in the training text, once;")
     assert _plain(told.what_was_found(view)) == (
-        "The most exposed canary, planted once, has at least 13.29 bits. There were no controls to "
+        "The most exposed canary, planted once, has at least 11.50 bits. There were no controls to "
         "compare with; chance alone gives 1.44 bits, and two bits is noise."
     )
     assert told.extracted(view) is None
@@ -203,5 +203,5 @@ def test_the_question_and_the_verdict_in_a_few_words(make_exposure):
     view = _view(make_exposure())
     assert (question(view), headline(view)) == (
         "Exposure and extraction",
-        "More exposed than allowed",
+        "A canary judged is more exposed than allowed",
     )

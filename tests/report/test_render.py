@@ -93,7 +93,7 @@ def test_an_exposure_page_is_well_formed_and_has_every_section(make_exposure):
     assert not {"script", "link", "img", "iframe", "object", "a", "base"} & set(found.tags)
     headings = [re.sub("<[^>]*>", "", h) for h in re.findall(r"<h2[^>]*>(.*?)</h2>", page)]
     assert headings == [
-        "FAIL More exposed than allowed",
+        "FAIL A canary judged is more exposed than allowed",
         "In plain words",
         "How exposed it is",
         "Where the canaries stand among random secrets",

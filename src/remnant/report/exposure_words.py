@@ -100,8 +100,10 @@ def control_warning(levels: tuple[Level, ...] | NotMeasured) -> str:
 
 
 def exposure_text(one: CanaryExposure) -> str:
-    """A canary's exposure, such as ``at least 13.29 bits``."""
-    return f"at least {bits_text(one.bits)}" if one.saturated else bits_text(one.bits)
+    """A canary's exposure, such as ``at least 11.20 bits``, the interval's low end."""
+    if not one.saturated:
+        return bits_text(one.bits)
+    return f"at least {bits_text(one.bits if one.low is None else one.low)}"
 
 
 def interval_text(one: CanaryExposure) -> str:

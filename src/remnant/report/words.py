@@ -20,8 +20,8 @@ _HEADLINES = {
         "INCONCLUSIVE": _UNDECIDED,
     },
     "exposure": {
-        "PASS": "No more exposed than allowed",
-        "FAIL": "More exposed than allowed",
+        "PASS": "The canaries judged are no more exposed than allowed",
+        "FAIL": "A canary judged is more exposed than allowed",
         "INCONCLUSIVE": _UNDECIDED,
     },
 }
