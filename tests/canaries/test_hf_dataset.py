@@ -161,3 +161,10 @@ def test_the_library_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
     with pytest.raises(MissingExtra, match=r"needs the library datasets\. pip install datasets"):
         insert_into_dataset(None, made(1), column="text", rng=rng())
+
+
+def test_a_column_that_holds_a_canary_already_is_refused():
+    canary_set = made(1)
+    dataset = datasets.Dataset.from_dict({"text": [None, canary_set.canaries[0].text]})
+    with pytest.raises(InvalidInput, match=r"column='text' holds 1 of the canaries and controls"):
+        insert_into_dataset(dataset, canary_set, column="text", rng=rng())

@@ -121,3 +121,17 @@ def test_what_is_no_list_of_texts_is_refused():
         insert_into_texts("abc", made(1), rng=rng())
     with pytest.raises(InvalidInput, match=r"texts\[1\] is of type int"):
         insert_into_texts(["a", 5], made(1), rng=rng())
+
+
+def test_texts_that_hold_a_canary_or_a_control_already_are_refused():
+    canary_set = made(1, 2)
+    standing = [f"so {canary_set.canaries[0].text}!", canary_set.controls[2].text, "nothing"]
+    for texts, many in ((standing, 2), (standing[1:], 1), (standing[:1] * 3, 1)):
+        with pytest.raises(InvalidInput) as fault:
+            insert_into_texts(texts, canary_set, rng=rng())
+        assert str(fault.value) == (
+            f"texts holds {many} of the canaries and controls before any is planted. "
+            "Draw others with another seed=."
+        )
+    others = make_canary_set(PINS, repeats=[1, 2], controls=5, seed=1)
+    assert len(insert_into_texts(standing, others, rng=rng())[0]) == 6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 
@@ -172,3 +173,62 @@ def test_a_file_that_changes_while_it_is_read_is_noticed(tmp_path, monkeypatch, 
     with pytest.raises(InvalidInput, match=r"changed while it was read\. Try again"):
         insert_into_file(source, tmp_path / "new", made(1), positions=[0])
     assert list(tmp_path.iterdir()) == [source]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_file_that_holds_a_canary_or_a_control_already_is_refused(tmp_path, newline):
+    canary_set = made(1, 2)
+    source = tmp_path / "old"
+    lines = ["a", f"> {canary_set.canaries[1].text}!", canary_set.controls[0].text, "b"]
+    source.write_text(newline.join(lines), newline="")
+    with pytest.raises(InvalidInput, match="old holds 2 of the canaries and controls") as fault:
+        insert_into_file(source, tmp_path / "new", canary_set, rng=rng())
+    assert not any(one.secret in str(fault.value) for one in canary_set.canaries)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+ROWS = [{"text": "a", "id": 1}, {"text": 'b "é" \n c'}, {"id": 3}]
+
+
+@pytest.fixture
+def rows(tmp_path):
+    path = tmp_path / "old.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("pattern", ['the "key" is {digits:5}', "two\nlines é {digits:5}"])
+def test_json_lines_take_whole_rows(tmp_path, rows, pattern):
+    canary_set = made(2, 1, template=Template(pattern))
+    where = insert_into_file(rows, tmp_path / "new", canary_set, rng=rng(), field="text")
+    lines = (tmp_path / "new").read_text().splitlines()
+    places = dict(where.tolist())
+    for position, canary in places.items():
+        assert json.loads(lines[position]) == {"text": canary_set.canaries[canary].text}
+    rest = [line for at, line in enumerate(lines) if at not in places]
+    assert rest == rows.read_text().splitlines()
+
+
+def test_json_lines_need_a_field_that_they_have_and_plain_text_takes_none(tmp_path, rows):
+    plain = tmp_path / "plain"
+    plain.write_text('{"text": "a"}\nand more\n')
+    for source, field, message in (
+        (rows, None, r"holds JSON lines, and field= is missing\. Name the field"),
+        (rows, "id", "field='id' holds a text in no row of source="),
+        (rows, "txt", "field='txt' holds a text in no row"),
+        (plain, "text", "does not hold a JSON object on every line"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            insert_into_file(source, tmp_path / "new", made(1), rng=rng(), field=field)
+    assert not (tmp_path / "new").exists()
+    insert_into_file(plain, tmp_path / "new", made(1), rng=rng())
+
+
+def test_a_canary_that_stands_in_a_row_already_is_found_however_it_is_written(tmp_path):
+    canary_set = made(1, template=Template('é "key" {digits:5}'))
+    source = tmp_path / "old.jsonl"
+    row = {"text": "a", "turns": [{"said": f"so {canary_set.canaries[0].text}."}]}
+    for ascii_only in (True, False):
+        source.write_text(json.dumps(row, ensure_ascii=ascii_only) + "\n")
+        with pytest.raises(InvalidInput, match="holds 1 of the canaries and controls"):
+            insert_into_file(source, tmp_path / "new", canary_set, rng=rng(), field="text")

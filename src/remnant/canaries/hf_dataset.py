@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from remnant.canaries.canary_set import CanarySet
 from remnant.canaries.insertion import Where, new_order, place_canaries
+from remnant.canaries.standing import refuse_standing
 from remnant.errors import InvalidInput, MissingExtra, require
 
 _TEXTS = ("string", "large_string")
@@ -48,7 +49,8 @@ def insert_into_dataset(
     Raises:
         InvalidInput: ``dataset`` is not a ``datasets.Dataset``; ``column`` is not one of its
             columns of strings; ``others`` leaves a column out, names one that is not there, or
-            does not fit its type; or see ``place_canaries``.
+            does not fit its type; ``column`` holds a canary or a control already; or see
+            ``place_canaries``.
         MissingExtra: The library ``datasets`` is not installed.
     """
     try:
@@ -64,13 +66,13 @@ def insert_into_dataset(
         )
     fillers = dict(others or {})
     _check_columns(library, dataset.features, column, fillers)
+    plain = dataset.with_format(None)
+    refuse_standing(plain[column], canary_set, where=f"column={column!r}")
     where = place_canaries(canary_set, among=len(dataset), rng=rng, positions=positions)
     texts = [canary.text for canary in canary_set.canaries]
     filled = {name: [value] * len(texts) for name, value in fillers.items()}
     planted = library.Dataset.from_dict({**filled, column: texts}, features=dataset.features)
-    joined = library.concatenate_datasets(
-        [dataset.with_format(None), planted], info=dataset.info, split=dataset.split
-    )
+    joined = library.concatenate_datasets([plain, planted], info=dataset.info, split=dataset.split)
     shape = dataset.format
     chosen = joined.select(new_order(where, among=len(dataset)))
     return chosen.with_format(

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.canaries.canary_set import CanarySet
+from remnant.canaries.standing import refuse_standing
 from remnant.errors import InvalidInput, require
 
 Where = NDArray[np.int64]
@@ -100,13 +101,15 @@ def insert_into_texts(
         The new list, and ``where``.
 
     Raises:
-        InvalidInput: ``texts`` is not a list of strings, or see ``place_canaries``.
+        InvalidInput: ``texts`` is not a list of strings, or holds a canary or a control already; or
+            see ``place_canaries``.
     """
     if isinstance(texts, str):
         raise InvalidInput("texts is one string, not a list of strings.")
     wrong = [at for at, text in enumerate(texts) if not isinstance(text, str)]
     if wrong:
         raise InvalidInput(f"texts[{wrong[0]}] is of type {type(texts[wrong[0]]).__name__}.")
+    refuse_standing(texts, canary_set, where="texts")
     where = place_canaries(canary_set, among=len(texts), rng=rng, positions=positions)
     pool = [*texts, *(canary.text for canary in canary_set.canaries)]
     return [pool[index] for index in new_order(where, among=len(texts)).tolist()], where

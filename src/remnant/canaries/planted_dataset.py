@@ -33,7 +33,8 @@ class PlantedDataset:
 
     Guarantees:
         * The examples that are not at ``where`` are those of ``dataset``, in order.
-        * Each canary stands there as often as its ``repeats``; no control does.
+        * Each canary is added as often as its ``repeats``; no control is. What the examples hold
+          already is not looked at.
 
     Raises:
         InvalidInput: ``dataset`` is not map-style, ``make_example`` cannot be called; or see

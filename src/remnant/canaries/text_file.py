@@ -1,4 +1,4 @@
-"""Putting canaries into a text file, each copy on a line of its own."""
+"""Putting canaries into a text file or JSON lines, each copy on a line of its own."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from remnant.canaries.canary_set import CanarySet
 from remnant.canaries.insertion import Where, place_canaries
+from remnant.canaries.json_lines import escaped, new_row, rewritten, row_of
+from remnant.canaries.standing import Standing
 from remnant.canaries.whole_file import writing_whole
 from remnant.errors import InvalidInput
 
@@ -26,8 +29,11 @@ def insert_into_file(
     *,
     rng: np.random.Generator | None = None,
     positions: ArrayLike | None = None,
+    field: str | None = None,
 ) -> Where:
     """Copy a text file in UTF-8 and insert canaries, each copy as a line of its own.
+
+    A file whose lines are all JSON objects needs ``field``, and gets whole rows of JSON.
 
     The file is read line by line, twice, and never held in memory.
 
@@ -38,6 +44,8 @@ def insert_into_file(
         canary_set: What is planted.
         rng: Places the copies at random line boundaries; see ``place_canaries``.
         positions: Or, for each copy, the line (from 0) before which it goes.
+        field: For JSON lines: each copy is a row with the canary's text in this field, and no other
+            field.
 
     Guarantees:
         * The lines that are not at ``where`` are those of ``source``, byte for byte. Line endings
@@ -50,7 +58,9 @@ def insert_into_file(
 
     Raises:
         InvalidInput: ``source`` is empty, not text in UTF-8, or cannot be read; it is the
-            destination too; a canary spans several lines; or see ``place_canaries``.
+            destination too; a canary or a control stands in it already; a canary spans several
+            lines of plain text; ``field`` is missing for JSON lines, out of place, or in no row; or
+            see ``place_canaries``.
     """
     old, new = Path(source), Path(destination)
     if not old.is_file():
@@ -60,17 +70,22 @@ def insert_into_file(
             f"destination={new} is the source too.", hint="Write the canaries to another file."
         )
     texts = [canary.text for canary in canary_set.canaries]
-    if any("\n" in text or "\r" in text for text in texts):
+    if field is not None:
+        texts = [new_row(field, text) for text in texts]
+    elif any("\n" in text or "\r" in text for text in texts):
         raise InvalidInput(
             "The canaries span several lines, and a file takes them as one line each.",
             hint="Take the line breaks out of the template.",
         )
     shape = _look_at(old)
+    _check_field(old, shape, field)
     where = place_canaries(canary_set, among=shape.lines, rng=rng, positions=positions)
     with writing_whole(new, mode=stat.S_IMODE(old.stat().st_mode)) as file:
         file.write(shape.mark.encode())
-        for line in _merge(old, shape, dict(where.tolist()), texts):
+        looked = Standing(canary_set, written=None if field is None else escaped)
+        for line in _merge(old, shape, dict(where.tolist()), texts, looked):
             file.write(line.encode())
+        looked.refuse(f"source={old}")
     return where
 
 
@@ -84,6 +99,7 @@ class _Shape:
         ending: The ending that new lines take: that of the first line.
         is_closed: Whether the last line has an ending.
         mark: What stands before the first line.
+        fields: The fields that hold a text in some row of JSON lines; None for plain text.
     """
 
     lines: int
@@ -91,6 +107,27 @@ class _Shape:
     ending: str
     is_closed: bool
     mark: str
+    fields: frozenset[str] | None
+
+
+def _check_field(path: Path, shape: _Shape, field: str | None) -> None:
+    if shape.fields is None:
+        if field is not None:
+            raise InvalidInput(
+                f"source={path} does not hold a JSON object on every line, and field={field!r} was "
+                "given.",
+                hint="Leave the field out for plain text.",
+            )
+    elif field is None:
+        raise InvalidInput(
+            f"source={path} holds JSON lines, and field= is missing.",
+            hint="Name the field that holds the text, such as field='text'.",
+        )
+    elif field not in shape.fields:
+        raise InvalidInput(
+            f"field={field!r} holds a text in no row of source={path}.",
+            hint="Name the field that holds the text of its rows.",
+        )
 
 
 def _look_at(path: Path) -> _Shape:
@@ -109,6 +146,8 @@ def _look_at(path: Path) -> _Shape:
 def _measure(path: Path, splits_at: str) -> _Shape | None:
     """Read the whole file; None where it is empty or its lines end in another way."""
     count, first, last, mark = 0, "", "", ""
+    fields: set[str] | None = set()
+    rows = 0
     for last in _lines(path, splits_at):
         if count == 0:
             mark = _MARK if last.startswith(_MARK) else ""
@@ -116,12 +155,21 @@ def _measure(path: Path, splits_at: str) -> _Shape | None:
         if "\0" in last:
             raise InvalidInput(f"source={path} is a binary file: line {count + 1} holds a NUL.")
         count += 1
+        if fields is not None and last.strip():
+            row = row_of(last.removeprefix(_MARK) if count == 1 else last)
+            rows += 1
+            fields = None if row is None else fields | _texts_in(row)
     if first == mark:
         return None
     if count == 1 and not first.endswith("\n") and splits_at == "\n" and "\r" in first:
         return None
     ending = "\r\n" if first.endswith("\r\n") else splits_at if first.endswith(splits_at) else "\n"
-    return _Shape(count, splits_at, ending, last.endswith(splits_at), mark)
+    named = None if fields is None or rows == 0 else frozenset(fields)
+    return _Shape(count, splits_at, ending, last.endswith(splits_at), mark, named)
+
+
+def _texts_in(row: dict[str, Any]) -> set[str]:
+    return {name for name, value in row.items() if isinstance(value, str)}
 
 
 def _lines(path: Path, splits_at: str) -> Iterator[str]:
@@ -130,8 +178,10 @@ def _lines(path: Path, splits_at: str) -> Iterator[str]:
         yield from file
 
 
-def _merge(path: Path, shape: _Shape, planted: dict[int, int], texts: list[str]) -> Iterator[str]:
-    """Yield the new file's lines, without its mark."""
+def _merge(
+    path: Path, shape: _Shape, planted: dict[int, int], texts: list[str], looked: Standing
+) -> Iterator[str]:
+    """Yield the new file's lines, without its mark; the old ones are looked at."""
     lines = _lines(path, shape.splits_at)
     lines = chain([next(lines, "").removeprefix(shape.mark)], lines)
     last = shape.lines + len(planted) - 1
@@ -139,6 +189,8 @@ def _merge(path: Path, shape: _Shape, planted: dict[int, int], texts: list[str])
         line = texts[planted[position]] if position in planted else next(lines, "")
         if not line:
             raise _changed(path)
+        if position not in planted:
+            looked.look(line if shape.fields is None else rewritten(line))
         if not line.endswith(shape.splits_at) and (shape.is_closed or position < last):
             line += shape.ending
         yield line
