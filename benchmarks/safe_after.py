@@ -5,9 +5,9 @@
 
 Each audit simulates trials whose models differ (a random effect of each model, the same at all its
 lags), with attack scores that fade through the limit between two lags. A claim is false if the true
-mean success at any lag it covers is above the limit. The true means come from a large simulation of
-the same law. Beside our backward sequence stands the tempting rule: the first lag whose upper bound
-is under the limit.
+mean success at any lag it covers is above the limit; the true means come from 400 models with 5 000
+canaries a side. Beside our backward sequence stands the tempting rule: the first lag whose upper
+bound is under the limit.
 """
 
 from __future__ import annotations
@@ -33,20 +33,16 @@ def scores(rng, *, trials: int, canaries: int, own: float, fading: np.ndarray):
     return seen, control + 0.7 * rng.normal(size=(fading.size, trials, canaries))
 
 
-def true_means(rng, *, rate: str, canaries: int, own: float, fading: np.ndarray) -> np.ndarray:
-    """The mean success of such trials, each judged as a trial of ``canaries`` is."""
-    seen, unseen = scores(rng, trials=4000, canaries=canaries, own=own, fading=fading)
-    return np.array(
-        [
-            np.mean(
-                [
-                    trial_success(seen[lag, t], unseen[lag, t], success=rate, fpr=0.1)
-                    for t in range(4000)
-                ]
-            )
-            for lag in range(fading.size)
+def true_means(rng, *, rate: str, own: float, fading: np.ndarray) -> np.ndarray:
+    """The mean success over such models, each at its own true threshold: 5 000 canaries a side."""
+    found = []
+    for _ in range(200):
+        seen, unseen = scores(rng, trials=2, canaries=5000, own=own, fading=fading)
+        found += [
+            [trial_success(*sides, success=rate, fpr=0.1) for sides in zip(*trial, strict=True)]
+            for trial in zip(seen.swapaxes(0, 1), unseen.swapaxes(0, 1), strict=True)
         ]
-    )
+    return np.mean(found, axis=0)
 
 
 def main() -> None:
@@ -62,8 +58,9 @@ def main() -> None:
     print("rate       trials  true at the edge  claims  false claims  first that looks safe")
     for rate in asked.rates:
         rng = np.random.default_rng(0)
-        made = {"canaries": asked.canaries, "own": asked.own, "fading": SHIFT}
+        made = {"own": asked.own, "fading": SHIFT}
         truth = true_means(rng, rate=rate, **made)
+        made["canaries"] = asked.canaries
         edge = 4  # a hair above the limit: the hardest lag to keep out of the claim
         limit = float(truth[edge]) - 1e-4
         for trials in asked.trials:
