@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,7 @@ from remnant.studies.exposure_audit import (
 )
 
 _PILOT = 256
+_CLOSE = 1e-3  # bits; many times what float32 loses on a text
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +36,28 @@ class CanaryExposure:
         repeats: How often it was planted; 0 for a control.
         method: ``"exact"`` or ``"sampled"``.
         found: What was measured.
+        ended: A budget ended the walk before the rank was settled: it is known between bounds.
     """
 
     name: str
     repeats: int
     method: str
     found: SecretExposure
+    ended: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rank is known, but for costs that cannot be told apart."""
+        return self.found.rank is not None and not self.ended
+
+    @property
+    def at_least(self) -> float | None:
+        """What the exposure is at least, where ``bits`` is no estimate of it; else None.
+
+        The lower end of the interval where no reference was as cheap, and the lower bound where a
+        budget ended the walk.
+        """
+        return self.found.low if self.ended or self.found.saturated else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +68,9 @@ class RepeatsExposure:
         repeats: How often; 0 stands for the controls.
         n: How many there are.
         mean_bits: Their mean exposure.
-        at_least: Some of them are saturated, so that the mean is at least this.
+        at_least: Some of them are saturated, or bounds of a walk that a budget ended.
+        mean_low: Then, what the mean is at least: these enter with ``CanaryExposure.at_least``.
+            Elsewhere, ``mean_bits``.
         p_value: Of the pooled test that none of them was memorised; ``None`` if it cannot be done.
         untested: Then, why not.
     """
@@ -59,6 +79,7 @@ class RepeatsExposure:
     n: int
     mean_bits: float
     at_least: bool
+    mean_low: float
     p_value: float | None
     untested: str | None
 
@@ -70,7 +91,8 @@ class SetExposure:
     Attributes:
         each: Canaries in the order of the set, then controls.
         groups: By repeats, fewest first; the controls come last.
-        method: By which all were measured, but for those in ``walked``.
+        method: By which all were measured, but for those in ``walked``. Sampling that drew all
+            secrets is exact.
         reason: Why by this one.
         walked: Names of those that were ranked exactly because the references were saturated.
         walked_reason: Why that could be done; empty where it was not.
@@ -157,7 +179,14 @@ def measure_canaries(
     if audit.method == "sampled" and first < references:
         audit = measure(secrets, "sampled", references)
         nodes += audit.nodes
+    if audit.method == "sampled" and len(secrets) + len(audit.reference_costs) == audit.space:
+        audit = dataclasses.replace(audit, method="exact", each=_ranked(audit))
+        whole = f"{audit.space:,}".replace(",", " ")
+        reason = f"exact: all {whole} secrets were scored"
     found, methods = list(audit.each), [audit.method] * len(secrets)
+    # Where a budget ends a walk that was not asked for, the audit itself falls back on sampling.
+    cut = audit.method == "exact" and "ended the walk" in audit.reason
+    ended = [cut and one.rank != one.rank_low for one in found]
     walked, walked_reason = [], ""
     saturated = [at for at, one in enumerate(found) if one.saturated]
     if method == "auto" and saturated and not reference_models:
@@ -170,7 +199,7 @@ def measure_canaries(
                 found[at] = dataclasses.replace(exact, skew_normal_bits=guess)
                 methods[at] = "exact"
     names = _names(canary_set)
-    each = tuple(map(CanaryExposure, names, times, methods, found))
+    each = tuple(map(CanaryExposure, names, times, methods, found, ended))
     return SetExposure(
         each=each,
         groups=_groups(each, len(audit.reference_costs)),
@@ -183,6 +212,25 @@ def measure_canaries(
         n_references=len(audit.reference_costs),
         nodes=nodes,
     )
+
+
+def _ranked(audit: ExposureAudit) -> tuple[SecretExposure, ...]:
+    """Rank secrets among all of the space, whose costs are known.
+
+    Costs that rounding could swap count against the canary, and not for its lowest rank.
+    """
+    costs = np.concatenate([[one.cost for one in audit.each], audit.reference_costs])
+    found = []
+    for one in audit.each:
+        high = int((costs <= one.cost + _CLOSE).sum())
+        low = int((costs < one.cost - _CLOSE).sum()) + int((costs == one.cost).sum())
+        most, least = (math.log2(audit.space) - math.log2(rank) for rank in (low, high))
+        found.append(
+            dataclasses.replace(
+                one, bits=least, low=least, high=most, rank=high, rank_low=low, saturated=False
+            )
+        )
+    return tuple(found)
 
 
 def _names(canary_set: CanarySet) -> list[str]:
@@ -204,21 +252,26 @@ def _groups(each: Sequence[CanaryExposure], references: int) -> tuple[RepeatsExp
 
 def _group(alike: Sequence[CanaryExposure], references: int) -> RepeatsExposure:
     bits = [one.found.bits for one in alike]
+    lows = [one.found.bits if one.at_least is None else one.at_least for one in alike]
     # Exact bits in the place of saturated ones leave the test valid: given that no reference was
     # as cheap, chance makes the exact exposure smaller than the tail that the test allows for.
     sampled = any(one.method == "sampled" for one in alike)
     p_value, untested = None, None
-    try:
-        p_value = pooled_exposure_test(
-            bits, shared_references=references if sampled else None
-        ).p_value
-    except NotEnoughEvidence as fault:
-        untested = fault.message
+    if any(one.ended for one in alike):
+        untested = "a budget ended the walk, and bounds are not tested"
+    else:
+        try:
+            p_value = pooled_exposure_test(
+                bits, shared_references=references if sampled else None
+            ).p_value
+        except NotEnoughEvidence as fault:
+            untested = fault.message
     return RepeatsExposure(
         repeats=alike[0].repeats,
         n=len(alike),
         mean_bits=float(np.mean(bits)),
-        at_least=any(one.found.saturated for one in alike),
+        at_least=any(one.at_least is not None for one in alike),
+        mean_low=float(np.mean(lows)),
         p_value=p_value,
         untested=untested,
     )

@@ -9,37 +9,36 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from remnant.data import AuditData, load_images
+from remnant.data import AuditData
 from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, RemnantError, require
 from remnant.measures import unseen_needed
-from remnant.models import model_maker
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.fingerprint import fingerprint
-from remnant.population import Checkpoint, Fit, Population
-from remnant.population.optimizers import make_optimizer
+from remnant.population import Checkpoint
 from remnant.probes import label_signals
 from remnant.records import Record, gather_provenance
+from remnant.studies.classifiers import (
+    ClassifierStudy,
+    check_classifier,
+    fit_classifiers,
+    load_data,
+    plant_canaries,
+    quick_planting,
+    task_fields,
+)
 from remnant.studies.forgetting_results import measure_forgetting
-from remnant.studies.image_canaries import Planting, canary_count, judge_pool, needs_judge, plant
+from remnant.studies.image_canaries import Planting
 from remnant.studies.lags import lag_grid
 from remnant.studies.machine import StepClock, device_name
-from remnant.studies.settings import (
-    AttackSettings,
-    CanarySettings,
-    DataSettings,
-    Execution,
-    ModelSettings,
-    TrainingSettings,
-)
+from remnant.studies.settings import AttackSettings, Execution
 
 Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ForgettingStudy:
+class ForgettingStudy(ClassifierStudy):
     """One question, whole: the plan and all that changes its numbers.
 
     Attributes:
@@ -48,10 +47,6 @@ class ForgettingStudy:
     """
 
     plan: InjectPlan | PoisonPlan
-    data: DataSettings = field(default_factory=DataSettings)
-    canaries: CanarySettings = field(default_factory=CanarySettings)
-    model: ModelSettings = field(default_factory=ModelSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
     attack: AttackSettings = field(default_factory=AttackSettings)
     compare_repeats: tuple[int, ...] = ()
 
@@ -110,7 +105,7 @@ def run_forgetting(
     Raises:
         RemnantError: Anything the user can mend; the folder then holds nothing new.
     """
-    data = _load(study, execution)
+    data = load_data(study, execution)
     check_fit(study, data, execution)
     with Record.open_or_create(
         folder,
@@ -141,7 +136,7 @@ def _carry_out(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    planting = _plant(study, data, execution, record)
+    planting = plant_canaries(study, data, execution, record)
     for name, plan in study.parts().items():
         if f"{name}.signals" not in record.array_names():
             _train(study, name, plan, planting, execution, record, progress)
@@ -149,34 +144,21 @@ def _carry_out(
     record.put_ledger(
         {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
     )
-    record.put_result(
-        "task",
-        {
-            "test_accuracy": float(record.array("primary.test_accuracy").mean()),
-            "test_examples": len(planting.test),
-            "majority": float(np.bincount(planting.test.labels).max() / len(planting.test)),
-        },
-    )
+    record.put_result("task", task_fields(record.array("primary.test_accuracy"), planting))
     measure_forgetting(record, study)
     record.finish()
 
 
 def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
-    data = _load(study, execution)
+    data = load_data(study, execution)
     check_fit(study, data, execution)
-    pool = None
-    if needs_judge(study.canaries):
-        quick = dataclasses.replace(study.canaries, judge_steps=1)
-        pool = judge_pool(
-            _maker(study, data), study.plan, quick, study.training, data, device=execution.device
-        )
-    planting = plant(study.plan, study.canaries, data, pool)
+    planting = quick_planting(study, data, execution)
     seconds, steps, memory = 0.0, 0, 0
     for plan in study.parts().values():
         short = dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
         clock = StepClock()
-        fit, _ = _fit(study, short, planting, execution, on_step=clock)
+        fit, _ = fit_classifiers(study, short, planting, execution, on_step=clock)
         gaps = [after - before for before, after in itertools.pairwise(clock.times)]
         first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
         seconds += first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
@@ -192,89 +174,9 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
 
 def check_fit(study: ForgettingStudy, data: AuditData, execution: Execution) -> None:
     """Refuse what cannot be planted or trained before anything is written."""
-    Population(_maker(study, data), seeds=[0], device=execution.device)
-    make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+    check_classifier(study, data, execution)
     for plan in study.parts().values():
         plan.ledger(examples=len(data.clean))
-    count = canary_count(study.plan)
-    if study.canaries.kind != "odd" and count > len(data.pool):
-        raise PlanError(
-            f"The plan needs {count} canaries and controls, and the pool of {study.data.name} "
-            f"holds {len(data.pool)} examples.",
-            hint="Plant fewer, or share them among the trials (fresh_canaries = false).",
-        )
-
-
-def _load(study: ForgettingStudy, execution: Execution) -> AuditData:
-    return load_images(
-        study.data.name,
-        folder=execution.data_folder,
-        examples=study.data.examples,
-        seed=study.data.seed,
-    )
-
-
-def _maker(study: ForgettingStudy, data: AuditData) -> Any:
-    shape = data.clean.images.shape[1:]
-    return model_maker(study.model.name, shape=shape, classes=data.classes, **study.model.options)
-
-
-def _plant(
-    study: ForgettingStudy, data: AuditData, execution: Execution, record: Record
-) -> Planting:
-    losses = None
-    if needs_judge(study.canaries):
-        if "pool_losses" not in record.array_names():
-            record.put_array(
-                "pool_losses",
-                judge_pool(
-                    _maker(study, data),
-                    study.plan,
-                    study.canaries,
-                    study.training,
-                    data,
-                    device=execution.device,
-                ),
-            )
-        losses = record.array("pool_losses")
-    return plant(study.plan, study.canaries, data, losses)
-
-
-def _fit(
-    study: ForgettingStudy,
-    plan: InjectPlan | PoisonPlan,
-    planting: Planting,
-    execution: Execution,
-    *,
-    probe_steps: tuple[int, ...] = (),
-    checkpoint: Checkpoint | None = None,
-    on_step: Callable[[int], None] | None = None,
-) -> tuple[Fit, Population]:
-    population = Population(
-        model_maker(
-            study.model.name, shape=planting.shape, classes=planting.classes, **study.model.options
-        ),
-        seeds=plan.seeds,
-        dropout_seeds=plan.dropout_seeds,
-        device=execution.device,
-        precision=plan.precision,
-    )
-    probed = planting.probed
-    fit = population.fit(
-        planting.store.images,
-        planting.store.labels,
-        plan.schedule(examples=planting.examples),
-        optimizer=study.training.optimizer,
-        learning_rate=study.training.rate(),
-        clip=study.training.clip,
-        probes={"signals": lambda models: label_signals(models, probed.images, probed.labels)},
-        probe_steps=probe_steps,
-        checkpoint=checkpoint,
-        compiled=execution.compiled,
-        on_step=on_step,
-        **study.training.options,
-    )
-    return fit, population
 
 
 def _train(
@@ -289,7 +191,7 @@ def _train(
     """Train one population and put what its probes saw into the record."""
     path = record.folder / f"checkpoint-{name}.safetensors"
     lags = lag_grid(plan.watch_steps, study.attack.lags)
-    fit, population = _fit(
+    fit, population = fit_classifiers(
         study,
         plan,
         planting,

@@ -11,10 +11,12 @@ from torch import nn
 
 from remnant.canaries import BY_LOSS, by_loss, mislabelled, odd
 from remnant.data import AuditData, Images
-from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
+from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.population import Population
 from remnant.probes import label_signals
 from remnant.studies.settings import CanarySettings, TrainingSettings
+
+ImagePlan = InjectPlan | PoisonPlan | StaggeredPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +44,7 @@ class Planting:
 
 
 def plant(
-    plan: InjectPlan | PoisonPlan,
+    plan: ImagePlan,
     settings: CanarySettings,
     data: AuditData,
     pool_losses: NDArray[np.float64] | None,
@@ -74,8 +76,10 @@ def plant(
     return Planting(store, len(data.clean), probed, test, data.classes)
 
 
-def canary_count(plan: InjectPlan | PoisonPlan) -> int:
+def canary_count(plan: ImagePlan) -> int:
     """Return how many canaries and controls the whole plan needs."""
+    if isinstance(plan, StaggeredPlan):
+        return plan.canaries
     sets = plan.trials if plan.fresh_canaries else 1
     return sets * (plan.canaries + plan.controls)
 
@@ -97,7 +101,7 @@ def needs_judge(settings: CanarySettings) -> bool:
 
 def judge_pool(
     make_model: Callable[[], nn.Module],
-    plan: InjectPlan | PoisonPlan,
+    plan: ImagePlan,
     settings: CanarySettings,
     training: TrainingSettings,
     data: AuditData,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remnant.errors import InvalidInput, PlanError, require
-from remnant.plans import InjectPlan, InsertPlan, PoisonPlan
+from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, StaggeredPlan
 from remnant.studies.exposure import ExposureStudy
 from remnant.studies.exposure_settings import (
     LanguageModelSettings,
@@ -18,11 +18,13 @@ from remnant.studies.exposure_settings import (
     TextSettings,
 )
 from remnant.studies.forgetting import ForgettingStudy
+from remnant.studies.one_run import OneRunStudy
 from remnant.studies.settings import (
     AttackSettings,
     CanarySettings,
     DataSettings,
     ModelSettings,
+    OneRunSettings,
     TrainingSettings,
 )
 
@@ -31,7 +33,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Study = ForgettingStudy | ExposureStudy
+Study = ForgettingStudy | ExposureStudy | OneRunStudy
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -60,6 +62,17 @@ _QUESTIONS = {
             "attack": AttackSettings,
         },
         others=("compare_repeats",),
+    ),
+    "one-run": _Question(
+        study=OneRunStudy,
+        plans={"staggered": StaggeredPlan},
+        sections={
+            "data": DataSettings,
+            "canaries": CanarySettings,
+            "model": ModelSettings,
+            "training": TrainingSettings,
+            "attack": OneRunSettings,
+        },
     ),
     "exposure": _Question(
         study=ExposureStudy,

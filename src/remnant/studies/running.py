@@ -8,6 +8,7 @@ from typing import Any
 
 from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
 from remnant.studies.forgetting import estimate_forgetting, run_forgetting
+from remnant.studies.one_run import OneRunStudy, estimate_one_run, run_one_run
 from remnant.studies.recipe import Study
 from remnant.studies.settings import Execution
 
@@ -20,6 +21,8 @@ def run_study(
     """Carry out the study in ``folder``; a run that was cut short goes on."""
     if isinstance(study, ExposureStudy):
         run_exposure(study, folder, execution, progress=progress)
+    elif isinstance(study, OneRunStudy):
+        run_one_run(study, folder, execution, progress=progress)
     else:
         run_forgetting(study, folder, execution, progress=progress)
 
@@ -28,4 +31,6 @@ def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     if isinstance(study, ExposureStudy):
         return estimate_exposure(study, execution)
+    if isinstance(study, OneRunStudy):
+        return estimate_one_run(study, execution)
     return estimate_forgetting(study, execution)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from remnant.canaries import Template
-from remnant.errors import InvalidInput
+from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import queries_to_leak
 from remnant.models.protocols import SequenceModel
 from remnant.probes import decoding_log_probability
@@ -141,6 +141,10 @@ def search_secrets(
     except MergedTokens as fault:
         raise MergedTokens(
             fault.message, hint="Use holes that the tokenizer keeps apart, such as single digits."
+        ) from None
+    except NotEnoughEvidence as fault:
+        raise NotEnoughEvidence(
+            fault.message, hint="Use method='certified', which proves as much and scores few."
         ) from None
     first = found.candidates[0]
     return SecretSearch(

@@ -150,6 +150,40 @@ class AttackSettings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OneRunSettings:
+    """How success is measured along one run, and the limit that the verdict is about.
+
+    Attributes:
+        success: The measure, named before the run.
+        fpr, confidence: Of the fixed false-positive rate and of the intervals.
+        calibrate: Subtract each canary's score before its window.
+        limit: The verdict asks whether the canaries planted first are under it at the end.
+        checkpoints: How many evenly spaced ones, beside those before and after each window.
+    """
+
+    success: str = "tpr"
+    fpr: float = 0.1
+    confidence: float = 0.95
+    calibrate: bool = True
+    limit: float = 0.3
+    checkpoints: int = 20
+
+    def __post_init__(self) -> None:
+        faults = among("attack.success", self.success, SUCCESSES)
+        for name in ("fpr", "confidence", "limit"):
+            value = getattr(self, name)
+            if not number(value) or not 0 < value < 1:
+                faults.append(f"attack.{name}={value!r} is not between 0 and 1")
+        if not isinstance(self.calibrate, bool):
+            faults.append(f"attack.calibrate={self.calibrate!r} is not true or false")
+        faults += whole_number("attack.checkpoints", self.checkpoints, 2)
+        require(faults, error=PlanError, hint="Mend the recipe.")
+        chance = self.fpr if self.success == "tpr" else 0.5
+        if self.limit <= chance:
+            raise PlanError(f"attack.limit={self.limit} is not above chance ({chance}).")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Execution:
     """How a study is carried out; none of it may change the numbers."""
 

@@ -1,0 +1,185 @@
+"""How fast does this training run forget? STAGGERED: canaries planted along one ordinary run."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from remnant.data import AuditData
+from remnant.errors import InvalidInput, NotEnoughEvidence, RemnantError
+from remnant.measures import unseen_needed
+from remnant.plans import StaggeredPlan
+from remnant.plans.fingerprint import fingerprint
+from remnant.population import Checkpoint
+from remnant.probes import SIGNALS, label_signals
+from remnant.records import Record, gather_provenance
+from remnant.studies.classifiers import (
+    ClassifierStudy,
+    check_classifier,
+    fit_classifiers,
+    load_data,
+    plant_canaries,
+    quick_planting,
+    task_fields,
+)
+from remnant.studies.image_canaries import Planting
+from remnant.studies.machine import StepClock, device_name
+from remnant.studies.one_run_results import measure_one_run
+from remnant.studies.settings import Execution, OneRunSettings
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneRunStudy(ClassifierStudy):
+    """One question, whole: the plan and all that changes its numbers."""
+
+    plan: StaggeredPlan
+    attack: OneRunSettings = field(default_factory=OneRunSettings)
+
+    def __post_init__(self) -> None:
+        needed = unseen_needed(self.attack.fpr)
+        if self.attack.success in ("precision", "tpr") and self.plan.never < needed:
+            raise NotEnoughEvidence(
+                f"plan.never={self.plan.never} cannot place a threshold at "
+                f"attack.fpr={self.attack.fpr:g}; it takes at least {needed}.",
+                hint="Leave more canaries out of training, or ask for a larger fpr.",
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as plain data, one group a part."""
+        made: dict[str, Any] = {"question": "one-run", "plan": self.plan.to_dict()}
+        for name in ("data", "canaries", "model", "training", "attack"):
+            made[name] = dataclasses.asdict(getattr(self, name))
+        return made
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that changes numbers."""
+        return fingerprint(self.to_dict())
+
+    def probe_steps(self) -> tuple[int, ...]:
+        """Updates done at each checkpoint: before and after every window, and evenly in between."""
+        plan = self.plan
+        edges = {*plan.starts, *(start + plan.window for start in plan.starts)}
+        even = np.linspace(plan.starts[0], plan.total_steps, self.attack.checkpoints)
+        return tuple(sorted(edges | {round(step) for step in even.tolist()}))
+
+
+def run_one_run(
+    study: OneRunStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
+) -> None:
+    """Carry out the study in ``folder``: train, probe, measure. A run that was cut short goes on.
+
+    Raises:
+        RemnantError: Anything the user can mend; the folder then holds nothing new.
+    """
+    data = load_data(study, execution)
+    check_classifier(study, data, execution)
+    with Record.open_or_create(
+        folder,
+        question="one-run",
+        plan=study.to_dict(),
+        plan_fingerprint=study.fingerprint,
+        data_fingerprint=data.fingerprint,
+        execution={"device": execution.device, "compiled": execution.compiled},
+        provenance=gather_provenance(
+            device=device_name(execution.device),
+            threads=torch.get_num_threads(),
+            seeds={"plan": study.plan.seed, "data": study.data.seed},
+        ),
+    ) as record:
+        if record.status == "complete":
+            return
+        try:
+            _carry_out(study, data, execution, record, progress)
+        except RemnantError:
+            record.discard_if_empty()
+            raise
+
+
+def _carry_out(
+    study: OneRunStudy,
+    data: AuditData,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    planting = plant_canaries(study, data, execution, record)
+    if "scores" not in record.array_names():
+        _train(study, planting, execution, record, progress)
+    ledger = study.plan.ledger()
+    record.put_ledger(
+        {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
+    )
+    record.put_result("task", task_fields(record.array("test_accuracy"), planting))
+    measure_one_run(record, study)
+    record.finish()
+
+
+def _train(
+    study: OneRunStudy,
+    planting: Planting,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    """Train the one model and keep the canaries' log-odds at every checkpoint."""
+    path = record.folder / "checkpoint.safetensors"
+    steps = study.plan.total_steps
+    fit, population = fit_classifiers(
+        study,
+        study.plan,
+        planting,
+        execution,
+        probe_steps=study.probe_steps(),
+        checkpoint=Checkpoint(
+            path,
+            seconds=execution.checkpoint_seconds,
+            key=f"{study.fingerprint}/{record.data_fingerprint}",
+        ),
+        on_step=None if progress is None else lambda done: progress("run", done, steps),
+    )
+    scores = fit.probes["signals"][:, 0, SIGNALS.index("log_odds")]
+    if not bool((abs(scores) < 1e30).all()):
+        raise InvalidInput(
+            "Training diverged: the model's logits are not finite.",
+            hint="Lower training.options.lr, or clip the gradient.",
+        )
+    found = label_signals(population, planting.test.images, planting.test.labels)[:, 2]
+    record.put_array("test_accuracy", found.mean(1).cpu().numpy())
+    record.update_execution(
+        {
+            "backend": f"{fit.backend} ({fit.reason})",
+            "split": fit.split,
+            "precision": fit.precision,
+        }
+    )
+    record.put_array("scores", scores)
+    path.unlink(missing_ok=True)
+
+
+def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]:
+    """Time a few steps of the real thing, write nothing, and say what the whole would take."""
+    data = load_data(study, execution)
+    check_classifier(study, data, execution)
+    planting = quick_planting(study, data, execution)
+    clock = StepClock()
+    short = dataclasses.replace(
+        study.plan, starts=(0,), window=8, repeats=(1,), canaries=2, never=1, steps=16
+    )
+    fit, _ = fit_classifiers(study, short, planting, execution, on_step=clock)
+    gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
+    return {
+        "members": 1,
+        "steps": study.plan.total_steps,
+        "memory_mib": round((fit.memory + planting.store.images.nbytes) / 2**20, 1),
+        "minutes": round(gaps[len(gaps) // 2] * study.plan.total_steps / 60, 2),
+    }

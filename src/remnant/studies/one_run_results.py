@@ -1,0 +1,120 @@
+"""From the scores of one run's canaries to its curve and a verdict; touches no model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from remnant.measures import OneRunForgetting, Success, one_run_forgetting
+from remnant.records import Record
+
+if TYPE_CHECKING:
+    from remnant.studies.one_run import OneRunStudy
+
+_ROWS = (
+    *("lags", "success", "low", "high", "effect", "effect_low", "effect_high"),
+    *("cohort", "repeats", "checkpoint", "n_seen"),
+)
+
+
+def measure_one_run(record: Record, study: OneRunStudy) -> None:
+    """Measure the run's curve, judge it, and put both into the record."""
+    found = one_run_curve(study, record.array("scores"))
+    record.put_result("one_run", one_run_fields(study, found))
+    record.put_result("verdict", one_run_verdict(found, study.attack.limit))
+    record.put_result("scope", _scope(study))
+
+
+def one_run_curve(study: OneRunStudy, scores: Any) -> OneRunForgetting:
+    """Return the curve of the run; lag 0 is right after a canary's last use."""
+    plan, attack = study.plan, study.attack
+    return one_run_forgetting(
+        scores=scores,
+        checkpoints=np.array(study.probe_steps()) - 1,
+        last_seen=plan.last_seen,
+        first_seen=plan.first_seen,
+        cohorts=plan.cohort_of,
+        repeats=plan.repeats_of,
+        success=cast(Success, attack.success),
+        fpr=attack.fpr,
+        confidence=attack.confidence,
+        calibrate=attack.calibrate,
+        rng=np.random.default_rng([plan.seed, 2]),
+    )
+
+
+def one_run_fields(study: OneRunStudy, found: OneRunForgetting) -> dict[str, Any]:
+    """Return the curve as plain data, one entry a cohort and checkpoint."""
+    return {
+        "rate": found.rate,
+        "fpr": found.fpr,
+        "confidence": found.confidence,
+        "chance": found.chance,
+        "calibrated": found.calibrated,
+        "method": found.method,
+        "n_unseen": found.n_unseen,
+        "starts": list(study.plan.starts),
+        "window": study.plan.window,
+        "steps": study.plan.total_steps,
+        **{name: getattr(found, name).tolist() for name in _ROWS},
+    }
+
+
+def one_run_verdict(found: OneRunForgetting, limit: float) -> dict[str, Any]:
+    """Judge the canaries planted first, at the last checkpoint: the longest lag of the run.
+
+    Where they were planted more or less often, all of them have to be within the limit. A PASS
+    also needs the attack to have found them right after they were planted.
+    """
+    first = found.cohort == found.cohort.min()
+    last = first & (found.checkpoint == found.checkpoint.max())
+    fresh = first & (found.checkpoint == found.checkpoint[first].min())
+    worst = int(np.flatnonzero(last)[np.argmax(found.high[last])])
+    high, low = float(found.high[worst]), float(found.low[last].max())
+    lag = float(found.lags[worst])
+    at = "" if found.fpr is None else f" at FPR {found.fpr:g}"
+    often = _times(int(found.repeats[worst]))
+    sentence = (
+        f"{lag:.0f} steps after their last use, canaries planted {often} "
+        f"are found with a {found.rate}{at} of {found.success[worst]:.3f} "
+        f"({found.confidence:.0%} interval {found.low[worst]:.3f} to {high:.3f}; one run)"
+    )
+    if low > limit:
+        outcome, end = "FAIL", f"all of it above the limit {limit:g}."
+    elif high > limit:
+        outcome = "INCONCLUSIVE"
+        end = f"the limit {limit:g} lies inside it: plant more canaries."
+    elif not np.any(found.low[fresh] > found.chance):
+        outcome = "INCONCLUSIVE"
+        end = (
+            "but the attack did not find them right after they were planted either, so that this "
+            "says nothing: plant them more often, or another kind."
+        )
+    else:
+        outcome, end = "PASS", f"all of it within the limit {limit:g}."
+    return {"outcome": outcome, "sentence": f"{sentence}: {end}", "limit": limit, "lag": lag}
+
+
+def _times(many: int) -> str:
+    return "once" if many == 1 else f"{many} times"
+
+
+def _scope(study: OneRunStudy) -> dict[str, list[str]]:
+    plan = study.plan
+    return {
+        "tested": [
+            f"STAGGERED: one run of {plan.total_steps} steps of {study.model.name} on "
+            f"{study.data.name}, {plan.canaries - plan.never} {study.canaries.kind} canaries "
+            f"planted in {len(plan.starts)} windows of {plan.window} steps",
+            f"{plan.never} canaries drawn alike and never planted, as controls of every window",
+        ],
+        "not_tested": [
+            "how much another run would differ: there was one",
+            "adversaries who know the batch order, see gradients, or query the model while it "
+            "trains",
+            "whether what the attack no longer finds is gone or only hidden: no weight noise, no "
+            "relearning, no scan of later checkpoints was run",
+            "lags beyond the end of the run, other models, other data and other kinds of canary",
+        ],
+    }
