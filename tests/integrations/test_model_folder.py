@@ -38,7 +38,7 @@ def test_our_own_checkpoints_are_read_by_their_own_reader(ours):
     assert isinstance(model, LanguageModel)
     assert load_tokenizer(str(ours)).encode("the") == model.encode("the")
     assert set(load_tokenizer(ours).tokens) == set("the 12")
-    with pytest.raises(InvalidInput, match=r"source was given, and the model .* reads none"):
+    with pytest.raises(InvalidInput, match=r"source= was given, and the model .* reads none"):
         load_sequence_model(ours, source="a")
     with pytest.raises(InvalidInput, match="device='nonsense'"):
         load_sequence_model(ours, device="nonsense")
@@ -48,9 +48,9 @@ def test_causal_models_are_told_from_encoder_decoders(save):
     causal, seq2seq = save("llama", name="causal"), save("t5", name="seq2seq")
     assert isinstance(load_sequence_model(causal), HuggingFaceCausalLM)
     assert isinstance(load_sequence_model(seq2seq, source="the"), HuggingFaceSeq2Seq)
-    with pytest.raises(InvalidInput, match="holds an encoder-decoder, and source is missing"):
+    with pytest.raises(InvalidInput, match="holds an encoder-decoder, and source= is missing"):
         load_sequence_model(seq2seq)
-    with pytest.raises(InvalidInput, match=r"source was given, and the model .* reads none"):
+    with pytest.raises(InvalidInput, match=r"source= was given, and the model .* reads none"):
         load_sequence_model(causal, source="the")
 
 

@@ -92,13 +92,23 @@ def test_weights_that_are_missing_are_not_made_up(save):
         load_causal_lm(folder)
 
 
-@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_damaged_files_are_told_in_one_sentence(name, save):
+@pytest.mark.parametrize(
+    ("name", "advice"),
+    [
+        ("config.json", "config.json is damaged, or of an architecture"),
+        ("model.safetensors", "Its weights are damaged"),
+        ("tokenizer.json", "Its files are missing or damaged"),
+    ],
+)
+def test_damaged_files_are_told_in_words_of_ours_with_advice(name, advice, save):
     folder = save("gpt2")
     (folder / name).write_bytes((folder / name).read_bytes()[:40])
     with pytest.raises(InvalidInput, match="cannot be read") as fault:
         load_causal_lm(folder)
     assert "\n" not in str(fault.value)
+    assert f"cannot be read. {advice}" in str(fault.value)
+    assert "Error" not in str(fault.value)
+    assert fault.value.__cause__ is not None
 
 
 def test_weights_of_another_shape_are_refused(save):
@@ -111,7 +121,9 @@ def test_weights_of_another_shape_are_refused(save):
 
 def test_a_device_that_is_not_there_and_a_coarse_type_are_refused(save):
     folder = save("gpt2")
-    with pytest.raises(InvalidInput, match="device='nonsense' cannot be used"):
+    with pytest.raises(
+        InvalidInput, match=r"device='nonsense' cannot be used\. Pass device='cpu' or device='cuda'"
+    ):
         load_causal_lm(folder, device="nonsense")
     with pytest.raises(UnsupportedModel, match="weights are float16"):
         load_causal_lm(folder, dtype=torch.float16)
@@ -123,3 +135,12 @@ def test_without_the_library_the_extra_is_named(save, monkeypatch):
     for load in (load_causal_lm, load_tokenizer):
         with pytest.raises(MissingExtra, match=r"pip install 'remnant\[hf\]'"):
             load(folder)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_weights_in_half_precision_are_widened_when_they_are_read(dtype, save):
+    folder = save("gpt2")
+    halves = {n: t.to(dtype) for n, t in load_file(folder / "model.safetensors").items()}
+    save_file(halves, folder / "model.safetensors", metadata={"format": "pt"})
+    model = load_causal_lm(folder)
+    assert model.start([5])[0].dtype == torch.float32

@@ -59,7 +59,7 @@ def load_sequence_model(
         return load_causal_lm(path, device=device)
     if source is None:
         raise InvalidInput(
-            f"folder={str(path)!r} holds an encoder-decoder, and source is missing.",
+            f"folder={str(path)!r} holds an encoder-decoder, and source= is missing.",
             hint="Pass the source text whose translation is scored.",
         )
     return load_seq2seq(path, source=source, device=device)
@@ -105,6 +105,6 @@ def _is_ours(path: Path) -> bool:
 def _refuse_source(path: Path, source: str | None) -> None:
     if source is not None:
         raise InvalidInput(
-            f"source was given, and the model in folder={str(path)!r} reads none.",
+            f"source= was given, and the model in folder={str(path)!r} reads none.",
             hint="Only encoder-decoders have a source; leave it out.",
         )

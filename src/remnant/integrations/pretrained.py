@@ -15,6 +15,15 @@ _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # Whatever the library raises on a damaged or foreign folder, tensors of the wrong shape included.
 _FAULTS = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError)
 
+_ADVICE = {
+    "configuration": "config.json is damaged, or of an architecture that this version of "
+    "transformers does not know; save the model again with model.save_pretrained(folder).",
+    "tokenizer": "Its files are missing or damaged, or need sentencepiece or tiktoken; write them "
+    "with tokenizer.save_pretrained(folder).",
+    "model": "Its weights are damaged or do not fit config.json; save it again with "
+    "model.save_pretrained(folder).",
+}
+
 
 def library() -> Any:
     """Return the transformers library.
@@ -107,8 +116,8 @@ def read_model(
         return model.to(device)
     except (RuntimeError, AssertionError) as fault:  # torch built without it asserts
         raise InvalidInput(
-            f"device={str(device)!r} cannot be used ({_first_line(fault)})."
-        ) from None
+            f"device={str(device)!r} cannot be used.", hint="Pass device='cpu' or device='cuda'."
+        ) from fault
 
 
 def _check_weights(path: Path) -> None:
@@ -132,12 +141,7 @@ def _told(path: Path, what: str) -> Iterator[None]:
     try:
         yield
     except (*_FAULTS, SafetensorError) as fault:
+        # What the library says may run over many lines; it is kept as the cause.
         raise InvalidInput(
-            f"folder={str(path)!r}: the {what} cannot be read "
-            f"({type(fault).__name__}: {_first_line(fault)})."
-        ) from None
-
-
-def _first_line(fault: BaseException) -> str:
-    lines = str(fault).strip().splitlines()
-    return (lines[0] if lines else type(fault).__name__)[:200].rstrip(". ")
+            f"folder={str(path)!r}: the {what} cannot be read.", hint=_ADVICE[what]
+        ) from fault

@@ -26,6 +26,7 @@ from remnant.models.vocabulary import Vocabulary
 FORMAT = 1
 ABOUT_FILE = "remnant.json"
 WEIGHTS_FILE = "model.safetensors"
+_AGAIN = "Restore the folder from a copy, or save the model again."
 _FIELDS = {"architecture": str, "options": dict, "vocabulary": dict, "sha256": str}
 
 
@@ -97,15 +98,17 @@ def load_language_model(folder: str | Path, *, device: str | torch.device = "cpu
         module = _made(about["architecture"], about["options"], vocabulary)
         weights = (path / WEIGHTS_FILE).read_bytes()
         if hashlib.sha256(weights).hexdigest() != about["sha256"]:
-            raise RecordError(f"{path / WEIGHTS_FILE} is damaged: its SHA-256 is another.")
+            raise RecordError(
+                f"{path / WEIGHTS_FILE} is damaged: its SHA-256 is another.", hint=_AGAIN
+            )
         state = tensors_of(weights)
         _check_state(module, state)
     except FileNotFoundError as fault:
-        raise RecordError(f"{path / WEIGHTS_FILE} is missing.") from fault
+        raise RecordError(f"{path / WEIGHTS_FILE} is missing.", hint=_AGAIN) from fault
     except (InvalidInput, PlanError) as fault:
-        raise RecordError(f"{path} is damaged: {str(fault).rstrip('.')}.") from fault
+        raise RecordError(f"{path} is damaged: {str(fault).rstrip('.')}.", hint=_AGAIN) from fault
     except SafetensorError as fault:
-        raise RecordError(f"{path / WEIGHTS_FILE} is damaged.") from fault
+        raise RecordError(f"{path / WEIGHTS_FILE} is damaged.", hint=_AGAIN) from fault
     except OSError as fault:
         if isinstance(fault, RecordError):
             raise
@@ -147,9 +150,9 @@ def _read_about(path: Path) -> dict[str, Any]:
     except OSError as fault:
         raise RecordError(f"{path} cannot be read: {fault.strerror}.") from fault
     except ValueError as fault:
-        raise RecordError(f"{path / ABOUT_FILE} is damaged: it is no JSON.") from fault
+        raise RecordError(f"{path / ABOUT_FILE} is damaged: it is no JSON.", hint=_AGAIN) from fault
     if not isinstance(about, dict) or "format" not in about:
-        raise RecordError(f"{path / ABOUT_FILE} does not describe a model.")
+        raise RecordError(f"{path / ABOUT_FILE} does not describe a model.", hint=_AGAIN)
     if about["format"] != FORMAT:
         raise RecordError(
             f"{path} is of format {about['format']!r}; this version reads format {FORMAT}.",
@@ -157,7 +160,9 @@ def _read_about(path: Path) -> dict[str, Any]:
         )
     faults = [name for name, kind in _FIELDS.items() if not isinstance(about.get(name), kind)]
     if faults:
-        raise RecordError(f"{path / ABOUT_FILE} is damaged: it has no {', '.join(faults)}.")
+        raise RecordError(
+            f"{path / ABOUT_FILE} is damaged: it has no {', '.join(faults)}.", hint=_AGAIN
+        )
     return about
 
 
