@@ -62,11 +62,13 @@ def test_the_whole_output(command, corpus, tmp_path):
         f"  canary 1     {lines(codes.canaries[0])}\n"
         f"  canary 2     {lines(codes.canaries[1])}\n"
         f"written: {out} (it holds the secrets; only its owner can read it)\n"
-        f"planted: {into} ({corpus} with 6 lines more)\n"
+        f"planted: {into} ({corpus} with 6 lines more; it holds the secrets; only its owner can "
+        "read it)\n"
     )
     assert (done.code, done.err) == (0, "")
     assert [len(where[one.text]) for one in (*pins.canaries, *codes.canaries)] == [2, 1, 2, 1]
     assert out.stat().st_mode & 0o777 == 0o600
+    assert into.stat().st_mode & 0o777 == 0o600
     assert {path.name for path in tmp_path.iterdir()} == {
         "corpus.txt",
         "canaries.jsonl",
@@ -177,26 +179,34 @@ def test_faults_are_one_sentence_and_nothing_is_written(command, corpus, planted
     (tmp_path / "empty.txt").write_text("\n \n")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
     (tmp_path / "thesis.tex").write_text("do not touch")
+    (tmp_path / "twice.txt").write_text("fig\nkiwi\nfig\n")
     (tmp_path / "folder").mkdir()
     out = tmp_path / "canaries.jsonl"
     insert = ["--insert", corpus, "--into"]
     for arguments, words in (
-        (["no hole"], "no hole"),
+        (["no hole"], "TEMPLATE has no hole"),
         (["{digits:}"], "not a whole number"),
         (["{digits:6"], "unbalanced"),
         (["{colour:6}"], "unknown kind"),
         ([PIN, PIN], "given twice"),
         (["{digits:1}", "--controls", "9"], "more than the 10 secrets"),
         ([PIN, "--repeats", "1,many"], "--repeats '1,many'"),
-        ([PIN, "--repeats", "0"], "repeats[0]=0"),
+        ([PIN, "--repeats", "0"], "--repeats 0 is not"),
         ([PIN, "--repeats", ""], "--repeats ''"),
-        ([PIN, "--per-repeat", "0"], "per_repeat=0"),
-        ([PIN, "--controls", "-1"], "controls=-1"),
-        ([PIN, "--seed", "-1"], "seed=-1"),
+        ([PIN, "--per-repeat", "0"], "--per-repeat 0 is not"),
+        ([PIN, "--controls", "-1"], "--controls -1 is not"),
+        ([PIN, "--seed", "-1"], "remnant: --seed -1 is not"),
         ([PIN, "--place-seed", "-1"], "--place-seed -1"),
         (["{words:2}"], "--words FILE"),
         (["{tokens:2}"], "--model DIR"),
-        (["{tokens:2}", "--model", tmp_path / "nowhere"], "nowhere"),
+        (["{tokens:2}", "--model", tmp_path / "nowhere"], "nowhere is not a folder"),
+        (
+            ["{words:2}", "--words", tmp_path / "twice.txt"],
+            "1 line with a word that came before. W",
+        ),
+        ([PIN, "--field", "text"], "--insert is not given"),
+        ([PIN, *insert, tmp_path / "p.txt", "--field", "text"], "and --field text was given"),
+        ([PIN, *insert, "/dev/full", "--force"], "is no plain file"),
         (["{tokens:2}", "--model", tmp_path / "folder"], "neither"),
         ([PIN, "--words", corpus], "no template has a {words:n} hole"),
         (["{words:2}", "--words", tmp_path / "empty.txt"], "holds no word"),
@@ -210,8 +220,8 @@ def test_faults_are_one_sentence_and_nothing_is_written(command, corpus, planted
         ([PIN, *insert, tmp_path / "no" / "planted.txt"], "is not the path of a file"),
         ([PIN, *insert, tmp_path / "thesis.tex"], "is there already"),
         ([PIN + "\n", *insert, tmp_path / "planted.txt"], "several lines"),
-        ([PIN, "--insert", tmp_path / "no.txt", "--into", tmp_path / "p.txt"], "no.txt"),
-        ([PIN, "--insert", tmp_path / "binary.txt", "--into", tmp_path / "p.txt"], "UTF-8"),
+        ([PIN, "--insert", tmp_path / "no.txt", "--into", tmp_path / "p.txt"], "--insert"),
+        ([PIN, "--insert", tmp_path / "binary.txt", "--into", tmp_path / "p.txt"], "--insert"),
     ):
         before = sorted(tmp_path.rglob("*"))
         done = command("canaries", *arguments, "--out", out)
@@ -255,3 +265,49 @@ def test_a_stream_that_lacks_a_character_is_no_reason_to_fail(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(b"set 1: \\u043a")
+
+
+def test_a_corpus_that_holds_a_canary_already_is_refused(command, corpus, tmp_path):
+    out, into = tmp_path / "canaries.jsonl", tmp_path / "planted.txt"
+    drawn = make_canary_set(Template(PIN), repeats=[1, 4, 16], controls=10, seed=0)
+    texts = [drawn.canaries[1].text, drawn.controls[0].text]
+    with corpus.open("a") as file:
+        file.write("".join(f"note: {text}.\n" for text in texts))
+    arguments = ["canaries", PIN, "--out", out, "--insert", corpus, "--into", into]
+    for patterns in ([], ["another {hex:4}"]):
+        done = command(*arguments, *patterns)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
+            f"remnant: --insert {corpus} holds 2 of the canaries and controls before any is "
+            "planted. Draw others with another --seed.\n"
+        )
+    assert sorted(tmp_path.iterdir()) == [corpus]
+    assert command(*arguments, "--seed", 1).code == 0
+
+
+def test_json_lines_need_a_field_and_stay_json(command, tmp_path):
+    rows, out, into = (tmp_path / name for name in ("rows.jsonl", "c.jsonl", "planted.jsonl"))
+    rows.write_text("".join(json.dumps({"text": f"row {n}", "n": n}) + "\n" for n in range(20)))
+    arguments = ["canaries", 'say "{hex:6}"', PIN, "--out", out, "--insert", rows, "--into", into]
+    for more, said in (
+        ([], f"--insert {rows} holds JSON lines, and --field is missing. Name the field that "),
+        (["--field", "txt"], f"--field txt holds a text in no row of --insert {rows}."),
+    ):
+        done = command(*arguments, *more)
+        assert done.code == 2
+        assert said in done.err
+        assert sorted(tmp_path.iterdir()) == [rows]
+    done = command(*arguments, "--field", "text", "--json", "--reveal")
+    assert done.code == 0, done.err
+    lines = [json.loads(line) for line in into.read_text().splitlines()]
+    for one_set in json.loads(done.out)["sets"]:
+        for one in one_set["canaries"]:
+            text = Template(one_set["template"]).text(one["secret"])
+            assert [lines[n - 1] for n in one["lines"]] == [{"text": text}] * one["repeats"]
+    assert [row["n"] for row in lines if "n" in row] == list(range(20))
+
+
+def test_an_out_that_is_no_plain_file_is_refused_even_by_force(command):
+    done = command("canaries", PIN, "--out", "/dev/full", "--force")
+    assert done.code == 2
+    assert "--out /dev/full is there already, and is no plain file." in done.err

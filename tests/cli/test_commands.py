@@ -128,6 +128,41 @@ def test_show_runs_and_report_read_the_record(finished, tmp_path):
     page = tmp_path / "page.html"
     assert remnant("report", folder, "--out", page).stdout == f"{page}\n"
     assert page.read_text().startswith("<!doctype html>")
+    assert remnant("report", folder, "--out", page).returncode == 0
+    listed = remnant("runs", folder)
+    assert listed.stdout.split()[:4] == ["tiny", "complete", "forgetting", "PASS"]
+
+
+def test_a_report_takes_the_place_of_no_other_file(finished, tmp_path):
+    folder, _ = finished
+    notes = tmp_path / "notes.txt"
+    notes.write_text("do not touch")
+    done = remnant("report", folder, "--out", notes)
+    assert done.returncode == 2
+    assert f"--out {notes} is there already, and is no report." in done.stderr
+    assert notes.read_text() == "do not touch"
+    assert remnant("report", folder, "--out", notes, "--force").returncode == 0
+    assert notes.read_text().startswith("<!doctype html>")
+    done = remnant("report", folder, "--out", "/dev/full", "--force")
+    assert done.returncode == 2
+    assert "is no plain file" in done.stderr
+
+
+def test_an_interrupted_run_says_so(recipe, tmp_path, monkeypatch, command):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("remnant.records.Record.put_result", interrupted)
+    out = tmp_path / "cut"
+    done = command("run", recipe, "--out", out)
+    assert (done.code, done.err) == (
+        130,
+        "remnant: interrupted; run the same command again to go on.\n",
+    )
+    assert command("show", out).out == (
+        f"interrupted; run the command that began {out} again to go on.\n"
+    )
+    assert command("runs", out).out.split()[:2] == ["cut", "interrupted"]
 
 
 def test_a_dry_run_writes_nothing(recipe, tmp_path):
@@ -201,7 +236,7 @@ def test_faults_of_files_and_folders(recipe, finished, tmp_path):
         (("run", recipe, "--out", tmp_path / "full"), "empty"),
         (("run", recipe, "--out", "/proc/remnant"), "/proc"),
         (("run", recipe, "--device", "cuda:7"), "cuda:7"),
-        (("run", recipe, "--device", "warp"), "warp"),
+        (("run", recipe, "--device", "warp"), "Pass cpu or cuda"),
         (("show", tmp_path / "nowhere"), "nowhere"),
         (("show", damaged), "damaged"),
         (("report", damaged), "damaged"),
@@ -233,6 +268,9 @@ def test_a_curve_from_arrays_of_any_framework(tmp_path):
     assert remnant("curve", *files, "--out", tmp_path / "seen.npy").returncode == 2
     assert (tmp_path / "seen.npy").read_bytes() == before
     assert remnant("curve", *files, "--out", tmp_path).returncode == 2
+    (tmp_path / "notes.txt").write_text("do not touch")
+    assert "is no report" in remnant("curve", *files, "--out", tmp_path / "notes.txt").stderr
+    assert remnant("curve", *files, "--out", tmp_path / "curve.html").returncode == 0
     np.save(tmp_path / "lags.npy", lags[::-1])
     wrong = remnant("curve", *files)
     assert wrong.returncode == 2

@@ -69,14 +69,24 @@ def test_sampled_values_have_intervals_and_saturated_ones_say_at_least(command, 
     sampled = ["--method", "sampled", "--references", 80]
     done = run(command, weighted, *sampled)
     lines = done.out.splitlines()
-    assert lines[2] == "sampled: method='sampled' was asked for; 80 references"
-    assert "at least 6.34" in next(line for line in lines if line.startswith("canary 1"))
-    assert "at least 6.34  (1)" in next(line for line in lines if "16 times" in line)
-    assert lines[-1] == (
-        "warning: 1 value saturated, no reference was as cheap: read as "
-        '"at least"; draw more references.'
-    )
+    assert lines[2] == "sampled: --method sampled was asked for; 80 references"
     found = json.loads(run(command, weighted, *sampled, "--json").out)["sets"][0]
+    first = found["canaries"][0]
+    assert first["bits"] == pytest.approx(math.log2(81))
+    assert first["low"] < first["bits"] - 1
+    least = f"at least {first['low']:.2f}"
+    assert f" {least} " in next(line for line in lines if line.startswith("canary 1"))
+    assert f" {least}  (1)" in next(line for line in lines if "16 times" in line)
+    assert "at least" not in next(line for line in lines if line.startswith("canary 2"))
+    assert lines[-1] == (
+        "warning: 1 value saturated, no reference was as cheap: the lower end of the interval is "
+        'shown as "at least"; draw more references.'
+    )
+    often = found["means"][1]
+    assert (often["at_least"], often["mean_low"]) == (True, first["low"])
+    assert often["mean_bits"] == first["bits"]
+    assert first["exact"] is False
+    assert "rank_low" not in first
     assert [one["saturated"] for one in found["canaries"]] == [True, False]
     one = found["canaries"][1]
     assert one["low"] < one["bits"] < one["high"]
@@ -88,11 +98,11 @@ def test_too_few_references_are_not_tested(command, weighted):
     done = run(command, weighted, *few)
     assert "controls" in done.out
     assert "not tested" in next(line for line in done.out.splitlines() if "  controls" in line)
-    assert "warning: not tested: shared_references=30 are too few" in done.out
+    assert "warning: not tested: --references 30 are too few" in done.out
     means = json.loads(run(command, weighted, *few, "--json").out)["sets"][0]["means"]
     controls = next(group for group in means if group["repeats"] == 0)
     assert controls["p_value"] is None
-    assert controls["p_value_reason"].startswith("shared_references=30 are too few")
+    assert controls["p_value_reason"].startswith("--references 30 are too few")
 
 
 def test_the_references_follow_the_seed_alone(command, planted):
@@ -107,10 +117,41 @@ def test_the_references_follow_the_seed_alone(command, planted):
     assert bits[0] == bits[1] != bits[2]
 
 
-def test_a_walk_that_a_budget_ended_says_at_most(command, planted):
-    done = run(command, planted, "--method", "exact", "--max-nodes", 5000)
-    line = next(line for line in done.out.splitlines() if line.startswith("control 1"))
-    assert " at most " in line
+def test_a_walk_that_a_budget_ended_gives_bounds_and_tests_nothing(command, planted):
+    ended = ["--method", "exact", "--max-nodes", 50]
+    lines = run(command, planted, *ended).out.splitlines()
+    line = next(line for line in lines if line.startswith("canary 2"))
+    assert " at least 0.00  at most 1 000 000 of 1 000 000" in line
+    assert "  planted 60 times  at least 0.00  (1)  not tested" in lines
+    assert not any("p = " in line for line in lines)
+    assert lines[-2:] == [
+        "warning: a budget ended the walk, so that ranks and exposure are bounds; raise "
+        "--max-nodes, --max-seconds or --memory, or take --method sampled.",
+        "warning: not tested: a budget ended the walk, and bounds are not tested.",
+    ]
+    found = json.loads(run(command, planted, *ended, "--json").out)["sets"][0]
+    one, means = found["canaries"][-1], found["means"][1]
+    assert (one["exact"], one["rank_low"], one["rank_high"]) == (False, 1, 10**6)
+    assert (means["at_least"], means["p_value"]) == (True, None)
+    assert means["p_value_reason"] == "a budget ended the walk, and bounds are not tested"
+    gate = run(command, planted, *ended, "--limit", 10)
+    assert gate.code == 1
+    assert "INCONCLUSIVE: canary 1 of set 1 may have up to 19.93 bits" in gate.out
+
+
+def test_a_walk_that_was_not_ended_is_exact(command, weighted):
+    found = json.loads(run(command, weighted, "--json").out)["sets"][0]
+    ranks = [(one["exact"], one["rank_low"], one["rank_high"]) for one in found["canaries"]]
+    assert ranks == [(True, 1, 1), (True, 19, 19)]
+    assert not any(group["at_least"] for group in found["means"])
+
+
+def test_references_that_are_the_whole_space_give_exact_ranks(command, weighted):
+    whole = ["--method", "sampled", "--references", 1000]
+    done = run(command, weighted, *whole)
+    assert done.out.splitlines()[2] == "exact: all 100 secrets were scored"
+    walked = run(command, weighted)
+    assert done.out.splitlines()[3:] == walked.out.splitlines()[3:]
 
 
 def test_reference_models_calibrate(command, planted):
@@ -162,6 +203,18 @@ def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, plante
             "more references, or give a walk a larger budget.",
         ),
         (2, ["--set", 1], 1, "FAIL: canary 1 of set 1"),
+        (
+            2,
+            ["--method", "sampled", "--references", 80],
+            1,
+            "FAIL: canary 1 of set 1 has an exposure of at least 4.",
+        ),
+        (
+            6,  # log2(81) is above, and the interval reaches under
+            ["--method", "sampled", "--references", 80],
+            1,
+            "INCONCLUSIVE: canary 1 of set 1 may have up to 6.64 bits",
+        ),
     ],
 )
 def test_the_gate(command, weighted, limit, more, code, said):
@@ -202,7 +255,7 @@ def test_an_encoder_decoder_is_asked_about_a_source(command, translator, tmp_pat
     audited = ["exposure", "--model", translator, "--canaries", path]
     bare = command(*audited)
     assert bare.code == 2
-    assert "source is missing" in bare.err
+    assert f"--model {translator} holds an encoder-decoder, and --source is missing" in bare.err
     costs = {}
     for source in ("meine pin ist", "kein geheimnis"):
         done = command(*audited, "--source", source, "--json")
@@ -288,27 +341,31 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
     damaged = tmp_path / "damaged"
     shutil.copytree(planted.model, damaged)
     (damaged / "model.safetensors").write_bytes(b"no weights")
+    again = tmp_path / "again"
+    shutil.copytree(planted.model, again)
     none_planted = tmp_path / "controls.jsonl"
     write_canary_sets([_controls_only()], none_planted)
     for more, words in (
-        (["--model", tmp_path / "nowhere"], "nowhere"),
+        (["--model", tmp_path / "nowhere"], f"--model {tmp_path / 'nowhere'} is not a folder"),
         (["--model", tmp_path / "folder"], "neither"),
-        (["--model", tmp_path / "broken"], "broken"),
-        (["--model", damaged], "damaged"),
+        (["--model", tmp_path / "broken"], "broken: the configuration cannot be read. config.json"),
+        (["--model", damaged], f"--model {damaged / 'model.safetensors'} is damaged"),
+        (["--model", damaged], "save the model again"),
         (["--model", planted.canaries], "not a folder"),
-        (["--canaries", tmp_path / "nowhere.jsonl"], "nowhere.jsonl"),
-        (["--canaries", planted.corpus], "line 1"),
+        (["--canaries", tmp_path / "nowhere.jsonl"], "nowhere.jsonl is not a file. Make one with"),
+        (["--canaries", planted.corpus], f"--canaries {planted.corpus}, line 1"),
         (["--canaries", none_planted, "--limit", "1"], "there are none"),
         (["--set", "2"], "--set 2 is not one of the 1 sets"),
+        (["--set", "2"], "Pass a number from 1 to 1"),
         (["--set", "0"], "--set 0"),
         (["--method", "exact", "--reference-model", planted.model], "--method is exact"),
-        (["--reference-model", tmp_path / "nowhere"], "nowhere"),
+        (["--reference-model", tmp_path / "nowhere"], "--reference-model"),
         (["--extrapolate", "--reference-model", planted.model], "--extrapolate fits"),
         (["--method", "sampled", "--references", "0"], "--references 0"),
         (["--references", "-5"], "--references -5"),
         (["--references", "0", "--max-nodes", "100"], "none were drawn"),
         (["--max-nodes", "0"], "--max-nodes 0"),
-        (["--method", "exact", "--max-nodes", "3"], "max_nodes=3"),
+        (["--method", "exact", "--max-nodes", "3"], "--max-nodes 3 is less than"),
         (["--max-seconds", "0"], "--max-seconds 0"),
         (["--max-seconds", "nan"], "--max-seconds nan"),
         (["--memory", "0"], "--memory 0"),
@@ -317,9 +374,15 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
         (["--limit", "-2"], "--limit -2"),
         (["--limit", "nan"], "--limit nan"),
         (["--limit", "20"], "above the 19.9 bits"),
-        (["--device", "warp"], "warp"),
-        (["--device", "cuda:99"], "cuda:99"),
-        (["--source", "guten Tag"], "source"),
+        (["--limit", "20"], "measure other sets with --set"),
+        (["--device", "tpu"], "--device tpu is neither cpu nor cuda. Pass cpu or cuda."),
+        (["--device", "cuda:99"], "--device cuda:99 is not there: torch sees "),
+        (
+            ["--source", "guten Tag"],
+            f"--source was given, and the model in --model {planted.model}",
+        ),
+        (["--reference-model", planted.model], "is the model under audit"),
+        (["--reference-model", again], f"--reference-model {again} is the model under audit"),
     ):
         done = run(command, planted, *more)
         assert done.code == 2, (more, done.out)
@@ -327,6 +390,20 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
         assert done.err.startswith("remnant: ")
         assert len(done.err.splitlines()) == 1, done.err
         assert done.out == ""
+
+
+def test_an_interrupt_says_that_nothing_was_written(command, weighted, monkeypatch):
+    def interrupted(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("remnant.studies.canary_exposure.measure_canaries", interrupted)
+    monkeypatch.setattr("remnant.studies.secret_search.search_secrets", interrupted)
+    asked = ["extract", "--model", weighted.model, "--template", "pin {digits:2}"]
+    for done in (run(command, weighted), command(*asked)):
+        assert (done.code, done.err.strip()) == (
+            130,
+            "remnant: interrupted; nothing was written.",
+        )
 
 
 def _controls_only():

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from remnant.canaries import Template, make_canary_set, write_canary_sets
 from remnant.models import Vocabulary, lstm, save_language_model
 
 PIN = "my pin is {digits:6}"
@@ -142,7 +143,8 @@ def test_faults_are_one_sentence_and_reveal_nothing(command, planted, tmp_path):
     for more, words in (
         (["--model", tmp_path / "nowhere"], "nowhere"),
         (["--model", tmp_path / "folder"], "neither"),
-        (["--template", "no hole"], "no hole"),
+        (["--template", "no hole"], "--template has no hole"),
+        (["--template", "my pin is {digits:6"], "--template has unbalanced braces"),
         (["--template", "MY PIN IS {digits:6}"], "vocabulary"),
         (["--template", "my pin is {words:2}"], "--words FILE"),
         (["--template", "{words:2}", "--words", tmp_path / "empty.txt"], "holds no word"),
@@ -152,19 +154,23 @@ def test_faults_are_one_sentence_and_reveal_nothing(command, planted, tmp_path):
         (["--beam", "0"], "--beam 0"),
         (["--seed", "-1"], "--seed -1"),
         (["--max-nodes", "0"], "--max-nodes 0"),
-        (["--max-nodes", "3"], "max_nodes=3"),
+        (["--max-nodes", "3"], "--max-nodes 3 is less than"),
         (["--max-seconds", "-1"], "--max-seconds -1"),
         (["--memory", "0"], "--memory 0"),
         (["--method", "greedy", "--max-nodes", "9"], "--max-nodes is not for --method greedy"),
         (["--queries", "9"], "--queries is not for --method certified"),
         (["--method", "sample", "--queries", "0"], "--queries 0"),
         (["--method", "brute-force", "--template", "my pin is {digits:7}"], "10000000"),
+        (
+            ["--method", "brute-force", "--template", "my pin is {digits:7}"],
+            "Use --method certified",
+        ),
         (["--temperature", "0"], "--temperature 0"),
         (["--temperature", "nan"], "--temperature nan"),
         (["--top-k", "0"], "--top-k 0"),
         (["--top-p", "1.5"], "--top-p 1.5"),
-        (["--device", "warp"], "warp"),
-        (["--source", "guten Tag"], "source"),
+        (["--device", "tpu"], "--device tpu is neither cpu nor cuda. Pass cpu or cuda."),
+        (["--source", "guten Tag"], "--source was given"),
     ):
         done = run(command, planted, *more, "--reveal")
         assert done.code == 2, (more, done.out)
@@ -173,3 +179,21 @@ def test_faults_are_one_sentence_and_reveal_nothing(command, planted, tmp_path):
         assert len(done.err.splitlines()) == 1, done.err
         assert done.out == ""
         assert not any(secret in done.err for secret in planted.secrets)
+
+
+def test_canaries_of_another_template_are_refused(command, planted, tmp_path):
+    two = tmp_path / "two.jsonl"
+    sets = [planted.set, make_canary_set(Template("a {hex:2}\n"), repeats=[1], controls=0, seed=0)]
+    write_canary_sets(sets, two)
+    for pattern in ("my  pin is {digits:6}", "my pin is {digits:5}"):
+        asked = ["extract", "--model", planted.model, "--template", pattern, "--canaries", two]
+        done = command(*asked)
+        assert done.code == 2
+        assert done.err == (
+            f"remnant: No set of --canaries {two} has the template {pattern}; it has: {PIN}, "
+            '"a {hex:2}\\n". Pass one of these as --template, or leave --canaries out.\n'
+        )
+    # Part of a canary may be known: the rest is still that canary's.
+    part = f"my pin is {planted.memorised[:3]}{{digits:3}}"
+    asked = ["extract", "--model", planted.model, "--template", part, "--canaries", two]
+    assert "canary 2 of set 1, planted 60 times" in command(*asked).out

@@ -151,3 +151,43 @@ def test_exact_bits_in_the_place_of_saturated_ones_keep_the_size_of_the_test():
         assert p_value is not None
         rejected += p_value <= 0.05
     assert rejected / runs < 0.06  # 0.055 at most by shared references; the error is 0.0036
+
+
+def test_a_walk_that_a_budget_ended_gives_bounds_that_are_not_tested(canaries):
+    found = measure_canaries(Lover("4711"), canaries, rng=rng(), method="exact", max_nodes=20)
+    assert [one.ended for one in found.each] == [True] * 5
+    assert not any(one.exact for one in found.each)
+    for one in found.each:
+        assert one.found.rank_low < one.found.rank
+        assert one.at_least == one.found.low
+    for group in found.groups:
+        assert (group.at_least, group.p_value) == (True, None)
+        assert group.untested == "a budget ended the walk, and bounds are not tested"
+    whole = measure_canaries(Lover("4711"), canaries, rng=rng(), method="exact")
+    assert [(one.ended, one.exact, one.at_least) for one in whole.each] == [(False, True, None)] * 5
+    for bound, one in zip(found.each, whole.each, strict=True):
+        assert bound.found.rank_low <= one.found.rank <= bound.found.rank
+
+
+def test_a_saturated_value_is_at_least_the_lower_end_of_its_interval(canaries):
+    model = Lover("4711", share=1 - 1e-6)
+    found = measure_canaries(model, canaries, rng=rng(), references=500, method="sampled")
+    one, group = found.each[1], found.groups[1]
+    assert one.found.saturated
+    assert one.at_least == one.found.low < one.found.bits
+    assert (group.mean_low, group.mean_bits) == (one.found.low, one.found.bits)
+    assert found.groups[0].mean_low == found.groups[0].mean_bits
+
+
+@pytest.mark.parametrize("references", [9995, 20_000])
+def test_sampling_that_drew_all_secrets_is_exact(canaries, references):
+    model = Lover("4711")
+    sampled = measure_canaries(model, canaries, rng=rng(), method="sampled", references=references)
+    assert (sampled.method, sampled.reason) == ("exact", "exact: all 10 000 secrets were scored")
+    exact = measure_canaries(model, canaries, rng=rng(), method="exact")
+    for one, other in zip(sampled.each, exact.each, strict=True):
+        assert one.method == "exact"
+        assert one.found.rank_low <= other.found.rank <= one.found.rank
+        assert one.found.bits == pytest.approx(other.found.bits, abs=0.01)
+    fewer = measure_canaries(model, canaries, rng=rng(), method="sampled", references=9994)
+    assert fewer.method == "sampled"

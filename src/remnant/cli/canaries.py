@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remnant.cli.counts import counted, grouped, often, space_fields, space_text
-from remnant.cli.planting import Lines, planting, taken
+from remnant.cli.naming import naming
+from remnant.cli.planting import Lines, planting, refuse_odd, taken
 from remnant.cli.redaction import printable, shown, withheld
 from remnant.cli.templates import read_templates
 from remnant.errors import InvalidInput, require
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from remnant.canaries import CanarySet
 
 _LINES_SHOWN = 8
+OPTIONS = {
+    name: f"--{name.replace('_', '-')}" for name in ("repeats", "per_repeat", "controls", "seed")
+}
 
 
 @click.command(short_help="Make canaries from templates, and plant them in a text file.")
@@ -46,7 +50,10 @@ _LINES_SHOWN = 8
 @click.option(
     "--insert", "corpus", type=click.Path(path_type=Path), help="Text file to plant a copy of."
 )
-@click.option("--into", type=click.Path(path_type=Path), help="The planted copy.")
+@click.option(
+    "--into", type=click.Path(path_type=Path), help="The planted copy; only its owner can read it."
+)
+@click.option("--field", help="Field of the texts, where --insert holds JSON lines.")
 @click.option("--place-seed", type=int, default=0, show_default=True, help="Chooses the lines.")
 @click.option("--force", is_flag=True, help="Overwrite files that are there already.")
 @click.option("--reveal", is_flag=True, help="Show the secrets.")
@@ -62,6 +69,7 @@ def canaries(
     model: Path | None,
     corpus: Path | None,
     into: Path | None,
+    field: str | None,
     place_seed: int,
     force: bool,
     reveal: bool,
@@ -78,20 +86,26 @@ def canaries(
     """
     from remnant.canaries import make_canary_set, write_canary_sets
 
-    _check_files(out, words, corpus, into, place_seed)
+    _check_files(out, words, corpus, into, field, place_seed)
     times = _read_repeats(repeats)
-    sets = [
-        make_canary_set(one, repeats=times, per_repeat=per_repeat, controls=controls, seed=seed)
-        for one in read_templates(templates, words=words, model=model)
-    ]
+    made_of = read_templates(templates, words=words, model=model, option="TEMPLATE")
+    with naming(**OPTIONS):
+        sets = [
+            make_canary_set(one, repeats=times, per_repeat=per_repeat, controls=controls, seed=seed)
+            for one in made_of
+        ]
     lines: Lines | None = None
     with withheld(one.secret for each in sets for one in (*each.canaries, *each.controls)):
         _check_out(out, sets, force=force)
         if corpus is None or into is None:
-            write_canary_sets(sets, out)
-        else:
-            with planting(sets, corpus=corpus, into=into, seed=place_seed, force=force) as planted:
+            with naming("--out", out):
                 write_canary_sets(sets, out)
+        else:
+            with planting(
+                sets, corpus=corpus, into=into, field=field, seed=place_seed, force=force
+            ) as planted:
+                with naming("--out", out):
+                    write_canary_sets(sets, out)
                 planted.settle()
                 lines = planted.lines
     if as_json:
@@ -103,15 +117,23 @@ def canaries(
     click.echo(f"written: {out} (it holds the secrets; only its owner can read it)")
     if into is not None:
         copies = sum(sum(one.repeats) for one in sets)
-        click.echo(f"planted: {into} ({corpus} with {counted(copies, 'line')} more)")
+        more = f"{corpus} with {counted(copies, 'line')} more"
+        click.echo(f"planted: {into} ({more}; it holds the secrets; only its owner can read it)")
 
 
 def _check_files(
-    out: Path, words: Path | None, corpus: Path | None, into: Path | None, place_seed: int
+    out: Path,
+    words: Path | None,
+    corpus: Path | None,
+    into: Path | None,
+    field: str | None,
+    place_seed: int,
 ) -> None:
     faults = []
     if (corpus is None) != (into is None):
         faults.append("--insert and --into go together, and only one is given")
+    if field is not None and corpus is None:
+        faults.append("--field is for JSON lines, and --insert is not given")
     given = {"--words": words, "--insert": corpus, "--into": into}
     faults += [
         f"--out {out} is the file of {name} too"
@@ -137,6 +159,7 @@ def _check_out(out: Path, sets: list[CanarySet], *, force: bool) -> None:
     """Refuse to overwrite anything but the same canaries: planted secrets must not be lost."""
     from remnant.canaries import read_canary_sets
 
+    refuse_odd("--out", out)
     if force or not out.exists() or out.is_dir():
         return
     try:

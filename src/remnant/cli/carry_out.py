@@ -31,9 +31,12 @@ def carry_out(
     from remnant.report import read_view, summary_text, write_report
     from remnant.studies import run_study
 
-    with ProgressBar() as bar:
-        for folder, study in studies.items():
-            run_study(study, out / folder, execution, progress=bar)
+    try:
+        with ProgressBar() as bar:
+            for folder, study in studies.items():
+                run_study(study, out / folder, execution, progress=bar)
+    except KeyboardInterrupt:
+        raise click.exceptions.Abort("run the same command again to go on") from None
     page = write_report(out)
     records = {folder: Record.open(out / folder) for folder in studies}
     if as_json:

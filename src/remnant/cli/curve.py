@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.pages import check_page
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -38,6 +40,7 @@ SUCCESSES = ("accuracy", "precision", "tpr", "auc")
     "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Also write the picture as HTML.")
+@click.option("--force", is_flag=True, help="Overwrite a file that is no page of ours.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def curve(
     seen: Path,
@@ -48,6 +51,7 @@ def curve(
     confidence: float,
     seed: int,
     out: Path | None,
+    force: bool,
     as_json: bool,
 ) -> None:
     """Draw attack success against lag, with intervals. Two axes in an array mean one trial.
@@ -65,6 +69,8 @@ def curve(
 
     if out is not None and out.resolve() in {p.resolve() for p in (seen, unseen, lags)}:
         raise InvalidInput(f"--out {out} is one of the inputs.", hint="Choose another file.")
+    if out is not None:
+        check_page(out, force=force)
     found = curve_fields(
         forgetting_curve(
             seen_scores=_trials(_read(seen)),

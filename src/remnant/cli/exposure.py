@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from remnant.cli.canary_sets import read_sets
+from remnant.cli.device import device_option
+from remnant.cli.models import naming_model, refuse_the_same
+from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
@@ -17,6 +21,10 @@ if TYPE_CHECKING:
     from remnant.canaries import CanarySet
 
 METHODS = ("auto", "exact", "sampled")
+OPTIONS = {
+    name: f"--{name.replace('_', '-')}"
+    for name in ("method", "references", "max_nodes", "max_seconds", "memory")
+}
 
 
 @click.command(short_help="Measure how exposed canaries are in a model.")
@@ -52,7 +60,7 @@ METHODS = ("auto", "exact", "sampled")
 )
 @click.option("--max-seconds", type=float, help="Budget of a walk.")
 @click.option("--memory", type=int, help="Budget of a walk, in MiB.")
-@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@device_option
 @click.option("--source", help="Source text, for an encoder-decoder.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the references.")
 @click.option(
@@ -92,7 +100,6 @@ def exposure(
     """
     import numpy as np
 
-    from remnant.canaries import read_canary_sets
     from remnant.cli.exposure_told import Measured, exposure_fields, exposure_text
     from remnant.cli.gate import judge
     from remnant.integrations import load_sequence_model
@@ -103,19 +110,21 @@ def exposure(
         + _least_faults(references=references, max_nodes=max_nodes, memory=memory, seed=seed)
         + _positive_faults(max_seconds=max_seconds, limit=limit)
     )
-    sets = _chosen(read_canary_sets(file), only, file)
+    sets = _chosen(read_sets(file), only, file)
     _check_limit(sets, limit)
+    refuse_the_same(model, reference_models)
     every = [one for each in sets.values() for one in (*each.canaries, *each.controls)]
     with withheld(one.secret for one in every), ProgressBar() as bar:
-        asked = load_sequence_model(model, device=device, source=source)
-        others = [
-            load_sequence_model(folder, device=device, source=source) for folder in reference_models
-        ]
-        measured = [
-            Measured(
-                number,
-                one,
-                measure_canaries(
+        with naming_model("--model", model):
+            asked = load_sequence_model(model, device=device, source=source)
+        others = []
+        for folder in reference_models:
+            with naming_model("--reference-model", folder):
+                others.append(load_sequence_model(folder, device=device, source=source))
+        measured = []
+        for number, one in sets.items():
+            with naming(**OPTIONS):
+                found = measure_canaries(
                     asked,
                     one,
                     rng=np.random.default_rng([seed, number]),
@@ -127,10 +136,8 @@ def exposure(
                     max_seconds=max_seconds,
                     memory=None if memory is None else memory << 20,
                     progress=bar,
-                ),
-            )
-            for number, one in sets.items()
-        ]
+                )
+            measured.append(Measured(number, one, found))
     verdict = None if limit is None else judge(measured, limit)
     if as_json:
         fields = exposure_fields(measured, verdict, extrapolate=extrapolate, reveal=reveal)
@@ -146,7 +153,10 @@ def _chosen(sets: list[CanarySet], only: tuple[int, ...], file: Path) -> dict[in
     numbered = dict(enumerate(sets, start=1))
     wrong = [number for number in only if number not in numbered]
     if wrong:
-        raise InvalidInput(f"--set {wrong[0]} is not one of the {len(sets)} sets of {file}.")
+        raise InvalidInput(
+            f"--set {wrong[0]} is not one of the {len(sets)} sets of {file}.",
+            hint=f"Pass a number from 1 to {len(sets)}, or leave it out to measure all.",
+        )
     return {number: one for number, one in numbered.items() if not only or number in only}
 
 
@@ -165,7 +175,8 @@ def _check_limit(sets: dict[int, CanarySet], limit: float | None) -> None:
             raise InvalidInput(
                 f"--limit {limit:g} is above the {most:.1f} bits that a secret of set {number} can "
                 "have, so that it could not be reached.",
-                hint="Lower the limit, or plant secrets of a larger space.",
+                hint="Lower the limit, measure other sets with --set, or plant secrets of a larger "
+                "space.",
             )
 
 

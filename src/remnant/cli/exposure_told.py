@@ -16,6 +16,7 @@ from remnant.cli.counts import (
     space_text,
     whole,
 )
+from remnant.cli.naming import named
 from remnant.cli.redaction import printable, shown
 
 if TYPE_CHECKING:
@@ -83,11 +84,16 @@ def _set_lines(one: Measured, extrapolate: bool, reveal: bool) -> list[str]:
 
 
 def _why(reason: str) -> str:
-    return reason.removeprefix("exact: ").removeprefix("sampled, because ").rstrip(".")
+    bare = reason.removeprefix("exact: ").removeprefix("sampled, because ").rstrip(".")
+    return named(bare, method="--method")
+
+
+def _untested(group: RepeatsExposure) -> str | None:
+    return group.untested and named(group.untested, shared_references="--references")
 
 
 def _bits(one: CanaryExposure) -> str:
-    return f"{'at least ' * one.found.saturated}{one.found.bits:.2f}"
+    return f"{one.found.bits:.2f}" if one.at_least is None else f"at least {one.at_least:.2f}"
 
 
 def _standing(one: CanaryExposure, space: int) -> str:
@@ -108,7 +114,7 @@ def _means(found: SetExposure) -> list[str]:
 
 def _mean(group: RepeatsExposure) -> list[str]:
     who = f"planted {often(group.repeats)}" if group.repeats else "controls"
-    mean = f"{'at least ' * group.at_least}{group.mean_bits:.2f}"
+    mean = f"{'at least ' * group.at_least}{group.mean_low:.2f}"
     tested = "not tested" if group.p_value is None else f"p = {group.p_value:.2g}"
     return [who, mean, f"({grouped(group.n)})", tested]
 
@@ -118,11 +124,16 @@ def _warnings(found: SetExposure, extrapolate: bool) -> list[str]:
     saturated = sum(one.found.saturated for one in found.each)
     if saturated:
         lines.append(
-            f"warning: {counted(saturated, 'value')} saturated, no reference was as cheap: read as "
-            '"at least"; draw more references.'
+            f"warning: {counted(saturated, 'value')} saturated, no reference was as cheap: the "
+            'lower end of the interval is shown as "at least"; draw more references.'
         )
-    for reason in sorted({group.untested for group in found.groups if group.untested}):
-        lines.append(f"warning: not tested: {reason}")
+    if any(one.ended for one in found.each):
+        lines.append(
+            "warning: a budget ended the walk, so that ranks and exposure are bounds; raise "
+            "--max-nodes, --max-seconds or --memory, or take --method sampled."
+        )
+    for reason in sorted({_untested(group) or "" for group in found.groups} - {""}):
+        lines.append(f"warning: not tested: {reason.rstrip('.')}.")
     if extrapolate:
         law = found.extrapolated
         if law is None:
@@ -182,7 +193,8 @@ def _set_fields(one: Measured, extrapolate: bool, reveal: bool) -> dict[str, Any
                 "n": group.n,
                 "mean_bits": group.mean_bits,
                 "at_least": group.at_least,
-                **finite("p_value", group.p_value, group.untested or "not tested"),
+                "mean_low": group.mean_low,
+                **finite("p_value", group.p_value, _untested(group) or "not tested"),
             }
             for group in found.groups
         ],
@@ -200,13 +212,14 @@ def _secret_fields(one: CanaryExposure, extrapolate: bool) -> dict[str, Any]:
     rank = (
         {"rank": None, "rank_reason": "sampled"}
         if found.rank is None
-        else whole("rank", found.rank)
+        else _ranks(found.rank, found.rank_low)
     )
     guess = finite("skew_normal_bits", found.skew_normal_bits, "no law was fitted")
     return {
         "name": one.name,
         "repeats": one.repeats,
         "method": one.method,
+        "exact": one.exact,
         "bits": found.bits,
         "low": found.low,
         **finite("high", found.high, "no reference was as cheap"),
@@ -215,3 +228,9 @@ def _secret_fields(one: CanaryExposure, extrapolate: bool) -> dict[str, Any]:
         "saturated": found.saturated,
         **(guess if extrapolate else {}),
     }
+
+
+def _ranks(rank: int, rank_low: int | None) -> dict[str, Any]:
+    """Return the rank and what it lies between; the rank itself is the higher end."""
+    low = rank if rank_low is None else rank_low
+    return {**whole("rank", rank), **whole("rank_low", low), **whole("rank_high", rank)}

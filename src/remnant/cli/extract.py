@@ -7,12 +7,23 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.canary_sets import check_template, read_sets
+from remnant.cli.device import device_option
+from remnant.cli.models import naming_model
+from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
 from remnant.cli.templates import read_templates
 from remnant.errors import require
 
 METHODS = ("certified", "brute-force", "greedy", "beam", "sample", "dijkstra")
+OPTIONS = {
+    name: f"--{name.replace('_', '-')}"
+    for name in (
+        *("method", "top", "max_nodes", "max_seconds", "memory", "beam", "queries"),
+        *("temperature", "top_k", "top_p"),
+    )
+}
 MAX_NODES = 2_000_000
 QUERIES = 1000
 
@@ -52,7 +63,7 @@ QUERIES = 1000
 @click.option("--temperature", type=float, help="Of the decoding whose queries are counted.")
 @click.option("--top-k", type=int, help="Of the decoding whose queries are counted.")
 @click.option("--top-p", type=float, help="Of the decoding whose queries are counted.")
-@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@device_option
 @click.option("--source", help="Source text, for an encoder-decoder.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the samples.")
 @click.option("--reveal", is_flag=True, help="Show the secrets.")
@@ -89,7 +100,6 @@ def extract(
     """
     import numpy as np
 
-    from remnant.canaries import read_canary_sets
     from remnant.cli.extract_told import Found, extract_fields, extract_text
     from remnant.integrations import load_sequence_model
     from remnant.studies.secret_search import Decoding, search_secrets
@@ -103,28 +113,32 @@ def extract(
         if value < least
     ]
     require(faults)
-    template = read_templates([pattern], words=words, model=model)[0]
-    sets = [] if file is None else read_canary_sets(file)
+    template = read_templates([pattern], words=words, model=model, option="--template")[0]
+    sets = [] if file is None else read_sets(file)
+    if file is not None:
+        check_template(sets, template, file)
     decoding = Decoding(
         temperature=1.0 if temperature is None else temperature, top_k=top_k, top_p=top_p
     )
     known = [one.secret for each in sets for one in (*each.canaries, *each.controls)]
     with withheld(known), ProgressBar() as bar:
-        asked = load_sequence_model(model, device=device, source=source)
-        found = search_secrets(
-            asked,
-            template,
-            rng=np.random.default_rng(seed),
-            method=method,  # type: ignore[arg-type]
-            top=top,
-            max_nodes=MAX_NODES if max_nodes is None else max_nodes,
-            max_seconds=max_seconds,
-            memory=None if memory is None else memory << 20,
-            beam=beam,
-            queries=QUERIES if queries is None else queries,
-            decodings=list(dict.fromkeys([Decoding(), decoding])),
-            progress=bar,
-        )
+        with naming_model("--model", model):
+            asked = load_sequence_model(model, device=device, source=source)
+        with naming(**OPTIONS):
+            found = search_secrets(
+                asked,
+                template,
+                rng=np.random.default_rng(seed),
+                method=method,  # type: ignore[arg-type]
+                top=top,
+                max_nodes=MAX_NODES if max_nodes is None else max_nodes,
+                max_seconds=max_seconds,
+                memory=None if memory is None else memory << 20,
+                beam=beam,
+                queries=QUERIES if queries is None else queries,
+                decodings=list(dict.fromkeys([Decoding(), decoding])),
+                progress=bar,
+            )
     told = Found(template, found, sets)
     if as_json:
         click.echo(json.dumps(extract_fields(told, reveal=reveal), indent=2, allow_nan=False))

@@ -30,9 +30,9 @@ def judge(measured: Sequence[Measured], limit: float) -> Judgement:
     """Hold the exposure of every planted canary against a limit in bits.
 
     Guarantees:
-        * FAIL where one of them is at or above the limit.
+        * FAIL where the whole interval of one of them is at or above the limit.
         * PASS where the interval of each of them is under it.
-        * INCONCLUSIVE otherwise: no value is at the limit, and one may be.
+        * INCONCLUSIVE otherwise: one of them may be on either side of the limit.
 
     There must be a planted canary.
     """
@@ -42,9 +42,13 @@ def judge(measured: Sequence[Measured], limit: float) -> Judgement:
         for one in each.found.each
         if one.repeats
     ]
-    most, name = max(planted, key=lambda pair: pair[0].bits)
-    if most.bits >= limit:
-        said = f"{name} has an exposure of {most.bits:.2f} bits, at or above the limit of {limit:g}"
+    sure, sure_name = max(planted, key=lambda pair: pair[0].low)
+    if sure.low >= limit:
+        least = "at least " * (sure.low < sure.high)
+        said = (
+            f"{sure_name} has an exposure of {least}{sure.low:.2f} bits, at or above the limit of "
+            f"{limit:g}"
+        )
         return Judgement("FAIL", said, limit)
     far, far_name = max(planted, key=lambda pair: pair[0].high)
     if far.high >= limit:
@@ -54,8 +58,9 @@ def judge(measured: Sequence[Measured], limit: float) -> Judgement:
             "give a walk a larger budget"
         )
         return Judgement("INCONCLUSIVE", said, limit)
+    most = "at most " * (far.low < far.high)
     said = (
-        f"the most exposed of {len(planted)} planted, {name}, has {most.bits:.2f} bits, under the "
-        f"limit of {limit:g}"
+        f"the most exposed of {len(planted)} planted, {far_name}, has {most}{far.high:.2f} bits, "
+        f"under the limit of {limit:g}"
     )
     return Judgement("PASS", said, limit)

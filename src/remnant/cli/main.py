@@ -22,7 +22,8 @@ from remnant.errors import RemnantError
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine, 1 a gate failed, 2 your move (the message says which).",
+    epilog="Exit codes: 0 fine, 1 a gate failed, 2 your move (the message says which), "
+    "130 interrupted.",
 )
 @click.version_option(__version__, prog_name="remnant")
 def commands() -> None:
@@ -48,14 +49,14 @@ def main() -> None:
     except RemnantError as fault:
         click.echo(f"remnant: {fault}", err=True)
         sys.exit(2)
-    except click.exceptions.Abort:
-        click.echo("remnant: interrupted; run the same command again to go on.", err=True)
+    except click.exceptions.Abort as fault:
+        click.echo(f"remnant: interrupted; {str(fault) or 'nothing was written'}.", err=True)
         sys.exit(130)
     except BrokenPipeError:  # the reader has seen enough
         sys.stderr.close()
         sys.exit(0)
     except (OSError, MemoryError) as fault:
-        click.echo(f"remnant: {fault or 'out of memory'}.", err=True)
+        click.echo(f"remnant: {str(fault) or 'out of memory'}.", err=True)
         sys.exit(2)
     except click.ClickException as fault:
         fault.show()

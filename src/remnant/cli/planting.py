@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from remnant.cli.naming import naming
 from remnant.errors import InvalidInput
 
 if TYPE_CHECKING:
     from remnant.canaries import CanarySet
 
 Lines = list[list[list[int]]]
+_OWNER_ONLY = 0o600
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +36,29 @@ class Planted:
     lines: Lines
 
     def settle(self) -> None:
-        """Put the copy in its place.
+        """Put the copy in its place; only its owner can read it.
 
         Raises:
             InvalidInput: It cannot be put there.
         """
         try:
+            os.chmod(self.copy, _OWNER_ONLY)
             os.replace(self.copy, self.place)
         except OSError as fault:
-            raise InvalidInput(f"{self.place} cannot be written: {fault.strerror}.") from None
+            raise InvalidInput(
+                f"--into {self.place} cannot be written: {fault.strerror}."
+            ) from None
 
 
 @contextmanager
 def planting(
-    sets: Sequence[CanarySet], *, corpus: Path, into: Path, seed: int, force: bool
+    sets: Sequence[CanarySet],
+    *,
+    corpus: Path,
+    into: Path,
+    field: str | None,
+    seed: int,
+    force: bool,
 ) -> Iterator[Planted]:
     """Plant the sets one after another, in a folder of their own beside ``into``.
 
@@ -55,18 +66,16 @@ def planting(
         sets: What is planted.
         corpus: The text file to copy.
         into: The file to write.
+        field: For JSON lines, the field that holds the text.
         seed: Places the copies.
         force: Whether another file at ``into`` may be overwritten.
 
     Raises:
         InvalidInput: See ``insert_into_file``; or ``into`` is taken or cannot be written.
     """
-    import numpy as np
-
-    from remnant.canaries import insert_into_file
-
     if into.is_dir() or not into.parent.is_dir():
         raise InvalidInput(f"--into {into} is not the path of a file in a folder that exists.")
+    refuse_odd("--into", into)
     if into.exists() and corpus.exists() and into.samefile(corpus):
         raise InvalidInput(
             f"--into {into} is the corpus too.", hint="Write the planted copy to another file."
@@ -80,8 +89,8 @@ def planting(
         lines: Lines = []
         for number, one in enumerate(sets):
             copy = Path(beside) / str(number)
-            rng = np.random.default_rng([seed, number])
-            where = insert_into_file(source, copy, one, rng=rng).tolist()
+            with naming(source="--insert", field="--field", seed="--seed"):
+                where = _plant(one, source, copy, field, [seed, number], corpus)
             shifted = [[_moved(earlier, where) for earlier in each] for each in lines]
             lines = [*shifted, [[] for _ in one.canaries]]
             for position, canary in where:
@@ -94,6 +103,23 @@ def planting(
         yield Planted(source, into, [[[at + 1 for at in c] for c in each] for each in lines])
 
 
+def _plant(
+    one: CanarySet, source: Path, copy: Path, field: str | None, seed: list[int], corpus: Path
+) -> list[list[int]]:
+    """Plant one set, and return where; an error names the corpus, whichever copy was read."""
+    import numpy as np
+
+    from remnant.canaries import insert_into_file
+
+    rng = np.random.default_rng(seed)
+    try:
+        found: list[list[int]] = insert_into_file(source, copy, one, rng=rng, field=field).tolist()
+    except InvalidInput as fault:
+        fault.message = fault.message.replace(str(source), str(corpus))
+        raise
+    return found
+
+
 def _moved(positions: list[int], where: list[list[int]]) -> list[int]:
     """Return where lines stand once others were inserted, both in rising order."""
     found = []
@@ -103,6 +129,18 @@ def _moved(positions: list[int], where: list[list[int]]) -> list[int]:
             inserted += 1
         found.append(position + inserted)
     return found
+
+
+def refuse_odd(option: str, path: Path) -> None:
+    """Refuse to put a file in the place of a device, a pipe or the like.
+
+    Raises:
+        InvalidInput: Something is there that is neither a file nor a folder.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InvalidInput(
+            f"{option} {path} is there already, and is no plain file.", hint="Name another file."
+        )
 
 
 def taken(option: str, path: Path) -> InvalidInput:

@@ -6,13 +6,16 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.pages import check_page
+
 
 @click.command(short_help="Write a run's report from its record.")
 @click.argument("run", type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Where to.  [default: RUN/report.html]"
 )
-def report(run: Path, out: Path | None) -> None:
+@click.option("--force", is_flag=True, help="Overwrite a file that is no report.")
+def report(run: Path, out: Path | None, force: bool) -> None:
     """Write the report of RUN, and of the runs directly under it, as one HTML file.
 
     It opens offline.
@@ -23,4 +26,6 @@ def report(run: Path, out: Path | None) -> None:
     """
     from remnant.report import write_report
 
+    if out is not None:
+        check_page(out, force=force)
     click.echo(str(write_report(run, out)))

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.device import device_option
+
 
 @click.command(short_help="Carry out a recipe; a run that was cut short goes on.")
 @click.argument("recipe", type=click.Path(path_type=Path))
@@ -16,7 +18,7 @@ import click
     help="Folder for the record and the report.  [default: runs/NAME OF THE RECIPE]",
 )
 @click.option("--data", type=click.Path(path_type=Path), help="Folder that holds the data sets.")
-@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@device_option
 @click.option("--dry-run", is_flag=True, help="Print members, steps, memory and minutes only.")
 @click.option("--compiled", is_flag=True, help="Compile convolutional models on a GPU.")
 @click.option(
@@ -41,6 +43,8 @@ def run(
 
     The same command again goes on where a killed run stopped. A folder that holds another plan is
     refused.
+
+    It is no gate: a run that ends well exits with 0, whatever its verdict.
 
     \b
     Example:

@@ -14,13 +14,19 @@ import click
 def runs(folder: Path, as_json: bool) -> None:
     """List the runs in FOLDER (runs/, if not given), with their status and verdict.
 
+    A FOLDER that is a run itself comes first.
+
     \b
     Example:
       remnant runs runs
     """
     from remnant.records import list_runs
+    from remnant.records.folder import RECORD_FILE
+    from remnant.records.listing import summarise
 
     found = list_runs(folder)
+    if (folder / RECORD_FILE).is_file():
+        found.insert(0, summarise(folder))
     if as_json:
         click.echo(json.dumps([entry.as_dict() for entry in found], indent=2))
         return
@@ -28,4 +34,5 @@ def runs(folder: Path, as_json: bool) -> None:
         click.echo(f"No runs in {folder}.")
     for entry in found:
         told = entry.fault or entry.verdict or "no verdict yet"
-        click.echo(f"{entry.folder.name:<28} {entry.status:<12} {entry.question or '?':<12} {told}")
+        name = entry.folder.resolve().name
+        click.echo(f"{name:<28} {entry.status:<12} {entry.question or '?':<12} {told}")

@@ -19,11 +19,15 @@ def show(run: Path, as_json: bool) -> None:
       remnant show runs/fashion
     """
     from remnant.records import Record
+    from remnant.records.listing import summarise
     from remnant.report import detail_text, read_view, summary_text
 
     record = Record.open(run)
     if as_json:
         click.echo(json.dumps(record.summary(), indent=2))
+        return
+    if summarise(run).status == "interrupted":
+        click.echo(f"interrupted; run the command that began {run} again to go on.")
         return
     view = read_view(record)
     click.echo(summary_text(view))

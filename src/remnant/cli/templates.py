@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from remnant.cli.counts import counted
+from remnant.cli.models import naming_model
+from remnant.cli.naming import naming
 from remnant.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def read_templates(
-    patterns: Sequence[str], *, words: Path | None, model: Path | None
+    patterns: Sequence[str], *, words: Path | None, model: Path | None, option: str
 ) -> list[Template]:
     """Make templates of patterns; each gets the vocabularies that its holes ask for.
 
@@ -22,6 +25,7 @@ def read_templates(
         words: A text file with the words of ``{words:n}``, one a line.
         model: The folder of the model whose tokens fill ``{tokens:n}``: whole words of a subword
             tokenizer, which stay themselves side by side, or all that can be printed.
+        option: What the patterns are called on the command line.
 
     Raises:
         InvalidInput: A pattern is faulty or given twice; a vocabulary is missing, cannot be read,
@@ -29,7 +33,8 @@ def read_templates(
     """
     from remnant.canaries import Template
 
-    kinds = [_kinds(pattern) for pattern in patterns]
+    with naming(pattern=option):
+        kinds = [_kinds(pattern) for pattern in patterns]
     asked = set().union(*kinds)
     if len(set(patterns)) < len(patterns):
         raise InvalidInput(
@@ -50,10 +55,11 @@ def read_templates(
         "words": _read_words(words) if words is not None and "words" in asked else None,
         "tokens": _read_tokens(model) if model is not None and "tokens" in asked else None,
     }
-    return [
-        Template(pattern, **{name: vocabularies[name] for name in vocabularies if name in own})
-        for pattern, own in zip(patterns, kinds, strict=True)
-    ]
+    with naming(pattern=option, words="--words", tokens="--model"):
+        return [
+            Template(pattern, **{name: vocabularies[name] for name in vocabularies if name in own})
+            for pattern, own in zip(patterns, kinds, strict=True)
+        ]
 
 
 def _kinds(pattern: str) -> set[str]:
@@ -66,19 +72,31 @@ def _read_words(path: Path) -> list[str]:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except OSError as fault:
-        raise InvalidInput(f"--words {path} cannot be read: {fault.strerror}.") from None
+        raise InvalidInput(
+            f"--words {path} cannot be read: {fault.strerror}.",
+            hint="Pass a text file, one word a line.",
+        ) from None
     except UnicodeDecodeError:
-        raise InvalidInput(f"--words {path} is not text in UTF-8.") from None
+        raise InvalidInput(
+            f"--words {path} is not text in UTF-8.", hint="Save it again in UTF-8."
+        ) from None
     found = [line.strip() for line in lines if line.strip()]
     if not found:
         raise InvalidInput(f"--words {path} holds no word.", hint="Write one word a line.")
+    again = len(found) - len(set(found))
+    if again:
+        raise InvalidInput(
+            f"--words {path} has {counted(again, 'line')} with a word that came before.",
+            hint="Write each word once.",
+        )
     return found
 
 
 def _read_tokens(folder: Path) -> list[str]:
     from remnant.integrations import load_tokenizer, separate_tokens
 
-    found = separate_tokens(load_tokenizer(folder).tokens)
+    with naming_model("--model", folder):
+        found = separate_tokens(load_tokenizer(folder).tokens)
     if not found:
         raise InvalidInput(f"--model {folder} has no token that can be printed.")
     return found
