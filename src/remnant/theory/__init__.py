@@ -8,10 +8,13 @@ from remnant.theory.mean_estimation import (
     renyi_divergence_of_seen,
     simulate_mean_estimation,
 )
+from remnant.theory.replay import Replay, deterministic_replay
 
 __all__ = [
     "KMeansOutlier",
+    "Replay",
     "SimulatedDivergence",
+    "deterministic_replay",
     "kmeans_outlier",
     "renyi_bound",
     "renyi_divergence",
