@@ -1,7 +1,8 @@
-"""Two realistic runs.
+"""Three realistic runs.
 
 Forgetting: 32 canaries planted once at step 300, three trials, a curve that decays. Exposure: 24
-canaries with six digits each, planted 1 to 64 times in two trials, 16 controls.
+canaries with six digits each, planted 1 to 64 times in two trials, 16 controls. One run: 160
+canaries planted once or 8 times in two windows of 50 steps, 120 controls, 600 steps.
 """
 
 from __future__ import annotations
@@ -274,6 +275,79 @@ EXPOSURE_PLAN: dict[str, Any] = {
 }
 
 
+STARTS, WINDOW, STEPS = (100, 300), 50, 600
+
+
+def _one_run() -> dict[str, Any]:
+    columns: dict[str, list[Any]] = {
+        key: []
+        for key in (
+            *("lags", "success", "low", "high", "effect", "effect_low", "effect_high"),
+            *("cohort", "repeats", "checkpoint", "n_seen"),
+        )
+    }
+    for window, start in enumerate(STARTS):
+        for repeats, height, mean_age in ((1, 0.3, 20.5), (8, 0.8, 4.25)):
+            for done in (150, 250, 300, 350, 450, 600):
+                if done < start + WINDOW:
+                    continue
+                lag = done - start - WINDOW + mean_age
+                left = float(np.exp(-lag / 150))
+                value, effect = 0.1 + height * left, 4 * height * left
+                row = (
+                    *(lag, value, max(0.0, value - 0.08), min(1.0, value + 0.1)),
+                    *(effect, effect - 0.5, effect + 0.5, window, repeats, done - 1.0, 40),
+                )
+                for column, entry in zip(columns.values(), row, strict=True):
+                    column.append(entry)
+    return {
+        "rate": "tpr",
+        "fpr": 0.1,
+        "confidence": 0.95,
+        "chance": 0.1,
+        "calibrated": True,
+        "method": "canary bootstrap of both sides",
+        "n_unseen": 120,
+        "starts": list(STARTS),
+        "window": WINDOW,
+        "steps": STEPS,
+        **columns,
+    }
+
+
+def _one_run_results() -> dict[str, dict[str, Any]]:
+    return {
+        "verdict": {
+            "outcome": "PASS",
+            "sentence": "454 steps after their last use, canaries planted 8 times are found with "
+            "a TPR at FPR 10 % of 0.139 (95 % interval 0.059 to 0.239; one run): all of it within "
+            "the limit 0.3.",
+            "limit": 0.3,
+            "lag": 454.25,
+        },
+        "one_run": _one_run(),
+        "task": {"test_accuracy": 0.963, "test_examples": 360, "majority": 0.102},
+        "scope": {
+            "tested": ["STAGGERED: one run of 600 steps of mlp1 on digits."],
+            "not_tested": [
+                "how much another run would differ: there was one",
+                "whether what the attack no longer finds is gone or only hidden: no relearning "
+                "was run",
+            ],
+        },
+    }
+
+
+ONE_RUN_PLAN: dict[str, Any] = {
+    "plan": {"kind": "staggered", "canaries": 280, "never": 120, "starts": [100, 300]},
+    "model": {"name": "mlp1", "options": {}},
+}
+FAMILIES: dict[str, tuple[dict[str, Any], Callable[[], dict[str, dict[str, Any]]]]] = {
+    "exposure": (EXPOSURE_PLAN, _exposure_results),
+    "one-run": (ONE_RUN_PLAN, _one_run_results),
+}
+
+
 @pytest.fixture
 def make_run(tmp_path: Path) -> Callable[..., Path]:
     def make(
@@ -286,8 +360,8 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
         absent: tuple[tuple[str, str], ...] = (),
         finish: bool = True,
     ) -> Path:
-        exposure = question == "exposure"
-        default, found = (EXPOSURE_PLAN, _exposure_results()) if exposure else (PLAN, _results())
+        default, recorded = FAMILIES.get(question, (PLAN, _results))
+        found = recorded()
         with Record.create(
             tmp_path / name,
             question=question,
@@ -341,6 +415,23 @@ def make_exposure(make_run: Callable[..., Path]) -> Callable[..., Path]:
         return make_run(
             name=name, question="exposure", results=changed | (results or {}), **options
         )
+
+    return make
+
+
+@pytest.fixture
+def make_one_run(make_run: Callable[..., Path]) -> Callable[..., Path]:
+    """Make a one-run record; ``change`` are entries to be set in its result ``one_run``."""
+
+    def make(
+        *,
+        name: str = "staggered",
+        change: dict[str, Any] | None = None,
+        results: dict[str, dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> Path:
+        changed = {"one_run": _one_run() | (change or {})} | (results or {})
+        return make_run(name=name, question="one-run", results=changed, **options)
 
     return make
 

@@ -173,6 +173,35 @@ def test_exposure_text_stands_out_from_its_ground(make_run, make_exposure, tmp_p
         assert page.evaluate(CONTRAST, selector) >= 4.5, selector
 
 
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (320, "dark")])
+def test_the_one_run_report_is_readable_at_any_width(make_one_run, visit, width, scheme):
+    page = visit(write_report(make_one_run()), width=width, scheme=scheme)
+    assert page.get_by_role("heading", name="PASS").bounding_box()["y"] < 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    charts = page.evaluate(INSIDE)
+    assert len(charts) == 3
+    for chart in charts:
+        assert chart["width"] > 200
+        assert chart["lines"] >= 4
+        assert chart["inside"], chart
+        assert chart["words"], chart
+    assert page.evaluate(OVERLAPS) == []
+    rows = page.locator("details tbody tr")
+    assert not rows.first.is_visible()
+    page.get_by_text("Every window and checkpoint").click()
+    assert rows.first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_a_later_window_shows_its_places_when_pointed_at(make_one_run, visit):
+    page = visit(write_report(make_one_run()))
+    dot = page.locator("#success-wide-title ~ circle.dot.dashed").last
+    dot.scroll_into_view_if_needed()
+    assert dot.evaluate("e => getComputedStyle(e).opacity") == "0"
+    dot.hover()
+    assert dot.evaluate("e => getComputedStyle(e).opacity") == "1"
+
+
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
     curve = make_curve(start=0.9, floor=0.6, chance=0.5, spread=0.05)

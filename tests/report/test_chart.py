@@ -100,6 +100,16 @@ def test_means_are_dashes_over_the_dots():
     assert _by_class(svg, "dash")[1][0].text == "mean, planted 4: 3.000"
 
 
+def test_a_thin_line_has_no_band_and_its_interval_takes_no_room():
+    line = Line("a", "main", (0.0, 1.0), (0.4, 0.5), (-9.0, -9.0), (9.0, 9.0), stroke="dashed")
+    svg = _draw(_chart((line,)))
+    assert _by_class(svg, "band") == []
+    assert [part.get("class") for part in _by_class(svg, "line")] == ["line tone-main dashed"]
+    assert [part.get("class") for part in _by_class(svg, "dot")] == ["dot tone-main dashed"] * 2
+    assert _by_class(svg, "dot")[0][0].text == "a, lag 0: 0.400 (-9.000 to 9.000)"
+    assert all(0 < float(part.text) < 1 for part in _by_class(svg, "end"))
+
+
 def test_a_plain_line_has_no_marks():
     svg = _draw(_chart((Line("a", "main", (0.0, 1.0), (0.1, 0.2), places="none"),)))
     assert _by_class(svg, "dot") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 
 from remnant.errors import InvalidInput, RecordError
@@ -182,6 +183,99 @@ def test_text_of_an_exposure_record_is_escaped(make_exposure):
     assert text.count(HOSTILE) > 8
 
 
+def test_a_one_run_page_is_well_formed_and_has_every_section(make_one_run):
+    page = render(Record.open(make_one_run()))
+    found = _Page(page)
+    assert found.open == []
+    assert not {"script", "link", "img", "iframe", "object", "a", "base"} & set(found.tags)
+    headings = [re.sub("<[^>]*>", "", h) for h in re.findall(r"<h2[^>]*>(.*?)</h2>", page)]
+    assert headings == [
+        "PASS Within the limit at the end of this one run",
+        "In plain words",
+        "What the attacker still finds as the run goes on",
+        "What planting did to the model’s confidence",
+        "What was tested, and what was not",
+        "How to read this",
+        "When the canaries were used",
+        "What was run",
+    ]
+    for words in (
+        "One-run forgetting report staggered",
+        "454 steps after last use",
+        "5.9 % to 23.9 %; planted 8 times, from step 100",
+        "This is one run: the intervals say how much other canaries would change these numbers",
+        "no relearning was run",
+        "Every window and checkpoint (18 rows)",
+        "If only the lag mattered, lines of one colour would lie on each other",
+        "The trained model is right on 96.3 %",
+        "3f9c2d7be4a1905c6f",
+        "mlp1",
+    ):
+        assert words in found.text, words
+    assert "forgotten" not in page
+
+
+def test_every_row_of_one_run_is_in_its_table(make_one_run):
+    page = render(Record.open(make_one_run()))
+    table = page[page.index("<details>") : page.index("</details>")]
+    rows = re.findall(r'<tr><th scope="row">(.*?)</tr>', table)
+    cells = [re.sub("</t.>(<td>)?", "|", row).replace("\u202f", " ") for row in rows]
+    assert len(cells) == 18
+    assert re.sub("<[^>]*>", "", cells[6]) == ("100|8×|4|87.8 %|79.8 %|97.8 %|3.11 (2.61 to 3.61)|")
+
+
+def test_a_one_run_page_without_effect_or_with_disagreeing_windows(make_one_run):
+    rows = 18
+    change = {key: [None] * rows for key in ("effect", "effect_low", "effect_high")}
+    low, high = [0.1] * 12 + [0.5] * 6, [0.2] * 12 + [0.6] * 6
+    page = render(Record.open(make_one_run(change=change | {"low": low, "high": high})))
+    assert "Effect of planting: not measured" in page
+    assert '<th scope="col">Effect</th>' not in page
+    assert '<p class="notice">The windows do not agree.' in page
+
+
+def test_an_empty_one_run_record_is_shown_as_not_measured(make_one_run):
+    names = ("verdict", "one_run", "task", "scope")
+    page = render(Record.open(make_one_run(without=names, absent=(("one_run", "no time"),))))
+    text = _Page(page).text
+    for words in (
+        "No verdict",
+        "What an attacker finds in this run was not measured: no time.",
+        "Attack success: not measured: no time.",
+        "Scope: not measured: this run recorded none.",
+        "It is over canaries, not over runs",
+    ):
+        assert words in text, words
+    assert "<svg" not in page
+    assert 'class="tiles"' not in page
+
+
+def test_text_of_a_one_run_record_is_escaped(make_one_run):
+    folder = make_one_run(
+        plan={"plan": {HOSTILE: HOSTILE}},
+        change={"method": HOSTILE},
+        results={
+            "verdict": {"outcome": "FAIL", "sentence": HOSTILE, "limit": 0.5, "lag": 1},
+            "scope": {"tested": [HOSTILE], "not_tested": [HOSTILE]},
+        },
+    )
+    page = render(Record.open(folder))
+    assert "<script" not in page
+    assert "<img" not in page
+    assert _Page(page).text.count(HOSTILE) == 6
+
+
+def test_a_long_ledger_is_folded(make_run):
+    folder = make_run()
+    with Record.open(folder, write=True) as record:
+        steps = np.arange(130)
+        one = np.ones(130, dtype=int)
+        record.put_ledger({"member": 0 * one, "canary": steps, "step": steps, "uses": one})
+    page = render(Record.open(folder))
+    assert "<summary>Ledger of uses (130 rows)</summary>" in page
+    assert "30 more rows are in the record." in page
+
+
 def test_several_runs_stand_on_one_page_with_a_table_of_contents(make_run, make_exposure, tmp_path):
     make_run(name="demo")
     make_exposure(name="demo/keys")
@@ -202,6 +296,20 @@ def test_several_runs_stand_on_one_page_with_a_table_of_contents(make_run, make_
     assert re.findall(r"<h(\d)", page)[:4] == ["1", "2", "2", "3"]
     assert "<title>demo: forgetting PASS, exposure FAIL · Remnant</title>" in page
     assert "Report on 2 runs" in found.text
+
+
+def test_all_three_questions_stand_on_one_page(make_run, make_exposure, make_one_run, tmp_path):
+    make_run(name="demo")
+    make_exposure(name="demo/keys")
+    make_one_run(name="demo/staggered")
+    make_one_run(name="demo/staggered-again")
+    page = write_report(tmp_path / "demo").read_text(encoding="utf-8")
+    found = _Page(page)
+    assert found.open == []
+    ids = [value for name, value in found.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    titles = "forgetting PASS, exposure FAIL, one-run PASS, one-run PASS"
+    assert f"<title>demo: {titles} · Remnant</title>" in page
 
 
 def test_runs_under_a_folder_without_one_make_a_report_there(make_run, make_exposure, tmp_path):

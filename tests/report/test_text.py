@@ -1,4 +1,4 @@
-"""The report of exposure runs, and of several runs, in a terminal."""
+"""The report of exposure and one-run records, and of several runs, in a terminal."""
 
 from __future__ import annotations
 
@@ -18,6 +18,15 @@ EXPOSURE = [
     "  highest exposure of 24 canaries: 19.93 bits of 19.93 (canary 10, planted 64 times)",
     "  16 controls, mean: 1.61 bits (never planted; chance gives 1.44)",
     "  extraction: 1 of 2 searches certified; 2 of 24 canaries read out",
+]
+ONE_RUN = [
+    "  True positive rate at FPR 10 % (chance 10.0 %), canaries planted from step 100",
+    "    planted once     lag      20  36.2 %  [28.2 % to 46.2 %]",
+    "    planted once     lag     470  11.3 %  [3.3 % to 21.3 %]",
+    "    planted 8 times  lag       4  87.8 %  [79.8 % to 97.8 %]",
+    "    planted 8 times  lag     454  13.9 %  [5.9 % to 23.9 %]",
+    "  120 controls never planted",
+    "  one run: intervals are over canaries, not over runs; what is not found may only be hidden",
 ]
 
 
@@ -102,6 +111,58 @@ def test_exposure_against_repeats_without_means_or_chance(make_exposure):
     ]
 
 
+def test_the_summary_of_a_one_run_record(make_one_run):
+    lines = summary_text(read_view(Record.open(make_one_run())), report="r.html").splitlines()
+    assert lines[0].startswith("PASS: 454 steps after their last use, canaries planted 8 times")
+    assert lines[1:] == [*ONE_RUN, "report: r.html"]
+
+
+def test_the_summary_of_an_empty_one_run_record(make_one_run):
+    view = read_view(Record.open(make_one_run(without=("verdict", "one_run"))))
+    assert summary_text(view).splitlines() == [
+        "no verdict: this run recorded none",
+        "  attack success  not measured: this run recorded none",
+        ONE_RUN[-1],
+    ]
+    assert detail_text(view) == ""
+
+
+def test_windows_that_disagree_are_told_in_a_terminal(make_one_run):
+    n = 2
+    rows = {
+        "lags": [9.0, 5.4], "success": [0.2, 0.8], "low": [0.1, 0.6], "high": [0.3, None],
+        "effect": [None] * n, "effect_low": [None] * n, "effect_high": [None] * n,
+        "cohort": [0, 1], "repeats": [1] * n, "n_seen": [4] * n, "checkpoint": [599.0] * n,
+    }  # fmt: skip
+    told = "  the windows disagree: planted once, lag about 5: 80.0 % from step 300, 20.0 % from"
+    found = summary_text(read_view(Record.open(make_one_run(change=rows)))).splitlines()
+    assert not any("disagree" in line for line in found)
+    rows["high"] = [0.3, 1.0]
+    found = summary_text(read_view(Record.open(make_one_run(name="two", change=rows)))).splitlines()
+    assert f"{told} step 100" in found
+
+
+def test_every_window_of_one_run_in_a_terminal(make_one_run):
+    lines = detail_text(read_view(Record.open(make_one_run()))).splitlines()
+    assert lines[:3] == [
+        "True positive rate at FPR 10 %, 95 % interval",
+        "from step  planted  lag   value     low    high  3.3 %                             97.8 %",
+        "      100       1×   20  36.2 %  28.2 %  46.2 %     ┊      ────●────",
+    ]
+    assert len(lines) == 2 + 18 + 1
+    assert lines[-1] == "┊ chance, 10.0 %"
+
+
+def test_the_summary_of_all_three_questions(make_run, make_exposure, make_one_run, tmp_path):
+    make_run(name="demo")
+    make_exposure(name="demo/keys")
+    make_one_run(name="demo/staggered")
+    lines = summary_text(read_views(tmp_path / "demo")).splitlines()
+    for name in ("demo, forgetting", "keys, exposure and extraction"):
+        assert f"  run {name}" in lines
+    assert lines[-8:] == ["  run staggered, one-run forgetting", *ONE_RUN]
+
+
 def test_the_details_of_a_forgetting_run_are_its_curve(make_run):
     first = detail_text(read_view(Record.open(make_run()))).splitlines()[0]
     assert first == "Precision at FPR 10 %, 95 % interval"
@@ -120,3 +181,13 @@ def test_the_commands_that_read_records_know_exposure_runs(make_exposure, tmp_pa
     assert listed.output.split() == ["keys", "complete", "exposure", "FAIL"]
     written = CliRunner().invoke(commands, ["report", str(tmp_path / "runs")])
     assert written.output == f"{tmp_path / 'runs' / 'report.html'}\n"
+
+
+def test_the_commands_that_read_records_know_one_run_records(make_one_run, tmp_path):
+    folder = make_one_run(name="runs/staggered")
+    shown = CliRunner().invoke(commands, ["show", str(folder)])
+    assert shown.exit_code == 0, shown.output
+    view = read_view(Record.open(folder))
+    assert shown.output == f"{summary_text(view)}\n\n{detail_text(view)}\n"
+    written = CliRunner().invoke(commands, ["report", str(folder)])
+    assert written.output == f"{folder / 'report.html'}\n"

@@ -7,7 +7,7 @@ import pytest
 from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record
 from remnant.report import read_view
-from remnant.report.curve import lag_text, percent, read_curve
+from remnant.report.curve import lag_text, percent, read_curve, short_percent
 from remnant.report.ran import LedgerRow
 from remnant.report.view import NotMeasured
 from remnant.report.words import control_holds, in_plain_words, steps_to_rows
@@ -122,4 +122,7 @@ def test_a_plan_without_groups_or_counts_is_shown_too(make_run):
 def test_numbers_in_print():
     assert _plain(percent(0.5)) == "50.0 %"
     assert percent(None) == "–"
+    assert [_plain(short_percent(v)) for v in (0.1, 0.025, 0.001, None)] == [
+        *("10 %", "2.5 %", "0.1 %", "–")
+    ]
     assert [_plain(lag_text(lag)) for lag in (0, 12345, 2.5)] == ["0", "12 345", "2.5"]

@@ -38,7 +38,7 @@ def draw(chart: Chart, *, ident: str, width: int, height: int, direct_labels: bo
         *([] if chart.bars is None else layers.bars(frame, chart.bars)),
         *(layers.rule(frame, rule) for rule in chart.rules),
         *layers.mark(frame),
-        *(layers.band(frame, line) for line in reversed(chart.lines)),
+        *(layers.band(frame, line) for line in reversed(chart.lines) if line.stroke == "full"),
         *(part for line in reversed(chart.lines) for part in _line(frame, line, over=False)),
         *(part for dots in chart.dots for part in layers.dots(frame, dots)),
         *(part for line in reversed(chart.lines) for part in _line(frame, line, over=True)),

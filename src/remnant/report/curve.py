@@ -60,7 +60,7 @@ class Curve:
         """What the curve shows, such as ``Precision at FPR 10 %``."""
         name = _LABELS.get(self.success, self.success)
         at_fpr = self.fpr is not None and self.success in _AT_FPR
-        return f"{name} at FPR {percent(self.fpr, digits=0)}" if at_fpr else name
+        return f"{name} at FPR {short_percent(self.fpr)}" if at_fpr else name
 
     @property
     def is_share(self) -> bool:
@@ -115,6 +115,16 @@ class Curve:
 def percent(value: float | None, digits: int = 1) -> str:
     """A share in percent, such as ``74.1 %``; a dash where there is none."""
     return "–" if value is None else f"{100 * value:.{digits}f}{SPACE}%"
+
+
+def short_percent(value: float | None) -> str:
+    """A share in percent with the digits it has, such as ``10 %`` or ``0.1 %``.
+
+    Example:
+        >>> short_percent(0.1).replace(SPACE, " "), short_percent(0.001).replace(SPACE, " ")
+        ('10 %', '0.1 %')
+    """
+    return "–" if value is None else f"{100 * value:.6g}{SPACE}%"
 
 
 def read_curve(result: Mapping[str, Any], *, name: str = "curve") -> Curve:

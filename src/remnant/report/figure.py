@@ -31,7 +31,8 @@ class Key:
     """One entry of a legend.
 
     Attributes:
-        kind: ``line`` (no band), ``banded``, ``rule``, ``dots``, ``ring``, ``bars`` or ``flag``.
+        kind: ``line`` (no band; a thin one is ``line dashed`` and the like), ``banded``, ``rule``,
+            ``dots``, ``ring``, ``bars`` or ``flag``.
     """
 
     label: str
@@ -49,7 +50,14 @@ class Figure:
     keys: tuple[Key, ...]
 
 
-def figure_of(chart: Chart, ident: str, wide: Size = WIDE, *, flags: str = "") -> Figure:
+def figure_of(
+    chart: Chart,
+    ident: str,
+    wide: Size = WIDE,
+    *,
+    flags: str = "",
+    line_keys: tuple[Key, ...] | None = None,
+) -> Figure:
     """Draw a chart.
 
     Args:
@@ -57,7 +65,13 @@ def figure_of(chart: Chart, ident: str, wide: Size = WIDE, *, flags: str = "") -
         ident: Prefix of the element ids, unique in the page.
         wide: Size on a wide page.
         flags: What the flags are, for the legend.
+        line_keys: Entries that stand for the lines in the legend; by default one a line.
     """
+    if line_keys is None:
+        line_keys = tuple(
+            Key(line.label, line.tone, "banded" if any(line.band) else "line")
+            for line in chart.lines
+        )
     return Figure(
         title=chart.title,
         wide=_draw(chart, f"{ident}-wide", wide),
@@ -71,10 +85,7 @@ def figure_of(chart: Chart, ident: str, wide: Size = WIDE, *, flags: str = "") -
             ),
             *([] if chart.bars is None else [Key(chart.bars.label, chart.bars.tone, "bars")]),
             *(Key(flags, flag.tone, "flag") for flag in chart.flags[:1]),
-            *(
-                Key(line.label, line.tone, "banded" if any(line.band) else "line")
-                for line in chart.lines
-            ),
+            *line_keys,
             *(Key(rule.label, rule.tone, "rule") for rule in chart.rules),
         ),
     )

@@ -126,7 +126,8 @@ def x_text(chart: Chart, value: float) -> str:
 def _y_range(chart: Chart) -> tuple[float, float]:
     found = [rule.y for rule in chart.rules]
     for line in chart.lines:
-        found += [v for v in (*line.y, *line.low, *line.high) if v is not None]
+        ends = (*line.low, *line.high) if line.stroke == "full" else ()
+        found += [v for v in (*line.y, *ends) if v is not None]
     found += [0.0] if chart.dots else []
     for dot in (dot for dots in chart.dots for dot in dots.dots):
         found += [v for v in (dot.y, dot.low, dot.high) if v is not None]

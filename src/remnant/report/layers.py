@@ -83,7 +83,7 @@ def line(frame: Frame, found: Line) -> Markup:
     for known, run in groupby(zip(found.x, found.y, strict=True), key=lambda p: p[1] is not None):
         if known:
             pieces.append(_path(frame, [(x, y) for x, y in run if y is not None]))
-    return tag("path", d="".join(pieces), class_=f"line tone-{found.tone}")
+    return tag("path", d="".join(pieces), class_=f"line tone-{found.tone}{_stroke(found)}")
 
 
 def places(frame: Frame, found: Line) -> list[Markup]:
@@ -100,7 +100,7 @@ def places(frame: Frame, found: Line) -> list[Markup]:
             ends = {"x1": here - _DASH, "x2": here + _DASH, "y1": there, "y2": there}
             parts.append(tag("line", words, **ends, class_=f"dash tone-{found.tone}"))
         else:
-            kind = f"dot tone-{found.tone}"
+            kind = f"dot tone-{found.tone}{_stroke(found)}"
             parts.append(tag("circle", words, cx=here, cy=there, r=2.6, class_=kind))
     return parts
 
@@ -119,6 +119,10 @@ def dots(frame: Frame, found: Dots) -> list[Markup]:
         kind = f"{'ring' if dot.open_end else 'spot'} tone-{found.tone}"
         circles.append(tag("circle", tag("title", dot.tip), cx=x, cy=y, r=_RADIUS, class_=kind))
     return [*whiskers, *circles]
+
+
+def _stroke(found: Line) -> str:
+    return "" if found.stroke == "full" else f" {found.stroke}"
 
 
 def _tip(

@@ -12,8 +12,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from remnant.errors import RecordError
 from remnant.records import Record
-from remnant.report import exposure_words, words
-from remnant.report.curve import lag_text, percent, require_curve
+from remnant.report import exposure_words, one_run_words, words
+from remnant.report.curve import lag_text, percent, require_curve, short_percent
 from remnant.report.exposure_figures import exposure_figures
 from remnant.report.exposure_view import ExposureView
 from remnant.report.figures import (
@@ -23,6 +23,8 @@ from remnant.report.figures import (
     traditional_figures,
 )
 from remnant.report.numerals import bits_number, count_text, pvalue_text
+from remnant.report.one_run_figures import one_run_figures
+from remnant.report.one_run_view import OneRunView
 from remnant.report.run_view import NotMeasured
 from remnant.report.tiles import tiles_of
 from remnant.report.view import View, read_view, read_views
@@ -101,6 +103,8 @@ def _run(view: View, *, ident: str, level: int) -> dict[str, Any]:
     shared = {"view": view, "tiles": tiles_of(view), "ident": ident, "level": level}
     if isinstance(view, ExposureView):
         return shared | {"body": "exposure.html.j2", "figures": exposure_figures(view, ident)}
+    if isinstance(view, OneRunView):
+        return shared | {"body": "one_run.html.j2", "figures": one_run_figures(view, ident)}
     figures = {
         "curve": main_figure(view, ident),
         "comparison": comparison_figure(view.comparison, ident),
@@ -120,11 +124,12 @@ def _environment() -> Environment:
     environment.filters |= {
         "lag": lag_text,
         "percent": percent,
+        "short_percent": short_percent,
         "bits": bits_number,
         "count": count_text,
         "pvalue": pvalue_text,
     }
-    environment.globals |= {"words": words, "told": exposure_words}
+    environment.globals |= {"words": words, "told": exposure_words, "one_run_words": one_run_words}
     environment.tests |= {"not_measured": lambda found: isinstance(found, NotMeasured)}
     return environment
 

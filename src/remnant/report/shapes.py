@@ -7,6 +7,9 @@ from typing import Literal
 
 from remnant.report.scale import Kind
 
+Stroke = Literal["full", "dashed", "dotted", "chain", "thin"]
+STROKES: tuple[Stroke, ...] = ("full", "dashed", "dotted", "chain", "thin")
+
 
 @dataclass(frozen=True, slots=True)
 class Line:
@@ -15,6 +18,8 @@ class Line:
     Attributes:
         tone: Name of its colour in the style sheet.
         places: How each place is marked; dashes, which are for means, lie over all dots.
+        stroke: Full, or one of the thin ones for lines in the background: these have no band, and
+            their places and intervals show when they are pointed at.
     """
 
     label: str
@@ -24,6 +29,7 @@ class Line:
     low: tuple[float | None, ...] = ()
     high: tuple[float | None, ...] = ()
     places: Literal["dots", "dashes", "none"] = "dots"
+    stroke: Stroke = "full"
 
     @property
     def band(self) -> tuple[tuple[float, float, float] | None, ...]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from remnant.report.curve import SPACE, Curve, lag_text, percent, require_curve
+from remnant.report.bars import BAR, columns, interval_table, ruler
+from remnant.report.curve import SPACE, Curve, lag_text, require_curve
 from remnant.report.exposure_view import ExposureView
 from remnant.report.exposure_words import exposure_text, extracted
 from remnant.report.forgetting_view import ForgettingView
@@ -18,11 +19,11 @@ from remnant.report.numerals import (
     pvalue_text,
     times_text,
 )
+from remnant.report.one_run_text import one_run_lines, one_run_table
+from remnant.report.one_run_view import OneRunView
 from remnant.report.run_view import NotMeasured
 from remnant.report.view import View
 from remnant.report.words import question
-
-_BAR = 40
 
 
 def summary_text(view: View | Sequence[View], *, report: str | Path | None = None) -> str:
@@ -44,6 +45,10 @@ def detail_text(view: View) -> str:
     """The run's main numbers as a small table; empty where they were not measured."""
     if isinstance(view, ExposureView):
         return "" if isinstance(view.repeats, NotMeasured) else repeats_text(view)
+    if isinstance(view, OneRunView):
+        found = view.one_run
+        text = "" if isinstance(found, NotMeasured) else one_run_table(found)
+        return text.replace(SPACE, " ")
     return "" if isinstance(view.curve, NotMeasured) else _curve_table(view.curve)
 
 
@@ -55,7 +60,7 @@ def repeats_text(view: ExposureView) -> str:
     levels = () if isinstance(view.repeats, NotMeasured) else view.repeats
     chance = None if isinstance(view.exposure, NotMeasured) else view.exposure.null_mean
     known = [0.0, *(v for v in (chance, *(row.mean_bits for row in levels)) if v is not None)]
-    place = _ruler(min(known), max(known))
+    place = ruler(min(known), max(known))
     head = ("planted", "n", "mean", "twin", "p-value")
     rows = [
         (
@@ -69,14 +74,14 @@ def repeats_text(view: ExposureView) -> str:
     ]
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     low, high = bits_number(min(known)), bits_number(max(known))
-    lines = ["Exposure in bits", f"{_columns(head, widths)}  {low}{high:>{_BAR - len(low)}}"]
+    lines = ["Exposure in bits", f"{columns(head, widths)}  {low}{high:>{BAR - len(low)}}"]
     for level, row in zip(levels, rows, strict=True):
-        bar = [" "] * _BAR
+        bar = [" "] * BAR
         if chance is not None:
             bar[place(chance)] = "┊"
         if level.mean_bits is not None:
             bar[place(level.mean_bits)] = "●"
-        lines.append(f"{_columns(row, widths)}  {''.join(bar)}".rstrip())
+        lines.append(f"{columns(row, widths)}  {''.join(bar)}".rstrip())
     if chance is not None:
         lines.append(f"┊ chance, {bits_text(chance)}")
     return "\n".join(lines).replace(SPACE, " ")
@@ -98,37 +103,8 @@ def curve_text(curve: Mapping[str, Any]) -> str:
 
 
 def _curve_table(found: Curve) -> str:
-    points = found.chosen(20)
-    known = [v for p in points for v in (p.value, p.low, p.high) if v is not None]
-    known += [] if found.chance is None else [found.chance]
-    low, high = min(known, default=0.0), max(known, default=1.0)
-    place = _ruler(low, high)
-    title = (
-        found.label
-        if found.confidence is None
-        else (f"{found.label}, {percent(found.confidence, 0)} interval")
-    )
-    rows = [
-        (lag_text(p.lag), found.show(p.value), found.show(p.low), found.show(p.high))
-        for p in points
-    ]
-    head = ("lag", "value", "low", "high")
-    widths = [max(len(row[i]) for row in (head, *rows)) for i in range(4)]
-    scale = f"{found.show(low)}{found.show(high):>{_BAR - len(found.show(low))}}"
-    lines = [title, _columns(head, widths) + "  " + scale]
-    for point, row in zip(points, rows, strict=True):
-        bar = [" "] * _BAR
-        if found.chance is not None:
-            bar[place(found.chance)] = "┊"
-        if point.low is not None and point.high is not None:
-            first, last = place(point.low), place(point.high)
-            bar[first : last + 1] = "─" * (last + 1 - first)
-        if point.value is not None:
-            bar[place(point.value)] = "●"
-        lines.append(f"{_columns(row, widths)}  {''.join(bar)}".rstrip())
-    if found.chance is not None:
-        lines.append(f"┊ chance, {found.show(found.chance)}")
-    return "\n".join(lines).replace(SPACE, " ")
+    rows = [((lag_text(point.lag),), point) for point in found.chosen(20)]
+    return "\n".join(interval_table(found, ("lag",), rows)).replace(SPACE, " ")
 
 
 def _summary(view: View, *, named: bool) -> list[str]:
@@ -138,6 +114,8 @@ def _summary(view: View, *, named: bool) -> list[str]:
         lines = [f"{view.verdict.outcome}: {view.verdict.sentence}"]
     if named:
         lines.append(f"  run {view.name}, {question(view).lower()}")
+    if isinstance(view, OneRunView):
+        return lines + one_run_lines(view)
     return lines + (_exposure(view) if isinstance(view, ExposureView) else _forgetting(view))
 
 
@@ -178,15 +156,6 @@ def _exposure(view: ExposureView) -> list[str]:
         *lines,
         f"  extraction: {proven} of {counted(of, 'search', 'searches')} certified{read}",
     ]
-
-
-def _ruler(low: float, high: float) -> Callable[[float], int]:
-    """Where a value falls in a bar that runs from low to high."""
-    return lambda value: round((value - low) / ((high - low) or 1.0) * (_BAR - 1))
-
-
-def _columns(row: tuple[str, ...], widths: list[int]) -> str:
-    return "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True))
 
 
 def _ends(curve: Curve) -> list[str]:

@@ -9,7 +9,9 @@ from remnant.report.exposure_view import ExposureView
 from remnant.report.exposure_words import extracted
 from remnant.report.forgetting_view import ForgettingView
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
+from remnant.report.one_run_view import OneRunView
 from remnant.report.run_view import NotMeasured
+from remnant.report.view import View
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +23,10 @@ class Tile:
     remark: str
 
 
-def tiles_of(view: ForgettingView | ExposureView) -> list[Tile]:
+def tiles_of(view: View) -> list[Tile]:
     """What was measured of what matters most."""
+    if isinstance(view, OneRunView):
+        return _one_run(view)
     return _exposure(view) if isinstance(view, ExposureView) else _forgetting(view)
 
 
@@ -80,4 +84,28 @@ def _exposure(view: ExposureView) -> list[Tile]:
         if counts is not None:
             remarks.append(f"{counts[0]} of {count_text(counts[1])} canaries read out")
         tiles.append(Tile("Extraction", value, "; ".join(remarks)))
+    return tiles
+
+
+def _one_run(view: OneRunView) -> list[Tile]:
+    found = view.one_run
+    if isinstance(found, NotMeasured):
+        return []
+    judged = found.judged
+    curve = judged.curve
+    who = f"planted {times_text(judged.repeats)}, from step {count_text(judged.start)}"
+    tiles = [
+        Tile(
+            f"{lag_text(round(point.lag))} steps after last use",
+            curve.show(point.value),
+            "; ".join(part for part in (curve.show_interval(point), who) if part),
+        )
+        for point in (curve.start, curve.end)
+    ]
+    guess = f"never planted; guessing gives {curve.show(curve.chance)}"
+    tiles.append(Tile("Controls", count_text(found.n_unseen), guess))
+    if not isinstance(view.verdict, NotMeasured) and view.verdict.limit is not None:
+        lag = view.verdict.lag
+        remark = "" if lag is None else f"at lag {lag_text(round(lag))}"
+        tiles.append(Tile("Limit", curve.show(view.verdict.limit), remark))
     return tiles

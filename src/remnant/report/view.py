@@ -15,15 +15,17 @@ from remnant.records.folder import RECORD_FILE
 from remnant.report.exposure_reading import read_exposure
 from remnant.report.exposure_view import ExposureView
 from remnant.report.forgetting_view import ForgettingView, read_forgetting
+from remnant.report.one_run_view import OneRunView, read_one_run
 from remnant.report.run_view import NotMeasured
 
 __all__ = ["NotMeasured", "View", "read_view", "read_views"]
 
-View = ForgettingView | ExposureView
+View = ForgettingView | ExposureView | OneRunView
 
 _READERS: dict[str, Callable[[Record], View]] = {
     "forgetting": read_forgetting,
     "exposure": read_exposure,
+    "one-run": read_one_run,
 }
 
 
@@ -36,9 +38,10 @@ def read_view(record: Record) -> View:
     """
     reader = _READERS.get(record.question)
     if reader is None:
+        *others, last = _READERS
         raise RecordError(
             f"{record.folder} asks the question {record.question!r}; a report can be made for "
-            f"{' and '.join(_READERS)}.",
+            f"{', '.join(others)} and {last}.",
             hint="Use the version of Remnant that wrote it.",
         )
     return reader(record)

@@ -11,7 +11,11 @@ from remnant.report.numerals import bits_text
 from remnant.report.run_view import LanguageTask, NotMeasured, RunView, Task
 
 SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?"}
-_QUESTIONS = {"forgetting": "Forgetting", "exposure": "Exposure and extraction"}
+_QUESTIONS = {
+    "forgetting": "Forgetting",
+    "exposure": "Exposure and extraction",
+    "one-run": "One-run forgetting",
+}
 _UNDECIDED = "Not enough evidence to decide"
 _HEADLINES = {
     "forgetting": {
@@ -22,6 +26,11 @@ _HEADLINES = {
     "exposure": {
         "PASS": "The canaries judged are no more exposed than allowed",
         "FAIL": "A canary judged is more exposed than allowed",
+        "INCONCLUSIVE": _UNDECIDED,
+    },
+    "one-run": {
+        "PASS": "Within the limit at the end of this one run",
+        "FAIL": "Still found beyond the limit at the end of this one run",
         "INCONCLUSIVE": _UNDECIDED,
     },
 }
