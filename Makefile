@@ -48,6 +48,7 @@ browser:
 bench: install
 	$(BIN)/python benchmarks/population.py
 	$(BIN)/python benchmarks/coverage.py
+	$(BIN)/python benchmarks/safe_after.py
 	$(BIN)/python benchmarks/exposure.py
 	$(BIN)/python benchmarks/exposure_statistics.py
 
@@ -55,6 +56,7 @@ bench: install
 papers: install
 	$(BIN)/remnant run recipes/digits-repeats.toml --out runs/digits-repeats
 	$(BIN)/remnant run recipes/digits-poison.toml --out runs/digits-poison
+	$(BIN)/remnant run recipes/digits-one-run.toml --out runs/digits-one-run
 	$(BIN)/remnant run recipes/stdlib-secret-trials.toml --out runs/stdlib-secret-trials
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-inject.toml --data $(DATA) --out runs/fashion-mnist-inject
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-hard.toml --data $(DATA) --out runs/fashion-mnist-hard

@@ -116,21 +116,21 @@ def test_the_estimate_writes_nothing():
     assert found["minutes"] >= 0
 
 
-def curve(*, fresh, last, rate="tpr"):
-    """Two checkpoints of one cohort: values as (low, value, high)."""
-    low, value, high = np.array([fresh, last]).T
+def curve(*, fresh, last, later=(0.05, 0.1, 0.2), rate="tpr"):
+    """Two checkpoints of one cohort and one of a later; values as (low, value, high)."""
+    low, value, high = np.array([fresh, last, later]).T
     return OneRunForgetting(
-        lags=np.array([5.0, 905.0]),
+        lags=np.array([5.0, 905.0, 405.0]),
         success=value,
         low=low,
         high=high,
         effect=value,
-        effect_low=low,
+        effect_low=low - 0.1,
         effect_high=high,
-        cohort=np.array([0, 0]),
-        repeats=np.array([4, 4]),
-        checkpoint=np.array([99.0, 999.0]),
-        n_seen=np.array([50, 50]),
+        cohort=np.array([0, 0, 1]),
+        repeats=np.array([4, 4, 1]),
+        checkpoint=np.array([99.0, 999.0, 999.0]),
+        n_seen=np.array([50, 50, 50]),
         n_unseen=100,
         rate=rate,
         fpr=0.1,
@@ -147,7 +147,7 @@ def curve(*, fresh, last, rate="tpr"):
         ((0.7, 0.8, 0.9), (0.05, 0.1, 0.2), "PASS", "within the limit 0.3"),
         ((0.7, 0.8, 0.9), (0.4, 0.5, 0.6), "FAIL", "above the limit 0.3"),
         ((0.7, 0.8, 0.9), (0.2, 0.3, 0.4), "INCONCLUSIVE", "plant more canaries"),
-        ((0.05, 0.1, 0.2), (0.05, 0.1, 0.2), "INCONCLUSIVE", "right after they were planted"),
+        ((0.05, 0.1, 0.2), (0.05, 0.1, 0.2), "INCONCLUSIVE", "did not find them earlier"),
     ],
 )
 def test_verdicts(fresh, last, outcome, words):
@@ -155,6 +155,24 @@ def test_verdicts(fresh, last, outcome, words):
     assert found["outcome"] == outcome
     assert words in found["sentence"]
     assert "905 steps after their last use" in found["sentence"]
+
+
+def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
+    made = curve(fresh=(0.7, 0.8, 0.9), last=(0.05, 0.1, 0.2), later=(0.4, 0.5, 0.6))
+    found = one_run_verdict(made, 0.3)
+    assert found["outcome"] == "INCONCLUSIVE"
+    assert "405 steps after their last use, canaries planted once" in found["sentence"]
+
+
+def test_a_cohort_of_one_has_no_interval_of_its_effect(tmp_path):
+    plan = dataclasses.replace(
+        STUDY.plan, canaries=61, never=60, starts=[40], steps=80, per_batch=1
+    )
+    study = dataclasses.replace(STUDY, plan=plan)
+    run_study(study, tmp_path / "run", Execution())
+    found = Record.open(tmp_path / "run").results()["one_run"]
+    assert set(found["effect_high"]) == {None}
+    assert None not in found["effect"]
 
 
 def test_faults_are_named(tmp_path):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from remnant.measures import OneRunForgetting, Success, one_run_forgetting
 from remnant.records import Record
@@ -16,6 +18,12 @@ _ROWS = (
     *("lags", "success", "low", "high", "effect", "effect_low", "effect_high"),
     *("cohort", "repeats", "checkpoint", "n_seen"),
 )
+_RATES = {
+    "tpr": "a true-positive rate",
+    "precision": "a precision",
+    "auc": "an AUC",
+    "accuracy": "an accuracy",
+}
 
 
 def measure_one_run(record: Record, study: OneRunStudy) -> None:
@@ -57,43 +65,65 @@ def one_run_fields(study: OneRunStudy, found: OneRunForgetting) -> dict[str, Any
         "starts": list(study.plan.starts),
         "window": study.plan.window,
         "steps": study.plan.total_steps,
-        **{name: getattr(found, name).tolist() for name in _ROWS},
+        **{name: _plain(getattr(found, name)) for name in _ROWS},
     }
+
+
+def _plain(row: NDArray[Any]) -> list[float | None]:
+    """A row as plain data; what is not a finite number is absent."""
+    return [one if math.isfinite(one) else None for one in row.tolist()]
 
 
 def one_run_verdict(found: OneRunForgetting, limit: float) -> dict[str, Any]:
     """Judge the canaries planted first, at the last checkpoint: the longest lag of the run.
 
-    Where they were planted more or less often, all of them have to be within the limit. A PASS
-    also needs the attack to have found them right after they were planted.
+    Where they were planted more or less often, all of them have to be within the limit. A PASS also
+    needs the attack to have found them at some earlier checkpoint, and no later window to be still
+    beyond the limit at the end.
     """
     first = found.cohort == found.cohort.min()
-    last = first & (found.checkpoint == found.checkpoint.max())
-    fresh = first & (found.checkpoint == found.checkpoint[first].min())
-    worst = int(np.flatnonzero(last)[np.argmax(found.high[last])])
-    high, low = float(found.high[worst]), float(found.low[last].max())
-    lag = float(found.lags[worst])
-    at = "" if found.fpr is None else f" at FPR {found.fpr:g}"
-    often = _times(int(found.repeats[worst]))
-    sentence = (
-        f"{lag:.0f} steps after their last use, canaries planted {often} "
-        f"are found with a {found.rate}{at} of {found.success[worst]:.3f} "
-        f"({found.confidence:.0%} interval {found.low[worst]:.3f} to {high:.3f}; one run)"
-    )
-    if low > limit:
-        outcome, end = "FAIL", f"all of it above the limit {limit:g}."
-    elif high > limit:
+    end = found.checkpoint == found.checkpoint.max()
+    worst = int(np.flatnonzero(first & end)[np.argmax(found.high[first & end])])
+    still = np.flatnonzero(end & ~first & (found.low > limit))
+    noticed = np.any((found.low > found.chance)[first]) or np.any(found.effect_low[first] > 0.0)
+    if float(found.low[first & end].max()) > limit:
+        outcome, after = "FAIL", f"all of it above the limit {limit:g}."
+    elif float(found.high[worst]) > limit:
         outcome = "INCONCLUSIVE"
-        end = f"the limit {limit:g} lies inside it: plant more canaries."
-    elif not np.any(found.low[fresh] > found.chance):
+        after = f"the limit {limit:g} lies inside it: plant more canaries."
+    elif not noticed:
         outcome = "INCONCLUSIVE"
-        end = (
-            "but the attack did not find them right after they were planted either, so that this "
-            "says nothing: plant them more often, or another kind."
+        after = (
+            "but the attack did not find them earlier either, so that this says nothing: plant "
+            "them more often, or another kind."
+        )
+    elif still.size:
+        outcome = "INCONCLUSIVE"
+        after = (
+            f"within the limit {limit:g}; but {_told(found, int(still[-1]))}, so that the lag "
+            "alone does not decide."
         )
     else:
-        outcome, end = "PASS", f"all of it within the limit {limit:g}."
-    return {"outcome": outcome, "sentence": f"{sentence}: {end}", "limit": limit, "lag": lag}
+        outcome, after = "PASS", f"all of it within the limit {limit:g}."
+    told = _told(found, worst)
+    sentence = f"{told[0].upper()}{told[1:]}: {after}"
+    return {
+        "outcome": outcome,
+        "sentence": sentence,
+        "limit": limit,
+        "lag": float(found.lags[worst]),
+    }
+
+
+def _told(found: OneRunForgetting, row: int) -> str:
+    """One row in words."""
+    at = "" if found.fpr is None else f" at a false-positive rate of {found.fpr:.0%}"
+    return (
+        f"{found.lags[row]:.0f} steps after their last use, canaries planted "
+        f"{_times(int(found.repeats[row]))} are found with {_RATES[found.rate]} of "
+        f"{found.success[row]:.3f}{at} ({found.confidence:.0%} interval {found.low[row]:.3f} to "
+        f"{found.high[row]:.3f}, one run)"
+    )
 
 
 def _times(many: int) -> str:
