@@ -121,7 +121,7 @@ def test_windows_that_disagree_are_a_warning(make_one_run, view):
     assert (apart.later_point.lag, apart.first_point.lag) == (254.25, 204.25)
     words = _plain(apart_sentence(found))
     assert "those from step 300 on give 70.0 % (60.0 % to 80.0 %) 254 steps after" in words
-    assert words.endswith("and the verdict speaks only of the first window.")
+    assert words.endswith("and the verdict judges the first window.")
     low[-1] = None
     found = read_view(
         Record.open(make_one_run(name="unsure", change=change | {"low": low}))
