@@ -39,7 +39,7 @@ limit = 0.95
 """
 
 
-def remnant(*arguments, timeout=120, **options):
+def remnant(*arguments, timeout=300, **options):
     """Run the installed command in a process of its own."""
     return subprocess.run(
         [sys.executable, "-c", "from remnant.cli.main import main; main()", *map(str, arguments)],
