@@ -263,3 +263,19 @@ def test_an_encoder_that_fails_is_named(table_model, answer):
     model.encode = encode
     with pytest.raises(InvalidInput, match="cannot encode"):
         extract(model, Template("{digits:2}"))
+
+
+def test_an_impossible_secret_does_not_hide_that_a_budget_ended_the_walk():
+    class Sure(Certain):
+        def step(self, state, token_ids):
+            answer = torch.full((len(token_ids), len(self.characters)), 1e-9).double()
+            answer[:, self.characters.index("0")] = 0.0
+            return (answer / answer.sum(1, keepdim=True)).log(), None
+
+    model = Sure("x 0123456789", "7")
+    found = exact_exposure(
+        model, Template("x {digits:6}"), secrets=["000000", "777777"], max_nodes=9
+    )
+    assert found[0].exact
+    assert not found[1].exact
+    assert not found.exact

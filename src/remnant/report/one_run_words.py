@@ -137,7 +137,7 @@ def apart_sentence(found: OneRun) -> str:
         f"{point_text(later.curve, apart.later_point)} {after_text(apart.later_point)}; those from "
         f"step {count_text(first.start)} on give {point_text(first.curve, apart.first_point)} "
         f"{after_text(apart.first_point)}. So the lag alone does not tell how much is still found: "
-        "it also matters when in the run something was planted, and the verdict speaks only of the "
+        "it also matters when in the run something was planted, and the verdict judges the "
         "first window."
     )
 

@@ -108,7 +108,7 @@ class ExactExposures(Sequence[ExactExposure]):
     @property
     def exact(self) -> bool:
         """Whether no budget ended the walk."""
-        return self._each[0].exact
+        return all(one.exact for one in self._each)
 
 
 def exact_exposure(

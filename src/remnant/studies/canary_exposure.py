@@ -185,7 +185,7 @@ def measure_canaries(
         reason = f"exact: all {whole} secrets were scored"
     found, methods = list(audit.each), [audit.method] * len(secrets)
     # Where a budget ends a walk that was not asked for, the audit itself falls back on sampling.
-    cut = audit.method == "exact" and "ended the walk" in audit.reason
+    cut = audit.method == "exact" and not audit.complete
     ended = [cut and one.rank != one.rank_low for one in found]
     walked, walked_reason = [], ""
     saturated = [at for at, one in enumerate(found) if one.saturated]

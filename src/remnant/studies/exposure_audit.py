@@ -72,6 +72,7 @@ class ExposureAudit:
         space: Number of secrets.
         nodes: Rows passed to the model.
         tolerance: Bits within which two costs count as equal, by the exact method.
+        complete: Whether no budget ended the walk; False where there was none.
     """
 
     method: str
@@ -83,6 +84,7 @@ class ExposureAudit:
     space: int
     nodes: int
     tolerance: float | None
+    complete: bool
 
     @property
     def bits(self) -> Floats:
@@ -198,6 +200,7 @@ def _audit(
         space=template.space,
         nodes=nodes,
         tolerance=None if exact is None else exact[0].tolerance,
+        complete=exact is not None and exact.exact,
     )
 
 
