@@ -179,6 +179,17 @@ class StaggeredPlan(Plan):
         first, last = np.searchsorted(steps, [step, step + 1])
         return canaries[first:last]
 
+    def checkpoints(self, many: int = 20) -> tuple[int, ...]:
+        """Return updates done at which to score all canaries.
+
+        Args:
+            many: Evenly spaced ones from the first window on, beside those right before and right
+                after every window.
+        """
+        edges = {*self.starts, *(start + self.window for start in self.starts)}
+        even = np.linspace(self.starts[0], self.total_steps, many)
+        return tuple(sorted(edges | {round(step) for step in even.tolist()}))
+
     def schedule(self, *, examples: int) -> Schedule:
         """Return the schedule over a store of ``examples`` clean rows, then the canaries."""
         if examples < 1:

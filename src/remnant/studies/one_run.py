@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from remnant.data import AuditData
@@ -66,11 +65,8 @@ class OneRunStudy(ClassifierStudy):
         return fingerprint(self.to_dict())
 
     def probe_steps(self) -> tuple[int, ...]:
-        """Updates done at each checkpoint: before and after every window, and evenly in between."""
-        plan = self.plan
-        edges = {*plan.starts, *(start + plan.window for start in plan.starts)}
-        even = np.linspace(plan.starts[0], plan.total_steps, self.attack.checkpoints)
-        return tuple(sorted(edges | {round(step) for step in even.tolist()}))
+        """Updates done at each checkpoint."""
+        return self.plan.checkpoints(self.attack.checkpoints)
 
 
 def run_one_run(
