@@ -60,10 +60,9 @@ def loop():
 def test_planted_canaries_are_found_and_the_never_planted_are_their_controls(loop):
     hook = loop[0]
     found = hook.curve(rng=np.random.default_rng(0), success="auc")
-    fresh = found.success[found.lags < 15]
-    assert fresh.size >= 2
-    assert fresh.min() > 0.7
-    assert np.all(found.effect_low[found.lags < 15] > 0)
+    fresh = [int(np.flatnonzero(found.cohort == number)[0]) for number in (0, 1)]
+    assert np.all(found.success[fresh] > 0.65)
+    assert np.all(found.effect_low[fresh] > 0)
     assert found.n_unseen == 40
     assert hook.due[0] == 29
     assert sorted(hook.scores) == hook.due
