@@ -3,7 +3,7 @@ import pytest
 from scipy import special
 
 from remnant.measures import clopper_pearson
-from remnant.measures.count_interval import LARGE, count_ends
+from remnant.measures.count_interval import LARGE, MANY, count_ends
 
 
 @pytest.mark.parametrize("n", [1, 7, 601, 5000, 10**7])
@@ -24,3 +24,18 @@ def test_ends_leave_a_tail_of_the_stated_weight(n):
     low, high = count_ends(counts, n, 0.95)
     np.testing.assert_allclose(special.betainc(counts, n - counts + 1, low), 0.025, rtol=1e-7)
     np.testing.assert_allclose(special.betaincc(counts + 1, n - counts, high), 0.025, rtol=1e-7)
+
+
+@pytest.mark.parametrize("n", [1500, 10**6, 10**9])
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999999])
+@pytest.mark.parametrize("spacing", [np.linspace, np.geomspace])
+def test_interpolated_ends_are_those_worked_out_one_by_one(n, confidence, spacing):
+    counts = np.unique(spacing(LARGE, n - LARGE, 400).round().astype(np.int64))
+    assert len(counts) > MANY
+    ends = count_ends(counts, n, confidence)
+    few = [count_ends(counts[at : at + 50], n, confidence) for at in range(0, len(counts), 50)]
+    for end, expected in zip(ends, zip(*few, strict=True), strict=True):
+        np.testing.assert_allclose(end, np.concatenate(expected), rtol=1e-9)
+    misses = [1.0 - end for end in ends]
+    for end, expected in zip(misses, zip(*few, strict=True), strict=True):
+        np.testing.assert_allclose(end, 1.0 - np.concatenate(expected), rtol=1e-9, atol=1e-15)

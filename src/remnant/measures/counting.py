@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,9 +16,6 @@ FEW_REFERENCES = 1 << 14
 PIECE = 1 << 16
 CELLS = 1 << 16
 CELLS_PER_CANARY = 64
-# A thread of its own pays from this many references on; past a few, memory is what they wait for.
-REFERENCES_PER_THREAD = 1 << 18
-MOST_THREADS = 4
 
 
 def at_or_under(canaries: Floats, references: Floats) -> Counts:
@@ -56,8 +50,9 @@ def _by_cells(canaries: Floats, references: Floats, *, cells: int, scale: float)
     """The counts of rising, finite canaries."""
     with np.errstate(over="ignore"):
         origin = canaries[0] - 1.0 / scale
+    room = np.empty(max(PIECE, canaries.size))
 
-    def cell(losses: Floats, room: Floats) -> NDArray[np.intp]:
+    def cell(losses: Floats) -> NDArray[np.intp]:
         """0 for what is far cheaper than every canary, and so on; never falls with the loss."""
         with np.errstate(over="ignore"):
             place = np.subtract(losses, origin, out=room[: losses.size])
@@ -65,30 +60,16 @@ def _by_cells(canaries: Floats, references: Floats, *, cells: int, scale: float)
         np.clip(place, 0.0, cells + 1.0, out=place)
         return np.asarray(place.astype(np.intp))
 
-    held = cell(canaries, np.empty(canaries.size))
+    held = cell(canaries)
     shared = np.zeros(cells + 2, dtype=np.bool_)
     shared[held] = True
-
-    def count(part: Floats) -> tuple[Counts, list[Floats]]:
-        """References a cell, and those to be compared one by one."""
-        room = np.empty(PIECE)
-        tally = np.zeros(cells + 2, dtype=np.int64)
-        close: list[Floats] = []
-        for first in range(0, part.size, PIECE):
-            piece = part[first : first + PIECE]
-            its_cell = cell(piece, room)
-            tally += np.bincount(its_cell, minlength=cells + 2)
-            close.append(piece[shared[its_cell]])
-        return tally, close
-
-    threads = min(references.size // REFERENCES_PER_THREAD, os.cpu_count() or 1, MOST_THREADS)
-    if threads < 2:
-        tally, close = count(references)
-    else:
-        with ThreadPoolExecutor(threads) as pool:
-            counted = list(pool.map(count, np.array_split(references, threads)))
-        tally = np.sum([one for one, _ in counted], axis=0)
-        close = [piece for _, pieces in counted for piece in pieces]
+    tally = np.zeros(cells + 2, dtype=np.int64)
+    close: list[Floats] = []
+    for first in range(0, references.size, PIECE):
+        piece = references[first : first + PIECE]
+        its_cell = cell(piece)
+        tally += np.bincount(its_cell, minlength=cells + 2)
+        close.append(piece[shared[its_cell]])
     tally[shared] = 0
     near = np.sort(np.concatenate(close))
     return np.asarray(np.cumsum(tally)[held] + np.searchsorted(near, canaries, side="right"))
