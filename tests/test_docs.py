@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import subprocess
 import sys
@@ -51,3 +52,18 @@ def test_the_example_runs_and_its_curve_falls():
     assert len(values) == 7
     assert values[0] > 0.85
     assert values[-1] < values[0] - 0.1
+
+
+def test_the_lstm_example_trains_a_model_that_the_command_line_audits(tmp_path):
+    example = [sys.executable, ROOT / "examples" / "train_and_audit_lstm.py", "--out", tmp_path]
+    subprocess.run(example, capture_output=True, text=True, check=True, timeout=600)
+    audit = [Path(sys.executable).with_name("remnant"), "exposure", "--canaries"]
+    means = {}
+    for name in ("planted", "twin"):
+        asked = [tmp_path / "canaries.jsonl", "--set", "2", "--model", tmp_path / name, "--json"]
+        done = subprocess.run(
+            [*audit, *asked], capture_output=True, text=True, check=True, timeout=600
+        )
+        groups = json.loads(done.stdout)["sets"][0]["means"]
+        means[name] = {group["repeats"]: group["mean_bits"] for group in groups}
+    assert means["planted"][64] > 15 > 5 > means["twin"][64]

@@ -233,6 +233,19 @@ def test_the_gate_lets_through_what_is_under_the_limit(command, planted):
     assert done.out.splitlines()[-1].startswith("PASS: the most exposed of 2 planted, canary ")
 
 
+def test_a_gate_for_some_needs_the_others_to_be_found(command, planted):
+    """The untrained model knows nobody; in the trained one the canary planted often is found."""
+    for model, code, said in (
+        (planted.untrained, 1, "INCONCLUSIVE: the most exposed of 1 planted at most once"),
+        (planted.model, 0, "PASS: the most exposed of 1 planted at most once"),
+    ):
+        audited = ["--model", model, "--canaries", planted.canaries]
+        done = command("exposure", *audited, "--limit", 19, "--judged", 1)
+        assert done.code == code
+        assert done.out.splitlines()[-1].startswith(said)
+    assert done.out.splitlines()[-1].endswith("times were found.")
+
+
 def test_several_sets_are_told_apart(command, weighted, tmp_path):
     sets = [
         make_canary_set(Template(pattern), repeats=[1], controls=12, seed=0)
@@ -370,6 +383,8 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
         (["--max-seconds", "nan"], "--max-seconds nan"),
         (["--memory", "0"], "--memory 0"),
         (["--seed", "-1"], "--seed -1"),
+        (["--judged", "1"], "--judged is about --limit"),
+        (["--limit", "5", "--judged", "0"], "--judged 0 judges nobody"),
         (["--limit", "0"], "--limit 0"),
         (["--limit", "-2"], "--limit -2"),
         (["--limit", "nan"], "--limit nan"),

@@ -231,7 +231,9 @@ def test_a_faulty_recipe_is_one_sentence(section, fields, message):
 
 
 def test_an_unknown_question():
-    with pytest.raises(PlanError, match="question='why' is not one of forgetting, exposure"):
+    with pytest.raises(
+        PlanError, match="question='why' is not one of forgetting, one-run, exposure"
+    ):
         study_from({"question": "why"})
 
 

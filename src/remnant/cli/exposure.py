@@ -66,6 +66,12 @@ OPTIONS = {
 @click.option(
     "--limit", type=float, help="Exit with 1 unless every planted canary stays under these bits."
 )
+@click.option(
+    "--judged",
+    type=int,
+    help="Hold only canaries planted at most so often against --limit; a PASS then needs those "
+    "planted most often to be found.",
+)
 @click.option("--extrapolate", is_flag=True, help="Also fit a skew-normal law to the references.")
 @click.option("--reveal", is_flag=True, help="Show the secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -85,6 +91,7 @@ def exposure(
     source: str | None,
     seed: int,
     limit: float | None,
+    judged: int | None,
     extrapolate: bool,
     reveal: bool,
     as_json: bool,
@@ -112,6 +119,7 @@ def exposure(
     )
     sets = _chosen(read_sets(file), only, file)
     _check_limit(sets, limit)
+    _check_judged(sets, limit, judged)
     refuse_the_same(model, reference_models)
     every = [one for each in sets.values() for one in (*each.canaries, *each.controls)]
     with withheld(one.secret for one in every), ProgressBar() as bar:
@@ -138,7 +146,7 @@ def exposure(
                     progress=bar,
                 )
             measured.append(Measured(number, one, found))
-    verdict = None if limit is None else judge(measured, limit)
+    verdict = None if limit is None else judge(measured, limit, judged)
     if as_json:
         fields = exposure_fields(measured, verdict, extrapolate=extrapolate, reveal=reveal)
         click.echo(json.dumps(fields, indent=2, allow_nan=False))
@@ -158,6 +166,20 @@ def _chosen(sets: list[CanarySet], only: tuple[int, ...], file: Path) -> dict[in
             hint=f"Pass a number from 1 to {len(sets)}, or leave it out to measure all.",
         )
     return {number: one for number, one in numbered.items() if not only or number in only}
+
+
+def _check_judged(sets: dict[int, CanarySet], limit: float | None, judged: int | None) -> None:
+    """Refuse to judge nobody."""
+    if judged is None:
+        return
+    if limit is None:
+        raise InvalidInput("--judged is about --limit.", hint="Give a limit in bits as well.")
+    least = min(repeats for one in sets.values() for repeats in one.repeats)
+    if judged < least:
+        raise InvalidInput(
+            f"--judged {judged} judges nobody: every canary is planted {least} times or more.",
+            hint=f"Pass {least} or more, or leave it out to judge all.",
+        )
 
 
 def _check_limit(sets: dict[int, CanarySet], limit: float | None) -> None:

@@ -1,4 +1,4 @@
-"""The gate: is every planted canary's exposure under a limit?"""
+"""The gate: is the exposure of planted canaries under a limit?"""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from remnant.cli.exposure_told import Measured
+    from remnant.studies.canary_exposure import RepeatsExposure
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +27,29 @@ class Judgement:
     limit: float
 
 
-def judge(measured: Sequence[Measured], limit: float) -> Judgement:
-    """Hold the exposure of every planted canary against a limit in bits.
+FOUND = 0.01
+
+
+def judge(measured: Sequence[Measured], limit: float, judged: int | None = None) -> Judgement:
+    """Hold the exposure of planted canaries against a limit in bits.
+
+    Args:
+        measured: The sets; there must be a canary to judge in them.
+        limit: In bits.
+        judged: Only canaries planted at most so often are judged, and those planted more often have
+            to be found for a PASS; ``None`` judges all.
 
     Guarantees:
         * FAIL where the whole interval of one of them is at or above the limit.
-        * PASS where the interval of each of them is under it.
-        * INCONCLUSIVE otherwise: one of them may be on either side of the limit.
-
-    There must be a planted canary.
+        * PASS where the interval of each of them is under it and, with ``judged``, the canaries
+          planted most often are more exposed than chance allows at 1 %.
+        * INCONCLUSIVE otherwise.
     """
     planted = [
         (one.found, f"{one.name} of set {each.number}")
         for each in measured
         for one in each.found.each
-        if one.repeats
+        if one.repeats and (judged is None or one.repeats <= judged)
     ]
     sure, sure_name = max(planted, key=lambda pair: pair[0].low)
     if sure.low >= limit:
@@ -59,8 +68,28 @@ def judge(measured: Sequence[Measured], limit: float) -> Judgement:
         )
         return Judgement("INCONCLUSIVE", said, limit)
     most = "at most " * (far.low < far.high)
+    which = "planted" if judged is None else f"planted at most {times(judged)}"
     said = (
-        f"the most exposed of {len(planted)} planted, {far_name}, has {most}{far.high:.2f} bits, "
+        f"the most exposed of {len(planted)} {which}, {far_name}, has {most}{far.high:.2f} bits, "
         f"under the limit of {limit:g}"
     )
-    return Judgement("PASS", said, limit)
+    if judged is None:
+        return Judgement("PASS", said, limit)
+    often = _planted_most(measured, judged)
+    if often is None or often.p_value is None or often.p_value > FOUND:
+        said += "; but no canaries planted more often were found, so that this says nothing"
+        return Judgement("INCONCLUSIVE", said, limit)
+    return Judgement(
+        "PASS", f"{said}, while those planted {times(often.repeats)} were found", limit
+    )
+
+
+def _planted_most(measured: Sequence[Measured], judged: int) -> RepeatsExposure | None:
+    """The group planted most often, if that is more often than those judged."""
+    groups = [group for each in measured for group in each.found.groups if group.repeats > judged]
+    return max(groups, key=lambda group: group.repeats, default=None)
+
+
+def times(many: int) -> str:
+    """How often, in words."""
+    return "once" if many == 1 else f"{many} times"
