@@ -59,6 +59,7 @@ papers: install
 	$(BIN)/remnant run recipes/digits-one-run.toml --out runs/digits-one-run
 	$(BIN)/remnant run recipes/stdlib-secret-trials.toml --out runs/stdlib-secret-trials
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-inject.toml --data $(DATA) --out runs/fashion-mnist-inject
+	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-one-run.toml --data $(DATA) --out runs/fashion-mnist-one-run
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-hard.toml --data $(DATA) --out runs/fashion-mnist-hard
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-easy.toml --data $(DATA) --out runs/fashion-mnist-easy
 

@@ -116,11 +116,11 @@ def test_the_estimate_writes_nothing():
     assert found["minutes"] >= 0
 
 
-def curve(*, fresh, last, later=(0.05, 0.1, 0.2), rate="tpr"):
+def curve(*, fresh, last, later=(0.05, 0.1, 0.2), later_lag=505.0, rate="tpr"):
     """Two checkpoints of one cohort and one of a later; values as (low, value, high)."""
     low, value, high = np.array([fresh, last, later]).T
     return OneRunForgetting(
-        lags=np.array([5.0, 905.0, 405.0]),
+        lags=np.array([5.0, 905.0, later_lag]),
         success=value,
         low=low,
         high=high,
@@ -161,7 +161,12 @@ def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
     made = curve(fresh=(0.7, 0.8, 0.9), last=(0.05, 0.1, 0.2), later=(0.4, 0.5, 0.6))
     found = one_run_verdict(made, 0.3)
     assert found["outcome"] == "INCONCLUSIVE"
-    assert "405 steps after their last use, canaries planted once" in found["sentence"]
+    assert "505 steps after their last use, canaries planted once" in found["sentence"]
+
+
+def test_a_window_that_was_planted_just_now_does_not():
+    fading = {"fresh": (0.7, 0.8, 0.9), "last": (0.05, 0.1, 0.2), "later": (0.4, 0.5, 0.6)}
+    assert one_run_verdict(curve(**fading, later_lag=200.0), 0.3)["outcome"] == "PASS"
 
 
 def test_a_cohort_of_one_has_no_interval_of_its_effect(tmp_path):

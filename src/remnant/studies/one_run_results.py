@@ -78,13 +78,14 @@ def one_run_verdict(found: OneRunForgetting, limit: float) -> dict[str, Any]:
     """Judge the canaries planted first, at the last checkpoint: the longest lag of the run.
 
     Where they were planted more or less often, all of them have to be within the limit. A PASS also
-    needs the attack to have found them at some earlier checkpoint, and no later window to be still
-    beyond the limit at the end.
+    needs the attack to have found them at some earlier checkpoint, and no later window, at half
+    that lag or more, to be still beyond the limit at the end.
     """
     first = found.cohort == found.cohort.min()
     end = found.checkpoint == found.checkpoint.max()
     worst = int(np.flatnonzero(first & end)[np.argmax(found.high[first & end])])
-    still = np.flatnonzero(end & ~first & (found.low > limit))
+    alike = end & ~first & (found.lags >= found.lags[worst] / 2.0)
+    still = np.flatnonzero(alike & (found.low > limit))
     noticed = np.any((found.low > found.chance)[first]) or np.any(found.effect_low[first] > 0.0)
     if float(found.low[first & end].max()) > limit:
         outcome, after = "FAIL", f"all of it above the limit {limit:g}."
