@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remnant.measures.exposure import FOUND
+from remnant.studies.wording import times
+
 if TYPE_CHECKING:
     from remnant.cli.exposure_told import Measured
     from remnant.studies.canary_exposure import RepeatsExposure
@@ -25,9 +28,6 @@ class Judgement:
     outcome: str
     sentence: str
     limit: float
-
-
-FOUND = 0.01
 
 
 def judge(measured: Sequence[Measured], limit: float, judged: int | None = None) -> Judgement:
@@ -88,8 +88,3 @@ def _planted_most(measured: Sequence[Measured], judged: int) -> RepeatsExposure 
     """The group planted most often, if that is more often than those judged."""
     groups = [group for each in measured for group in each.found.groups if group.repeats > judged]
     return max(groups, key=lambda group: group.repeats, default=None)
-
-
-def times(many: int) -> str:
-    """How often, in words."""
-    return "once" if many == 1 else f"{many} times"

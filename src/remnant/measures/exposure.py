@@ -19,6 +19,9 @@ Floats = NDArray[np.float64]
 NULL_MEAN_BITS = 1.0 / math.log(2.0)
 """The mean exposure of a canary that nobody planted: 1.44 bits. Two bits are noise."""
 
+FOUND = 0.01
+"""Canaries count as found if chance exposes them so much in one case of a hundred at most."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Exposure:

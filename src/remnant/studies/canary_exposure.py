@@ -180,7 +180,7 @@ def measure_canaries(
         audit = measure(secrets, "sampled", references)
         nodes += audit.nodes
     if audit.method == "sampled" and len(secrets) + len(audit.reference_costs) == audit.space:
-        audit = dataclasses.replace(audit, method="exact", each=_ranked(audit))
+        audit = dataclasses.replace(audit, method="exact", each=_ranked(audit), complete=True)
         whole = f"{audit.space:,}".replace(",", " ")
         reason = f"exact: all {whole} secrets were scored"
     found, methods = list(audit.each), [audit.method] * len(secrets)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.data import AuditData, load_images
-from remnant.errors import PlanError
+from remnant.errors import InvalidInput, PlanError
 from remnant.models import model_maker
 from remnant.population import Checkpoint, Fit, Population
 from remnant.population.optimizers import make_optimizer
@@ -125,6 +125,30 @@ def fit_classifiers(
         **study.training.options,
     )
     return fit, population
+
+
+def keep_training(
+    record: Record, name: str, fit: Fit, population: Population, planting: Planting
+) -> None:
+    """Put what the models do on test examples, and how they were trained, into the record.
+
+    Raises:
+        InvalidInput: Training diverged.
+    """
+    if not bool((abs(fit.probes["signals"]) < 1e30).all()):
+        raise InvalidInput(
+            f"Training diverged: a member's logits are not finite in part {name!r}.",
+            hint="Lower training.options.lr, or clip the gradient.",
+        )
+    found = label_signals(population, planting.test.images, planting.test.labels)[:, 2]
+    record.put_array(f"{name}.test_accuracy", found.mean(1).cpu().numpy())
+    record.update_execution(
+        {
+            f"{name}.backend": f"{fit.backend} ({fit.reason})",
+            f"{name}.split": fit.split,
+            f"{name}.precision": fit.precision,
+        }
+    )
 
 
 def task_fields(test_accuracy: NDArray[np.float64], planting: Planting) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from torch import nn
 
 from remnant.canaries import Template, write_canary_sets
 from remnant.data import Corpus, corpus_fingerprint, load_corpus
-from remnant.errors import InvalidInput, PlanError, RemnantError
+from remnant.errors import InvalidInput, PlanError
 from remnant.models import load_language_model, save_language_model, sequence_model_maker
 from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
@@ -23,7 +23,7 @@ from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
 from remnant.population import Checkpoint, Fit, Population
 from remnant.population.optimizers import make_optimizer
-from remnant.records import Record, gather_provenance
+from remnant.records import Record
 from remnant.search import compile_template, extract
 from remnant.search.walk import Budget
 from remnant.studies.exposure_audit import Progress, measure_exposure
@@ -34,8 +34,9 @@ from remnant.studies.exposure_settings import (
     SecretSettings,
     TextSettings,
 )
-from remnant.studies.machine import StepClock, device_name
+from remnant.studies.machine import StepClock
 from remnant.studies.planted_text import PlantedText, plant_text
+from remnant.studies.recording import carry_out
 from remnant.studies.settings import Execution, TrainingSettings
 
 MODELS = "models"
@@ -107,26 +108,14 @@ def run_exposure(
     _maker(study, planted)()
     automaton = compile_template(planted.vocabulary.encode, Template(study.secret.template))
     Budget(max_nodes=study.measure.max_nodes).check(automaton)
-    with Record.open_or_create(
+    carry_out(
+        study,
         folder,
-        question="exposure",
-        plan=study.to_dict(),
-        plan_fingerprint=study.fingerprint,
+        execution,
         data_fingerprint=corpus_fingerprint(text),
-        execution={"device": execution.device, "compiled": execution.compiled},
-        provenance=gather_provenance(
-            device=device_name(execution.device),
-            threads=torch.get_num_threads(),
-            seeds={"plan": study.plan.seed},
-        ),
-    ) as record:
-        if record.status == "complete":
-            return
-        try:
-            _carry_out(study, planted, execution, record, progress)
-        except RemnantError:
-            record.discard_if_empty()
-            raise
+        seeds={"plan": study.plan.seed},
+        work=lambda record: _carry_out(study, planted, execution, record, progress),
+    )
 
 
 def estimate_exposure(study: ExposureStudy, execution: Execution) -> dict[str, Any]:

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 from remnant.canaries import CanarySet
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import pooled_exposure_test
-from remnant.measures.exposure import NULL_MEAN_BITS
+from remnant.measures.exposure import FOUND, NULL_MEAN_BITS
 from remnant.records import Record
 from remnant.search import Extraction
 from remnant.studies.exposure_audit import ExposureAudit, SecretExposure
 from remnant.studies.planted_text import PlantedText
+from remnant.studies.wording import times
 
 if TYPE_CHECKING:
     from remnant.studies.exposure import ExposureStudy
 
 Floats = NDArray[np.float64]
-FOUND = 0.01
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -244,7 +244,7 @@ def exposure_verdict(
     worst = max(rows, key=lambda row: (row["low"], row["bits"]))
     found = (
         f"Of {len(rows)} {'canary' if len(rows) == 1 else 'canaries'} planted at most "
-        f"{_times(judged)}, the most exposed (planted {_times(worst['repeats'])}) has an exposure "
+        f"{times(judged)}, the most exposed (planted {times(worst['repeats'])}) has an exposure "
         f"of {worst['bits']:.1f} bits, out of at most {exposure['ceiling_bits']:.1f}"
     )
     most, p_value = repeats["repeats"][-1], repeats["pooled_pvalue"][-1]
@@ -264,9 +264,5 @@ def exposure_verdict(
         )
     else:
         outcome = "PASS"
-        end = f"under the limit of {limit:g}, while those planted {_times(most)} were found."
+        end = f"under the limit of {limit:g}, while those planted {times(most)} were found."
     return {"outcome": outcome, "sentence": f"{found}: {end}", "limit": limit, "lag": None}
-
-
-def _times(many: int) -> str:
-    return "once" if many == 1 else f"{many} times"

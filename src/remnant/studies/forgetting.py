@@ -9,20 +9,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from remnant.data import AuditData
-from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, RemnantError, require
+from remnant.errors import NotEnoughEvidence, PlanError, require
 from remnant.measures import unseen_needed
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.population import Checkpoint
-from remnant.probes import label_signals
-from remnant.records import Record, gather_provenance
+from remnant.records import Record
 from remnant.studies.classifiers import (
     ClassifierStudy,
     check_classifier,
     fit_classifiers,
+    keep_training,
     load_data,
     plant_canaries,
     quick_planting,
@@ -31,7 +29,8 @@ from remnant.studies.classifiers import (
 from remnant.studies.forgetting_results import measure_forgetting
 from remnant.studies.image_canaries import Planting
 from remnant.studies.lags import lag_grid
-from remnant.studies.machine import StepClock, device_name
+from remnant.studies.machine import StepClock
+from remnant.studies.recording import carry_out
 from remnant.studies.settings import AttackSettings, Execution
 
 Progress = Callable[[str, int, int], None]
@@ -107,26 +106,14 @@ def run_forgetting(
     """
     data = load_data(study, execution)
     check_fit(study, data, execution)
-    with Record.open_or_create(
+    carry_out(
+        study,
         folder,
-        question="forgetting",
-        plan=study.to_dict(),
-        plan_fingerprint=study.fingerprint,
+        execution,
         data_fingerprint=data.fingerprint,
-        execution={"device": execution.device, "compiled": execution.compiled},
-        provenance=gather_provenance(
-            device=device_name(execution.device),
-            threads=torch.get_num_threads(),
-            seeds={"plan": study.plan.seed, "data": study.data.seed},
-        ),
-    ) as record:
-        if record.status == "complete":
-            return
-        try:
-            _carry_out(study, data, execution, record, progress)
-        except RemnantError:
-            record.discard_if_empty()
-            raise
+        seeds={"plan": study.plan.seed, "data": study.data.seed},
+        work=lambda record: _carry_out(study, data, execution, record, progress),
+    )
 
 
 def _carry_out(
@@ -204,20 +191,6 @@ def _train(
         ),
         on_step=None if progress is None else lambda done: progress(name, done, plan.steps),
     )
-    signals = fit.probes["signals"]
-    if not bool((abs(signals) < 1e30).all()):
-        raise InvalidInput(
-            f"Training diverged: a member's logits are not finite in part {name!r}.",
-            hint="Lower training.options.lr, or clip the gradient.",
-        )
-    found = label_signals(population, planting.test.images, planting.test.labels)[:, 2]
-    record.put_array(f"{name}.test_accuracy", found.mean(1).cpu().numpy())
-    record.update_execution(
-        {
-            f"{name}.backend": f"{fit.backend} ({fit.reason})",
-            f"{name}.split": fit.split,
-            f"{name}.precision": fit.precision,
-        }
-    )
-    record.put_array(f"{name}.signals", signals)
+    keep_training(record, name, fit, population, planting)
+    record.put_array(f"{name}.signals", fit.probes["signals"])
     path.unlink(missing_ok=True)

@@ -9,28 +9,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from remnant.data import AuditData
-from remnant.errors import InvalidInput, NotEnoughEvidence, RemnantError
+from remnant.errors import NotEnoughEvidence
 from remnant.measures import unseen_needed
 from remnant.plans import StaggeredPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.population import Checkpoint
-from remnant.probes import SIGNALS, label_signals
-from remnant.records import Record, gather_provenance
+from remnant.probes import SIGNALS
+from remnant.records import Record
 from remnant.studies.classifiers import (
     ClassifierStudy,
     check_classifier,
     fit_classifiers,
+    keep_training,
     load_data,
     plant_canaries,
     quick_planting,
     task_fields,
 )
 from remnant.studies.image_canaries import Planting
-from remnant.studies.machine import StepClock, device_name
+from remnant.studies.machine import StepClock
 from remnant.studies.one_run_results import measure_one_run
+from remnant.studies.recording import carry_out
 from remnant.studies.settings import Execution, OneRunSettings
 
 Progress = Callable[[str, int, int], None]
@@ -79,26 +79,14 @@ def run_one_run(
     """
     data = load_data(study, execution)
     check_classifier(study, data, execution)
-    with Record.open_or_create(
+    carry_out(
+        study,
         folder,
-        question="one-run",
-        plan=study.to_dict(),
-        plan_fingerprint=study.fingerprint,
+        execution,
         data_fingerprint=data.fingerprint,
-        execution={"device": execution.device, "compiled": execution.compiled},
-        provenance=gather_provenance(
-            device=device_name(execution.device),
-            threads=torch.get_num_threads(),
-            seeds={"plan": study.plan.seed, "data": study.data.seed},
-        ),
-    ) as record:
-        if record.status == "complete":
-            return
-        try:
-            _carry_out(study, data, execution, record, progress)
-        except RemnantError:
-            record.discard_if_empty()
-            raise
+        seeds={"plan": study.plan.seed, "data": study.data.seed},
+        work=lambda record: _carry_out(study, data, execution, record, progress),
+    )
 
 
 def _carry_out(
@@ -115,7 +103,7 @@ def _carry_out(
     record.put_ledger(
         {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
     )
-    record.put_result("task", task_fields(record.array("test_accuracy"), planting))
+    record.put_result("task", task_fields(record.array("run.test_accuracy"), planting))
     measure_one_run(record, study)
     record.finish()
 
@@ -143,22 +131,8 @@ def _train(
         ),
         on_step=None if progress is None else lambda done: progress("run", done, steps),
     )
-    scores = fit.probes["signals"][:, 0, SIGNALS.index("log_odds")]
-    if not bool((abs(scores) < 1e30).all()):
-        raise InvalidInput(
-            "Training diverged: the model's logits are not finite.",
-            hint="Lower training.options.lr, or clip the gradient.",
-        )
-    found = label_signals(population, planting.test.images, planting.test.labels)[:, 2]
-    record.put_array("test_accuracy", found.mean(1).cpu().numpy())
-    record.update_execution(
-        {
-            "backend": f"{fit.backend} ({fit.reason})",
-            "split": fit.split,
-            "precision": fit.precision,
-        }
-    )
-    record.put_array("scores", scores)
+    keep_training(record, "run", fit, population, planting)
+    record.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
     path.unlink(missing_ok=True)
 
 

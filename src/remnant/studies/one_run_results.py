@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from remnant.measures import OneRunForgetting, Success, one_run_forgetting
 from remnant.records import Record
+from remnant.studies.wording import times
 
 if TYPE_CHECKING:
     from remnant.studies.one_run import OneRunStudy
@@ -121,14 +122,10 @@ def _told(found: OneRunForgetting, row: int) -> str:
     at = "" if found.fpr is None else f" at a false-positive rate of {found.fpr:.0%}"
     return (
         f"{found.lags[row]:.0f} steps after their last use, canaries planted "
-        f"{_times(int(found.repeats[row]))} are found with {_RATES[found.rate]} of "
+        f"{times(int(found.repeats[row]))} are found with {_RATES[found.rate]} of "
         f"{found.success[row]:.3f}{at} ({found.confidence:.0%} interval {found.low[row]:.3f} to "
         f"{found.high[row]:.3f}, one run)"
     )
-
-
-def _times(many: int) -> str:
-    return "once" if many == 1 else f"{many} times"
 
 
 def _scope(study: OneRunStudy) -> dict[str, list[str]]:
