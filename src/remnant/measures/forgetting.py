@@ -10,15 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.checks import (
-    check_draws,
-    check_rng,
     check_share,
     read_floats,
     unseen_needed,
 )
 from remnant.measures.decay import Decay, Law, fit_decay
 from remnant.measures.safe_after import SafeAfter, safe_after
-from remnant.measures.success import SUCCESSES, Success, chance_level
+from remnant.measures.success import Success, chance_level, check_attack
 from remnant.measures.trial_interval import Measured, describe, measure
 
 Floats = NDArray[np.float64]
@@ -191,12 +189,7 @@ def forgetting_curve(
         faults.append(f"lags has {steps.size} entries for {seen.shape[0]} lags of scores")
     if steps is not None and np.any(np.diff(steps) <= 0):
         faults.append("lags are not strictly increasing")
-    if success not in SUCCESSES:
-        faults.append(f"success={success!r} is not one of {', '.join(SUCCESSES)}")
-    check_share("fpr", fpr, faults)
-    check_share("confidence", confidence, faults)
-    check_rng(rng, faults)
-    check_draws(draws, faults)
+    check_attack(success, fpr=fpr, confidence=confidence, rng=rng, draws=draws, faults=faults)
     require(faults)
     if seen is None or unseen is None or steps is None:
         raise InvalidInput("seen_scores, unseen_scores and lags must be arrays of numbers.")

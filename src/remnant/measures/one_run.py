@@ -10,13 +10,10 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.checks import (
-    check_draws,
-    check_rng,
-    check_share,
     read_floats,
     unseen_needed,
 )
-from remnant.measures.success import SUCCESSES, Success, chance_level
+from remnant.measures.success import Success, chance_level, check_attack
 from remnant.measures.trial_interval import measure
 
 Floats = NDArray[np.float64]
@@ -133,12 +130,7 @@ def one_run_forgetting(
     """
     faults: list[str] = []
     given = _read(scores, checkpoints, last_seen, repeats, first_seen, cohorts, faults)
-    if success not in SUCCESSES:
-        faults.append(f"success={success!r} is not one of {', '.join(SUCCESSES)}")
-    check_share("fpr", fpr, faults)
-    check_share("confidence", confidence, faults)
-    check_rng(rng, faults)
-    check_draws(draws, faults)
+    check_attack(success, fpr=fpr, confidence=confidence, rng=rng, draws=draws, faults=faults)
     require(faults)
     if given is None:
         raise InvalidInput("scores, checkpoints, last_seen and repeats must be arrays of numbers.")

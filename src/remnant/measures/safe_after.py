@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, require
 from remnant.measures.checks import check_share
+from remnant.measures.success import check_limit
 
 Floats = NDArray[np.float64]
 
@@ -56,16 +57,11 @@ def safe_after(
         InvalidInput: As in ``ForgettingCurve.safe_after``.
     """
     faults: list[str] = []
-    check_share("limit", limit, faults)
     check_share("confidence", confidence, faults)
     if not faults and confidence <= 0.5:
         faults.append(f"confidence={confidence:g} is not above one half")
-    require(faults, hint="Pass shares, such as limit=0.6 and confidence=0.95.")
-    if limit <= chance:
-        raise InvalidInput(
-            f"limit={limit:g} is not above chance, which is {chance:g} for {success}.",
-            hint="An attack that knows nothing reaches chance; allow a little more.",
-        )
+    require(faults, hint="Pass a share, such as confidence=0.95.")
+    check_limit(limit, chance=chance, success=success)
     after = np.flatnonzero(lags >= 0)
     if after.size == 0:
         raise InvalidInput(f"the last lag, {lags[-1]:g}, lies before planting.")

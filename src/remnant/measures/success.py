@@ -8,6 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from remnant.errors import InvalidInput, require
+from remnant.measures.checks import check_draws, check_rng, check_share
 from remnant.measures.resampling import resampled_accuracy, resampled_auc
 
 Floats = NDArray[np.float64]
@@ -18,6 +20,40 @@ SUCCESSES: tuple[Success, ...] = ("accuracy", "precision", "tpr", "auc")
 def chance_level(success: Success, fpr: float) -> float:
     """What an attack without knowledge reaches: 0.5, or the FPR itself for a TPR."""
     return fpr if success == "tpr" else 0.5
+
+
+def check_limit(limit: float, *, chance: float, success: str) -> None:
+    """Refuse a limit that nothing can be shown to lie under.
+
+    Raises:
+        InvalidInput: ``limit`` is not a share, or is at or under chance.
+    """
+    faults: list[str] = []
+    check_share("limit", limit, faults)
+    require(faults, hint="Pass a success, such as 0.6.")
+    if limit <= chance:
+        raise InvalidInput(
+            f"limit={limit:g} is not above chance, which is {chance:g} for {success}.",
+            hint="An attack that knows nothing reaches chance; allow a little more.",
+        )
+
+
+def check_attack(
+    success: str,
+    *,
+    fpr: float,
+    confidence: float,
+    rng: np.random.Generator,
+    draws: int,
+    faults: list[str],
+) -> None:
+    """Note what is wrong with the settings that all curves have."""
+    if success not in SUCCESSES:
+        faults.append(f"success={success!r} is not one of {', '.join(SUCCESSES)}")
+    check_share("fpr", fpr, faults)
+    check_share("confidence", confidence, faults)
+    check_rng(rng, faults)
+    check_draws(draws, faults)
 
 
 def rates_at_fpr(seen: Floats, unseen: Floats, fpr: float) -> tuple[float, float]:

@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from remnant.errors import InvalidInput, require
-from remnant.measures.checks import check_share
+from remnant.errors import InvalidInput
 from remnant.measures.forgetting import ForgettingCurve
+from remnant.measures.success import check_limit
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
@@ -42,14 +42,7 @@ def forgetting_verdict(curve: ForgettingCurve, limit: float) -> Verdict:
         InvalidInput: ``limit`` is at or under chance (nothing can be shown to lie there), not under
             1, or the curve ends before planting.
     """
-    faults: list[str] = []
-    check_share("limit", limit, faults)
-    require(faults, hint="Pass a success, such as 0.55.")
-    if limit <= curve.chance:
-        raise InvalidInput(
-            f"limit={limit:g} is not above chance, which is {curve.chance:g} for {curve.success}.",
-            hint="An attack that knows nothing reaches chance; allow a little more.",
-        )
+    check_limit(limit, chance=curve.chance, success=curve.success)
     lag = float(curve.lags[-1])
     if lag < 0:
         raise InvalidInput(f"the last lag, {lag:g}, lies before planting; there is no forgetting.")

@@ -12,7 +12,17 @@ from numpy.typing import NDArray
 from remnant.errors import PlanError, require
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import SAMPLINGS, Order, generator
-from remnant.plans.plan import DROPOUT, INIT, ORDER, PLACES, PRECISIONS, Plan, one_of, whole
+from remnant.plans.plan import (
+    DROPOUT,
+    INIT,
+    ORDER,
+    PLACES,
+    PRECISIONS,
+    Plan,
+    one_of,
+    whole,
+    whole_row,
+)
 from remnant.plans.schedule import Batch, Schedule
 
 
@@ -66,14 +76,7 @@ class InsertPlan(Plan):
         one_of(self, "twin", (True, False), faults)
         one_of(self, "sampling", SAMPLINGS, faults)
         one_of(self, "precision", PRECISIONS, faults)
-        given = self.repeats
-        counts = isinstance(given, list | tuple) and all(
-            isinstance(r, int | np.integer) and not isinstance(r, bool) and r >= 1 for r in given
-        )
-        if not counts or len(given) == 0:
-            faults.append(f"repeats={given!r} is not a list of whole numbers of at least 1")
-        else:
-            object.__setattr__(self, "repeats", tuple(int(r) for r in given))
+        whole_row(self, "repeats", 1, faults)
         require(faults, error=PlanError, hint="Mend the plan's fields.")
 
     @property

@@ -25,6 +25,19 @@ def whole(plan: Any, name: str, least: int, faults: list[str]) -> None:
         object.__setattr__(plan, name, int(value))
 
 
+def whole_row(plan: Any, name: str, least: int, faults: list[str]) -> None:
+    """Note a fault unless the field is a list of whole numbers >= ``least``; store a tuple."""
+    given = getattr(plan, name)
+    row = given.tolist() if isinstance(given, np.ndarray) else given
+    plain = isinstance(row, list | tuple) and all(
+        isinstance(v, int | np.integer) and not isinstance(v, bool) and v >= least for v in row
+    )
+    if not plain or len(row) == 0:
+        faults.append(f"{name}={given!r} is not a list of whole numbers of at least {least}")
+    else:
+        object.__setattr__(plan, name, tuple(int(v) for v in row))
+
+
 def one_of(plan: Any, name: str, allowed: tuple[Any, ...], faults: list[str]) -> None:
     """Note a fault unless the field is one of ``allowed``."""
     value = getattr(plan, name)

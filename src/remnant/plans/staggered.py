@@ -22,6 +22,7 @@ from remnant.plans.plan import (
     Plan,
     one_of,
     whole,
+    whole_row,
 )
 from remnant.plans.schedule import Batch, Schedule
 
@@ -83,8 +84,8 @@ class StaggeredPlan(Plan):
             whole(self, name, least, faults)
         one_of(self, "sampling", SAMPLINGS, faults)
         one_of(self, "precision", PRECISIONS, faults)
-        self._whole_row("starts", 0, faults)
-        self._whole_row("repeats", 1, faults)
+        whole_row(self, "starts", 0, faults)
+        whole_row(self, "repeats", 1, faults)
         if self.steps is not None:
             whole(self, "steps", 1, faults)
         if not faults:
@@ -92,18 +93,6 @@ class StaggeredPlan(Plan):
                 object.__setattr__(self, "steps", self.starts[-1] + 2 * self.window)
             faults = self._contradictions()
         require(faults, error=PlanError, hint="Mend the plan's fields.")
-
-    def _whole_row(self, name: str, least: int, faults: list[str]) -> None:
-        given = getattr(self, name)
-        row = given.tolist() if isinstance(given, np.ndarray) else given
-        row = [row] if isinstance(row, int) else row
-        plain = isinstance(row, list | tuple) and all(
-            isinstance(v, int | np.integer) and not isinstance(v, bool) and v >= least for v in row
-        )
-        if not plain or len(row) == 0:
-            faults.append(f"{name}={given!r} is not a list of whole numbers of at least {least}")
-        else:
-            object.__setattr__(self, name, tuple(int(v) for v in row))
 
     def _contradictions(self) -> list[str]:
         faults = []

@@ -14,6 +14,7 @@ from remnant.canaries import KINDS
 from remnant.data import DATA_SETS
 from remnant.errors import PlanError, require
 from remnant.measures import SUCCESSES
+from remnant.measures.success import chance_level
 from remnant.models import CATALOGUE
 from remnant.population import LearningRate
 
@@ -113,6 +114,18 @@ class TrainingSettings:
             ) from fault
 
 
+def rate_faults(attack: Any) -> list[str]:
+    """Return what is wrong with the rate, the limit and the confidence of an attack."""
+    faults = among("attack.success", attack.success, SUCCESSES)
+    for name in ("fpr", "confidence", "limit"):
+        value = getattr(attack, name)
+        if not number(value) or not 0 < value < 1:
+            faults.append(f"attack.{name}={value!r} is not between 0 and 1")
+    if not faults and attack.limit <= (chance := chance_level(attack.success, attack.fpr)):
+        faults.append(f"attack.limit={attack.limit} is not above chance ({chance})")
+    return faults
+
+
 @dataclass(frozen=True, kw_only=True)
 class AttackSettings:
     """How success is measured, and the limit that the verdict is about.
@@ -135,18 +148,11 @@ class AttackSettings:
     def __post_init__(self) -> None:
         if isinstance(self.lags, list):
             object.__setattr__(self, "lags", tuple(self.lags))
-        faults = among("attack.success", self.success, SUCCESSES)
+        faults = rate_faults(self)
         faults += among("attack.calibration", self.calibration, CALIBRATIONS)
-        for name in ("fpr", "confidence", "limit"):
-            value = getattr(self, name)
-            if not number(value) or not 0 < value < 1:
-                faults.append(f"attack.{name}={value!r} is not between 0 and 1")
         if not isinstance(self.lags, tuple) or any(whole_number("", lag, 0) for lag in self.lags):
             faults.append(f"attack.lags={self.lags!r} are not whole numbers from 0")
         require(faults, error=PlanError, hint="Mend the recipe.")
-        chance = self.fpr if self.success == "tpr" else 0.5
-        if self.limit <= chance:
-            raise PlanError(f"attack.limit={self.limit} is not above chance ({chance}).")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -169,18 +175,11 @@ class OneRunSettings:
     checkpoints: int = 20
 
     def __post_init__(self) -> None:
-        faults = among("attack.success", self.success, SUCCESSES)
-        for name in ("fpr", "confidence", "limit"):
-            value = getattr(self, name)
-            if not number(value) or not 0 < value < 1:
-                faults.append(f"attack.{name}={value!r} is not between 0 and 1")
+        faults = rate_faults(self)
         if not isinstance(self.calibrate, bool):
             faults.append(f"attack.calibrate={self.calibrate!r} is not true or false")
         faults += whole_number("attack.checkpoints", self.checkpoints, 2)
         require(faults, error=PlanError, hint="Mend the recipe.")
-        chance = self.fpr if self.success == "tpr" else 0.5
-        if self.limit <= chance:
-            raise PlanError(f"attack.limit={self.limit} is not above chance ({chance}).")
 
 
 @dataclass(frozen=True, kw_only=True)
