@@ -186,7 +186,7 @@ def test_sampling_that_drew_all_secrets_is_exact(canaries, references):
     assert (sampled.method, sampled.reason) == ("exact", "exact: all 10 000 secrets were scored")
     exact = measure_canaries(model, canaries, rng=rng(), method="exact")
     for one, other in zip(sampled.each, exact.each, strict=True):
-        assert one.method == "exact"
+        assert (one.method, one.ended, one.exact) == ("exact", False, True)
         assert one.found.rank_low <= other.found.rank <= one.found.rank
         assert one.found.bits == pytest.approx(other.found.bits, abs=0.01)
     fewer = measure_canaries(model, canaries, rng=rng(), method="sampled", references=9994)
