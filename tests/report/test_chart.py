@@ -177,6 +177,15 @@ def test_a_scale_keeps_order_and_ends(values, kind):
     assert (places[0], places[-1]) == (pytest.approx(10.0), pytest.approx(500.0))
 
 
+@pytest.mark.parametrize("kind", ["linear", "symlog", "apart"])
+@pytest.mark.parametrize(
+    "ends", [(0.0, 5e-132), (99999.99999999999, 1e5), (-1e5, -99999.99999999999)]
+)
+def test_ends_that_nearly_meet_are_still_apart(kind, ends):
+    scale = Scale(*ends, 10.0, 500.0, kind)
+    assert [scale(end) for end in ends] == [pytest.approx(10.0), pytest.approx(500.0)]
+
+
 def test_symlog_ticks_are_decades_from_zero():
     assert Scale(0, 400, 0, 1, "symlog").ticks(9) == [0, 1, 3, 10, 30, 100, 300]
     assert Scale(0, 400, 0, 1, "symlog").ticks(4) == [0, 1, 10, 100]

@@ -31,8 +31,10 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Where the value falls, in pixels."""
-        low, high = self._bend(self.low), self._bend(self.high)
-        share = (self._bend(value) - low) / (high - low)
+        low, here, high = self._bend(self.low), self._bend(value), self._bend(self.high)
+        if low == high:  # closer than the bend can tell: there it is straight
+            low, here, high = self.low, value, self.high
+        share = (here - low) / (high - low)
         return self.first + share * (self.last - self.first)
 
     def ticks(self, count: int) -> list[float]:
@@ -51,7 +53,7 @@ class Scale:
             return value
         if self.kind == "apart":
             gap = max(1.0, _GAP * math.log2(max(self.high, 1.0)))
-            return math.log2(value) if value >= 1 else gap * (value - 1)
+            return gap + math.log2(value) if value >= 1 else gap * value
         return math.copysign(math.log1p(abs(value) / self.threshold), value)
 
 
