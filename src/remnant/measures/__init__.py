@@ -4,6 +4,8 @@ from remnant.measures.calibrated_exposure import calibrated_losses
 from remnant.measures.calibration import calibrated_scores
 from remnant.measures.checks import unseen_needed
 from remnant.measures.decay import Decay, Forecast
+from remnant.measures.decision import Decision, forgetting_decision
+from remnant.measures.epsilon import HeuristicEpsilon, heuristic_epsilon
 from remnant.measures.exposure import Exposure, exposure
 from remnant.measures.extraction_odds import QueriesToLeak, leak_probability, queries_to_leak
 from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
@@ -11,6 +13,7 @@ from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
 from remnant.measures.intervals import clopper_pearson, controls_needed
 from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
+from remnant.measures.protect_last import ProtectLast
 from remnant.measures.roc import (
     AttackSuccess,
     Roc,
@@ -31,12 +34,15 @@ __all__ = [
     "SUCCESSES",
     "AttackSuccess",
     "Decay",
+    "Decision",
     "Exposure",
     "ExtrapolatedExposure",
     "Forecast",
     "ForgettingCurve",
+    "HeuristicEpsilon",
     "OneRunForgetting",
     "PooledExposureTest",
+    "ProtectLast",
     "QueriesToLeak",
     "Roc",
     "SafeAfter",
@@ -55,7 +61,9 @@ __all__ = [
     "extrapolated_exposure",
     "fit_skew_normal",
     "forgetting_curve",
+    "forgetting_decision",
     "forgetting_verdict",
+    "heuristic_epsilon",
     "leak_probability",
     "log_odds",
     "logit_gap",

@@ -14,8 +14,11 @@ from remnant.measures.checks import (
     read_floats,
     unseen_needed,
 )
+from remnant.measures.crossing import last_crossing
 from remnant.measures.decay import Decay, Law, fit_decay
+from remnant.measures.protect_last import ProtectLast, protect_last
 from remnant.measures.safe_after import SafeAfter, safe_after
+from remnant.measures.smoothing import moving_average
 from remnant.measures.success import Success, chance_level, check_attack
 from remnant.measures.trial_interval import Measured, describe, measure
 
@@ -72,21 +75,7 @@ class ForgettingCurve:
         faults: list[str] = []
         check_share("alpha", alpha, faults)
         require(faults)
-        after = self.lags >= 0
-        if not after.any():
-            raise NotEnoughEvidence(
-                f"all lags lie before planting (the last is {self.lags[-1]:g}).",
-                hint="Score the canaries after they were seen, too.",
-            )
-        lags, value = self.lags[after], self.value[after]
-        above = np.flatnonzero(value > alpha)
-        if above.size == 0:
-            return float(lags[0])
-        last = int(above[-1])
-        if last == value.size - 1:
-            return None
-        share = (value[last] - alpha) / (value[last] - value[last + 1])
-        return float(lags[last] + share * (lags[last + 1] - lags[last]))
+        return last_crossing(lags=self.lags, value=self.value, level=float(alpha))
 
     def safe_after(self, limit: float, confidence: float = 0.95) -> SafeAfter:
         """The smallest lag from which on success is shown to stay at or under ``limit``.
@@ -112,6 +101,47 @@ class ForgettingCurve:
             success=self.success,
             confidence=confidence,
         )
+
+    def protect_last(self, limit: float, *, batch: int, confidence: float = 0.95) -> ProtectLast:
+        """The most recent examples, which are not shown to be within ``limit``: protect these.
+
+        They are those used less than ``safe_after(limit)`` steps ago.
+
+        Args:
+            limit: In the units of ``success``, above chance.
+            batch: Examples a step.
+            confidence: As in ``safe_after``.
+
+        Raises:
+            InvalidInput: As in ``safe_after``, or ``batch`` is not a whole number from 1.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> shift = np.array([3.0, 1.0, 0.0])[:, None, None]
+            >>> curve = forgetting_curve(
+            ...     seen_scores=shift + rng.normal(size=(3, 8, 100)),
+            ...     unseen_scores=rng.normal(size=(3, 8, 100)),
+            ...     lags=[0, 100, 200], success="auc", rng=rng)
+            >>> kept = curve.protect_last(0.6, batch=64)
+            >>> kept.steps, kept.examples
+            (200, 12800)
+        """
+        return protect_last(self.safe_after(limit, confidence), batch=batch)
+
+    def smoothed(self, points: int = 5) -> Floats:
+        """A centred moving average of ``value`` over neighbouring lags, to look at.
+
+        Lags before planting are averaged among themselves, so that the jump at 0 stays one.
+
+        Args:
+            points: Lags in a whole window, an odd number; near an end the window shrinks.
+
+        Raises:
+            InvalidInput: ``points`` is not an odd whole number from 1.
+        """
+        before = int((self.lags < 0).sum())
+        parts = np.split(self.value, [before])
+        return np.concatenate([moving_average(part, points) for part in parts])
 
     def decay(self, law: Law | Literal["auto"] = "auto", confidence: float = 0.95) -> Decay:
         """Fit a decay law: half-life, floor, and forecasts beyond the last lag, flagged as such.

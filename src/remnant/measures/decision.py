@@ -1,0 +1,83 @@
+"""From a forgetting curve to what one decides: from when on, how fast, and what to protect."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from remnant.errors import NotEnoughEvidence
+from remnant.measures.decay import Decay, Forecast
+from remnant.measures.forgetting import ForgettingCurve
+from remnant.measures.protect_last import ProtectLast, protect_last
+from remnant.measures.safe_after import SafeAfter
+
+NEVER_FOUND = (
+    "The attack did not find the canaries right after they were planted, so that not finding them "
+    "later says nothing about any lag."
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decision:
+    """What a curve says about a limit.
+
+    Attributes:
+        limit: The success that may not be passed.
+        safe: From which lag on it is shown to be kept.
+        protect: The last examples, for which it is not.
+        decay: The fitted law; None where there are too few lags.
+        floor: Success after infinitely many steps, as the law has it, with its interval.
+        reaches: The lag at which the law comes down to the limit; ``beyond`` marks a forecast.
+        no_decay: Why there is no law, or None.
+    """
+
+    limit: float
+    safe: SafeAfter
+    protect: ProtectLast
+    decay: Decay | None
+    floor: Forecast | None
+    reaches: Forecast | None
+    no_decay: str | None
+
+
+def forgetting_decision(
+    curve: ForgettingCurve, limit: float, *, batch: int, confidence: float = 0.95
+) -> Decision:
+    """Ask a curve everything that a decision needs.
+
+    Where the curve starts at lag 0 and the attack did not find the canaries even there, no lag is
+    called safe: a ruler that never showed anything cannot show that something is gone.
+
+    Args:
+        curve: Success against lag.
+        limit: The success that may not be passed, above chance.
+        batch: Examples a step.
+        confidence: Of each claim.
+
+    Raises:
+        InvalidInput: As in ``ForgettingCurve.safe_after`` and ``protect_last``.
+
+    Example:
+        >>> import numpy as np
+        >>> from remnant.measures import forgetting_curve
+        >>> rng = np.random.default_rng(0)
+        >>> lags = np.array([0, 25, 50, 100, 200, 400])
+        >>> shift = 3 * np.exp(-lags / 60)[:, None, None]
+        >>> curve = forgetting_curve(
+        ...     seen_scores=shift + rng.normal(size=(6, 8, 100)),
+        ...     unseen_scores=rng.normal(size=(6, 8, 100)), lags=lags, success="auc", rng=rng)
+        >>> found = forgetting_decision(curve, 0.6, batch=64)
+        >>> found.safe.lag, found.protect.examples, round(found.reaches.value)
+        (200.0, 12800, 137)
+    """
+    safe = curve.safe_after(limit, confidence)
+    if safe.lag is not None and curve.lags[0] == 0 and curve.low[0] <= curve.chance:
+        safe = replace(safe, lag=None, reason=NEVER_FOUND)
+    protect = protect_last(safe, batch=batch)
+    try:
+        decay = curve.decay(confidence=confidence)
+    except NotEnoughEvidence as fault:
+        return Decision(limit, safe, protect, None, None, None, str(fault))
+    return Decision(
+        limit, safe, protect, decay, decay.value_at(math.inf), decay.steps_to(limit), None
+    )
