@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from remnant import theory
     from remnant.canaries import Template
     from remnant.measures.exposure import Exposure, exposure
+    from remnant.measures.exposure_curve import ExposureCurve, exposure_curve
     from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
     from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
     from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
@@ -26,6 +27,7 @@ _HOME = {
     "ExactExposure": "remnant.search",
     "Exposure": "remnant.measures.exposure",
     "ExposureAudit": "remnant.studies.exposure_audit",
+    "ExposureCurve": "remnant.measures.exposure_curve",
     "Extraction": "remnant.search",
     "ExtrapolatedExposure": "remnant.measures.extrapolation",
     "ForgettingCurve": "remnant.measures.forgetting",
@@ -39,6 +41,7 @@ _HOME = {
     "Template": "remnant.canaries",
     "exact_exposure": "remnant.search",
     "exposure": "remnant.measures.exposure",
+    "exposure_curve": "remnant.measures.exposure_curve",
     "extract": "remnant.search",
     "extrapolated_exposure": "remnant.measures.extrapolation",
     "forgetting_curve": "remnant.measures.forgetting",
@@ -52,6 +55,7 @@ __all__ = [
     "ExactExposure",
     "Exposure",
     "ExposureAudit",
+    "ExposureCurve",
     "Extraction",
     "ExtrapolatedExposure",
     "ForgettingCurve",
@@ -66,6 +70,7 @@ __all__ = [
     "__version__",
     "exact_exposure",
     "exposure",
+    "exposure_curve",
     "extract",
     "extrapolated_exposure",
     "forgetting_curve",

@@ -7,6 +7,7 @@ from remnant.measures.decay import Decay, Forecast
 from remnant.measures.decision import Decision, forgetting_decision
 from remnant.measures.epsilon import HeuristicEpsilon, heuristic_epsilon
 from remnant.measures.exposure import Exposure, exposure
+from remnant.measures.exposure_curve import ExposureCurve, exposure_curve, null_exposure
 from remnant.measures.extraction_odds import QueriesToLeak, leak_probability, queries_to_leak
 from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
 from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
@@ -28,7 +29,7 @@ from remnant.measures.signals import cross_entropy, log_odds, logit_gap
 from remnant.measures.skew_normal import SkewNormal
 from remnant.measures.skew_normal_fit import SkewNormalFit, fit_skew_normal
 from remnant.measures.success import SUCCESSES, Success
-from remnant.measures.verdict import Verdict, forgetting_verdict
+from remnant.measures.verdict import Verdict, exposure_curve_verdict, forgetting_verdict
 
 __all__ = [
     "SUCCESSES",
@@ -36,6 +37,7 @@ __all__ = [
     "Decay",
     "Decision",
     "Exposure",
+    "ExposureCurve",
     "ExtrapolatedExposure",
     "Forecast",
     "ForgettingCurve",
@@ -58,6 +60,8 @@ __all__ = [
     "controls_needed",
     "cross_entropy",
     "exposure",
+    "exposure_curve",
+    "exposure_curve_verdict",
     "extrapolated_exposure",
     "fit_skew_normal",
     "forgetting_curve",
@@ -67,6 +71,7 @@ __all__ = [
     "leak_probability",
     "log_odds",
     "logit_gap",
+    "null_exposure",
     "one_run_forgetting",
     "pooled_exposure_test",
     "precision_at_fpr",

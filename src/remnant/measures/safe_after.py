@@ -42,6 +42,7 @@ def safe_after(
     chance: float,
     success: str,
     confidence: float,
+    most: float = 1.0,
 ) -> SafeAfter:
     """Test the lags from the last backward until one fails.
 
@@ -52,6 +53,7 @@ def safe_after(
         chance: What an attack without knowledge reaches.
         success: Its name, for the sentence.
         confidence: Of the claim, between one half and 1.
+        most: What no value can pass.
 
     Raises:
         InvalidInput: As in ``ForgettingCurve.safe_after``.
@@ -61,7 +63,7 @@ def safe_after(
     if not faults and confidence <= 0.5:
         faults.append(f"confidence={confidence:g} is not above one half")
     require(faults, hint="Pass a share, such as confidence=0.95.")
-    check_limit(limit, chance=chance, success=success)
+    check_limit(limit, chance=chance, success=success, most=most)
     after = np.flatnonzero(lags >= 0)
     if after.size == 0:
         raise InvalidInput(f"the last lag, {lags[-1]:g}, lies before planting.")

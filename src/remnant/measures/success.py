@@ -22,18 +22,29 @@ def chance_level(success: Success, fpr: float) -> float:
     return fpr if success == "tpr" else 0.5
 
 
-def check_limit(limit: float, *, chance: float, success: str) -> None:
+def check_limit(limit: float, *, chance: float, success: str, most: float = 1.0) -> None:
     """Refuse a limit that nothing can be shown to lie under.
 
+    Args:
+        limit: To be checked.
+        chance: What an attack without knowledge reaches.
+        success: The measure's name, for the sentence.
+        most: What no value can pass: 1 for a rate, the ceiling for an exposure in bits.
+
     Raises:
-        InvalidInput: ``limit`` is not a share, or is at or under chance.
+        InvalidInput: ``limit`` is not a number, at or under chance, or not under ``most``.
     """
     faults: list[str] = []
-    check_share("limit", limit, faults)
-    require(faults, hint="Pass a success, such as 0.6.")
+    if most == 1.0:
+        check_share("limit", limit, faults)
+    elif isinstance(limit, bool) or not isinstance(limit, (int, float, np.integer, np.floating)):
+        faults.append(f"limit={limit!r} is not a number")
+    elif not limit < most:
+        faults.append(f"limit={limit} is not under {most:.4g}, the most that {success} can show")
+    require(faults, hint="Pass a success, such as 0.6." if most == 1.0 else "Lower the limit.")
     if limit <= chance:
         raise InvalidInput(
-            f"limit={limit:g} is not above chance, which is {chance:g} for {success}.",
+            f"limit={limit:g} is not above chance, which is {chance:.4g} for {success}.",
             hint="An attack that knows nothing reaches chance; allow a little more.",
         )
 
