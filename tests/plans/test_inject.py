@@ -139,13 +139,13 @@ def test_the_trunk_says_the_truth(step, twins):
     plan = variant(step=step, twins=twins)
     schedule = plan.schedule(examples=EXAMPLES)
     rows, active = in_sequence(plan)
-    assert schedule.trunk.steps == plan.checkpoint_step
-    assert schedule.trunk.parents.tolist() == [0, 0, 0, 3, 3, 3]
-    shared = slice(0, schedule.trunk.steps)
-    np.testing.assert_array_equal(rows[shared], rows[shared, schedule.trunk.parents])
+    assert schedule.trunks[0].steps == plan.checkpoint_step
+    assert schedule.trunks[0].parents.tolist() == [0, 0, 0, 3, 3, 3]
+    shared = slice(0, schedule.trunks[0].steps)
+    np.testing.assert_array_equal(rows[shared], rows[shared, schedule.trunks[0].parents])
     assert active[shared].all()
     seeds = np.array(plan.seeds)
-    np.testing.assert_array_equal(seeds, seeds[schedule.trunk.parents])
+    np.testing.assert_array_equal(seeds, seeds[schedule.trunks[0].parents])
 
 
 def test_fresh_canaries_have_rows_of_their_own():

@@ -75,7 +75,7 @@ def test_fresh_and_aa_members_have_an_order_of_their_own_from_the_first_step():
             assert (rows[:, planted] != rows[:, planted + other]).any(axis=1).all()
     np.testing.assert_array_equal(shared[:, [2, 5]], fresh[:, [2, 5]])
     assert PLAN.checkpoint_step == 0
-    assert PLAN.schedule(examples=EXAMPLES).trunk is None
+    assert PLAN.schedule(examples=EXAMPLES).trunks == ()
 
 
 def test_trials_and_epochs_have_places_of_their_own():

@@ -252,7 +252,7 @@ def test_a_schedule_given_as_arrays_says_what_they_say():
     active = np.arange(12).reshape(4, 3) % 2 == 0
     schedule = ArraySchedule(indices, active=active)
     assert (schedule.steps, schedule.members, schedule.batch_size) == (4, 3, 2)
-    assert schedule.trunk is None
+    assert schedule.trunks == ()
     for step in (2, 0, 3, 1):
         rows, on = schedule.batch(step)
         assert rows.dtype == np.int64

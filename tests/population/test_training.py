@@ -294,3 +294,23 @@ def test_bad_populations_are_refused():
         Population(lambda: nn.Linear(2, 2), seeds=[0], dropout=0.1)
     with pytest.raises(UnsupportedModel, match=r"not an nn\.Module"):
         Population(lambda: 3, seeds=[0])
+
+
+def test_each_probe_has_its_own_steps_and_may_ask_some_members(toy):
+    population = Population(make, seeds=PLAN.seeds, dropout_seeds=PLAN.dropout_seeds)
+    fit = population.fit(
+        *toy,
+        PLAN.schedule(examples=56),
+        lr=0.1,
+        probes={
+            "all": lambda p: p.logits(toy[0][:3]),
+            "some": lambda p: p.logits(toy[0][:3], members=slice(3, 5)),
+        },
+        probe_steps={"all": [0, 14, 22], "some": [14, 5]},
+    )
+    assert fit.probe_steps == (0, 5, 14, 22)
+    assert fit.probes["all"].shape == (3, 6, 3, 5)
+    assert fit.probes["some"].shape == (2, 2, 3, 5)
+    np.testing.assert_allclose(fit.probes["some"][1], fit.probes["all"][1][3:5], rtol=1e-6)
+    with pytest.raises(InvalidInput, match="'other'"):
+        population.fit(*toy, PLAN.schedule(examples=56), lr=0.1, probe_steps={"other": [1]})

@@ -139,9 +139,9 @@ class _InjectSchedule(Schedule):
     def __init__(self, plan: InjectPlan, examples: int) -> None:
         self.members, self.steps, self.batch_size = plan.members, plan.steps, plan.batch
         arms = len(plan.arms)
-        self.trunk = Trunk(
-            steps=plan.checkpoint_step, parents=np.arange(plan.members) // arms * arms
-        )
+        parents = np.arange(plan.members) // arms * arms
+        self._together = plan.checkpoint_step
+        self.trunks = (Trunk(steps=self._together, parents=parents),)
         self._injected = plan.injected_steps
         made: dict[str, Any] = {"pool": examples, "batch": plan.batch, "sampling": plan.sampling}
         self._order = Order(keys=plan._order_keys(), **made)
@@ -165,7 +165,7 @@ class _InjectSchedule(Schedule):
                 indices[self._planted[trial], : len(rows)] = rows
             return indices, np.isin(np.arange(self.members), self._planted)
         everyone = np.ones(self.members, dtype=bool)
-        if self.trunk is not None and step < self.trunk.steps:
+        if step < self._together:
             arms = self.members // len(self._canaries)
             return self._shared.rows(step).repeat(arms, axis=0), everyone
         return self._order.rows(step - before), everyone

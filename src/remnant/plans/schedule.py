@@ -33,13 +33,14 @@ class Schedule(ABC):
         members: Members of the population.
         steps: Steps from 0 to ``steps - 1`` have a batch.
         batch_size: Rows each member is given a step.
-        trunk: The shared beginning, where there is one.
+        trunks: Shared beginnings in order of their ends: at each end members part that were
+            together until there, and no two come together again.
     """
 
     members: int
     steps: int
     batch_size: int
-    trunk: Trunk | None = None
+    trunks: tuple[Trunk, ...] = ()
 
     def batch(self, step: int) -> Batch:
         """Return the rows of the example store and who is active at ``step``.

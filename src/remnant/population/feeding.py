@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,24 @@ def walked_steps(steps: int | None, schedule: Schedule) -> int:
             hint="Ask for fewer steps or give a longer schedule.",
         )
     return wanted
+
+
+def probe_times(
+    probes: Iterable[str], steps: Sequence[int] | Mapping[str, Sequence[int]], *, last: int
+) -> dict[str, list[int]]:
+    """Return after which numbers of updates each probe is called, in order."""
+
+    def checked(some: Sequence[int]) -> list[int]:
+        times = sorted(set(whole_numbers("probe_steps", some)))
+        if times and not 0 <= times[0] <= times[-1] <= last:
+            raise InvalidInput(f"probe_steps={times} are not all within 0 to {last}.")
+        return times
+
+    if not isinstance(steps, Mapping):
+        return dict.fromkeys(probes, checked(steps))
+    if unknown := sorted(set(steps) - set(probes)):
+        raise InvalidInput(f"probe_steps are given for {unknown}, which is no probe.")
+    return {name: checked(some) for name, some in steps.items()}
 
 
 def feed(

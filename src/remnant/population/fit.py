@@ -19,8 +19,8 @@ class Fit:
         split: Members per pass.
         precision: The arithmetic, ``None`` for the model's own.
         memory: Bytes that the population needs at its peak, estimated from one member.
-        probe_steps: Updates done at each probe.
-        probes: What each probe returned, stacked: ``(probe steps, members, ...)``.
+        probe_steps: Updates done whenever a probe was called.
+        probes: What each probe returned, stacked: ``(its probe steps, ...)``.
         stopped_at: Updates after which each member stopped early, -1 where it did not, or ``None``
             without early stopping.
     """

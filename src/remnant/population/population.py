@@ -19,7 +19,7 @@ from remnant.population.blueprint import Loss, Traits, cross_entropy, observe
 from remnant.population.checkpoint import Checkpoint, settings_digest
 from remnant.population.early_stop import EarlyStop, Watch
 from remnant.population.evaluation import all_outputs, validation_loss
-from remnant.population.feeding import as_schedule, walked_steps
+from remnant.population.feeding import as_schedule, probe_times, walked_steps
 from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
 from remnant.population.members import find_device, make_members
@@ -113,7 +113,7 @@ class Population:
         backend: str | None = None,
         split: int | None = None,
         probes: Mapping[str, Callable[[Population], Any]] | None = None,
-        probe_steps: Sequence[int] = (),
+        probe_steps: Sequence[int] | Mapping[str, Sequence[int]] = (),
         early_stop: EarlyStop | None = None,
         checkpoint: Checkpoint | None = None,
         graphs: bool = True,
@@ -136,6 +136,7 @@ class Population:
             clip: Largest gradient norm of a member.
             backend, split: Override the rule and the members per pass.
             probes: Called with this population after each number of updates in ``probe_steps``.
+            probe_steps: For all probes, or for each by its name.
             early_stop: Stops members one by one and keeps each one's best weights.
             checkpoint: Where to save the training and go on from.
             graphs: Whether to capture the step as a CUDA graph (on a GPU).
@@ -161,11 +162,9 @@ class Population:
         steps = walked_steps(steps, schedule)
         if isinstance(schedule, ArraySchedule):  # all rows are known: refuse before training
             store.check_rows(*schedule.span())
-        wanted = sorted(set(whole_numbers("probe_steps", probe_steps)))
+        wanted = probe_times(probes or {}, probe_steps, last=steps)
         if split is not None and whole_numbers("split", [split])[0] < 1:
             raise InvalidInput(f"split={split} is less than 1.")
-        if wanted and not 0 <= wanted[0] <= wanted[-1] <= steps:
-            raise InvalidInput(f"probe_steps={wanted} are not all within 0 to {steps}.")
         rule = make_optimizer(optimizer, members=len(self), options=options)
         found = files.peek(checkpoint.path) if checkpoint is not None else None
         devices = [self.device.index or 0] if self.device.type == "cuda" else []
@@ -214,7 +213,7 @@ class Population:
                     plain=[
                         [rule.name, rule.flags, rule.settings],
                         dataclasses.asdict(learning_rate or LearningRate()),
-                        [wanted, sorted(probes or {})],
+                        wanted,
                         early_stop
                         and [early_stop.every, early_stop.patience, early_stop.min_delta],
                     ],
@@ -231,7 +230,7 @@ class Population:
                 clipped=clip is not None,
                 graphed=graphs and self.device.type == "cuda" and not traits.draws,
                 probes={n: self._probe(p) for n, p in (probes or {}).items()},
-                probe_steps=tuple(wanted),
+                probe_steps=wanted,
                 watch=Watch(early_stop, self._state) if early_stop is not None else None,
                 losses=None if held_out is None else validation_loss(engine, criterion, held_out),
                 checkpoint=checkpoint,
@@ -256,21 +255,27 @@ class Population:
             ),
         )
 
-    def logits(self, inputs: Any) -> Tensor:
+    def logits(self, inputs: Any, *, members: slice = slice(None)) -> Tensor:
         """Return every member's outputs in evaluation mode, ``(members, n, classes)``.
 
         Computed in the parameters' own type, never under autocast or TF32.
+
+        Args:
+            inputs: Of the examples.
+            members: Ask only these, a slice without a step.
         """
+        first, stop, _ = members.indices(len(self))
+        state = self._state.view(first, stop)
         tensor = as_tensor(inputs, device=self.device, dtype=self._parameter_type())
         with arithmetic(None, self.device):
             traits = self._observe(tensor[[0, 0]] if len(tensor) == 1 else tensor[:2])
             name = self._used or choose_backend(traits, None)[0]
             try:
                 engine = self._backend(name, traits, cross_entropy)
-                return all_outputs(engine, self._state, tensor)
+                return all_outputs(engine, state, tensor)
             except UnsupportedModel:
                 engine = self._backend("serial", traits, cross_entropy)
-                return all_outputs(engine, self._state, tensor)
+                return all_outputs(engine, state, tensor)
 
     def state_dict(self, member: int) -> dict[str, Tensor]:
         """Return a copy of one member's parameters and buffers, loadable into ``make_model()``."""

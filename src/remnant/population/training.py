@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import RecordError
-from remnant.plans import Schedule, Trunk
+from remnant.plans import Schedule
 from remnant.population import checkpoint as files
 from remnant.population.backends import Backend
 from remnant.population.checkpoint import Checkpoint
@@ -25,6 +25,7 @@ from remnant.population.early_stop import Watch
 from remnant.population.feeding import feed
 from remnant.population.graphs import GraphedStep
 from remnant.population.optimizers import Optimizer
+from remnant.population.sharing import Stretch, stretches
 from remnant.population.state import State
 from remnant.population.store import ExampleStore
 
@@ -47,7 +48,7 @@ class Training:
     clipped: bool
     graphed: bool
     probes: Mapping[str, Probe]
-    probe_steps: tuple[int, ...]
+    probe_steps: Mapping[str, list[int]]
     watch: Watch | None
     losses: Callable[[State], Tensor] | None
     checkpoint: Checkpoint | None
@@ -56,7 +57,7 @@ class Training:
 
     def __post_init__(self) -> None:
         self.device = self.home["clocks"]["fit"].device
-        self.trunk = self._usable_trunk()
+        self.stretches = stretches(self.schedule.trunks, self.home, together=self.watch is None)
         self.step = 0
         self.history: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in self.probes}
         self.probed: list[int] = []
@@ -67,11 +68,7 @@ class Training:
         self._own_seeds = {n: t.clone() for n, t in self.home["seeds"].items()}
         self.members = torch.arange(len(self.home), device=self.device)
         self.work = self.home
-        if self.schedule.trunk is not None and self.trunk is None:
-            self._share_seeds(torch.from_numpy(self.schedule.trunk.parents))
-        if self.trunk is not None and self.trunk.steps > 0:
-            self.members = torch.from_numpy(np.unique(self.trunk.parents)).to(self.device)
-            self.work = self.home.take(self.members)
+        self._enter(self.stretches[0])
 
     def run(self) -> None:
         """Walk from the current step to the last, probing, saving and stopping on the way."""
@@ -141,10 +138,11 @@ class Training:
 
     def _pause(self) -> None:
         """Do what is due after ``self.step`` updates, in a fixed order."""
-        if self.schedule.trunk is not None and self.step == self.schedule.trunk.steps:
-            self._branch()
+        part = next((s for s in self.stretches[1:] if s.start == self.step), None)
+        if part is not None:
+            self._branch(part)
         self._stop_early()
-        if self.step in self.probe_steps:
+        if any(self.step in times for times in self.probe_steps.values()):
             self._sync()
             self._probe(self.step)
         if self.checkpoint is not None and self.step < self.steps and self._due(self.checkpoint):
@@ -152,25 +150,15 @@ class Training:
 
     def _probe(self, step: int) -> None:
         for name, probe in self.probes.items():
-            self.history[name].append(_as_array(probe(self.home)))
+            if step in self.probe_steps.get(name, ()):
+                self.history[name].append(_as_array(probe(self.home)))
         self.probed.append(step)
 
     def _probe_after_the_end(self) -> None:
         """Probe the steps that were not reached because every member had stopped."""
-        for step in self.probe_steps:
+        for step in sorted({step for times in self.probe_steps.values() for step in times}):
             if step > self.step:
                 self._probe(step)
-
-    def _usable_trunk(self) -> Trunk | None:
-        """Return the schedule's trunk where members also share their start and settings."""
-        trunk = self.schedule.trunk
-        if trunk is None or self.watch is not None:  # early stopping looks at every member
-            return None
-        parents = torch.from_numpy(trunk.parents).to(self.device)
-        for (group, _), tensor in self.home.items():
-            if group != "seeds" and not torch.equal(tensor, tensor[parents]):
-                return None
-        return trunk
 
     def _settle(self) -> None:
         """Prepare newly made working rows: laid out as their gradients come, no graph yet."""
@@ -181,28 +169,34 @@ class Training:
             inputs, labels = self.store.inputs[rows][None], self.store.labels[rows][None]
             self.work.lay_out_like(self.backend.gradients(first, inputs, labels))
 
-    def _branch(self) -> None:
-        """Give every member a row of its own, from its parent's, and its own randomness."""
-        if self.work is not self.home and self.trunk is not None:
-            self._sync()
-            self.work, self.members = self.home, torch.arange(len(self.home), device=self.device)
-            self._settle()
+    def _enter(self, stretch: Stretch) -> None:
+        """Give the members the rows and the randomness that they have on this stretch."""
+        self.stretch = stretch
         for name, own in self._own_seeds.items():
-            self.home["seeds"][name].copy_(own)
+            self.home["seeds"][name].copy_(own[stretch.parents])
+        if self.watch is None:
+            self.members = stretch.rows
+            whole = len(self.members) == len(self.home)
+            self.work = self.home if whole else self.home.take(self.members)
+        elif self.work is not self.home:
+            for name, shared in self.home["seeds"].items():
+                self.work["seeds"][name].copy_(shared[self.members])
 
-    def _share_seeds(self, parents: Tensor) -> None:
-        """Until the trunk ends, a member draws what its parent draws."""
-        for tensor in self.home["seeds"].values():
-            tensor.copy_(tensor[parents.to(tensor.device)])
+    def _branch(self, stretch: Stretch) -> None:
+        """Part members that were together, each with a row from its parent's."""
+        before = len(self.members)
+        if self.watch is None:
+            self._sync()
+        self._enter(stretch)
+        if len(self.members) != before:
+            self._settle()
 
     def _sync(self) -> None:
         """Bring every member's tensors up to date in ``home``."""
         if self.work is not self.home and len(self.members):
-            if self.trunk is not None and self.step <= self.trunk.steps:
+            if self.watch is None:
                 own = {group: self.home[group] for group in _OWN}
-                parents = torch.from_numpy(self.trunk.parents).to(self.device)
-                fresh = self.work.take(torch.searchsorted(self.members, parents))
-                self.home.groups.update({**fresh.groups, **own})
+                self.home.groups.update({**self.work.take(self.stretch.row_of).groups, **own})
             else:
                 self.home.put(self.members, self.work)
         self._restore_stopped()
@@ -267,6 +261,7 @@ class Training:
         self.step, self.probed = int(notes["step"]), list(notes["probed"])
         self.members, self.taken = tensors["members"], tensors["taken"].cpu().numpy().copy()
         self.work = _state(tensors, "work")
+        self.stretch = [s for s in self.stretches if s.start <= self.step][-1]
         self.home = _state(tensors, "home") if "home/clocks/fit" in tensors else self.work
         if self.watch is not None:
             self.watch.best = _state(tensors, "best")
