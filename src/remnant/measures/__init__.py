@@ -11,10 +11,12 @@ from remnant.measures.exposure_curve import ExposureCurve, exposure_curve, null_
 from remnant.measures.extraction_odds import QueriesToLeak, leak_probability, queries_to_leak
 from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
 from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
+from remnant.measures.hidden import HiddenTest, hidden_test
 from remnant.measures.intervals import clopper_pearson, controls_needed
 from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
 from remnant.measures.protect_last import ProtectLast
+from remnant.measures.returning import Returning, returning
 from remnant.measures.roc import (
     AttackSuccess,
     Roc,
@@ -42,10 +44,12 @@ __all__ = [
     "Forecast",
     "ForgettingCurve",
     "HeuristicEpsilon",
+    "HiddenTest",
     "OneRunForgetting",
     "PooledExposureTest",
     "ProtectLast",
     "QueriesToLeak",
+    "Returning",
     "Roc",
     "SafeAfter",
     "SkewNormal",
@@ -68,6 +72,7 @@ __all__ = [
     "forgetting_decision",
     "forgetting_verdict",
     "heuristic_epsilon",
+    "hidden_test",
     "leak_probability",
     "log_odds",
     "logit_gap",
@@ -76,6 +81,7 @@ __all__ = [
     "pooled_exposure_test",
     "precision_at_fpr",
     "queries_to_leak",
+    "returning",
     "roc",
     "tpr_at_fpr",
     "unseen_needed",
