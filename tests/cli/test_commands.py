@@ -203,7 +203,7 @@ def test_another_plan_in_the_folder_is_refused(finished, tmp_path):
         (("lr = 0.1,", "lr = 1e30,"), "diverged"),
         (("limit = 0.95", "limit = 0.95\nlags = [true, false]"), "attack.lags"),
         (("limit = 0.95", "limit = 1.0"), "attack.limit=1.0"),
-        (('question = "forgetting"', "compare_repeats = 3"), "compare_repeats=3"),
+        (('question = "forgetting"', "compare = 3"), "compare is not a list of tables"),
     ],
 )
 def test_a_bad_recipe_is_one_sentence_and_exit_code_2(change, words, tmp_path):
@@ -288,7 +288,7 @@ KILLED = RECIPE.replace("watch_steps = 12", "watch_steps = 600").replace(
 
 def test_a_run_killed_with_9_goes_on_to_the_same_bits(tmp_path):
     recipe = tmp_path / "killed.toml"
-    recipe.write_text("compare_repeats = [3]\n" + KILLED)
+    recipe.write_text(KILLED + '\n[[compare]]\nlabel = "3 repeats"\nplan.repeats = 3\n')
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert remnant("run", recipe, "--out", whole).returncode == 0
     arguments = ["run", recipe, "--out", cut, "--checkpoint-seconds", "0.05"]

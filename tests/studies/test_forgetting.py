@@ -20,6 +20,7 @@ from remnant.studies.settings import (
     ModelSettings,
     TrainingSettings,
 )
+from remnant.studies.variants import Variant
 
 TINY = InjectPlan(
     canaries=16,
@@ -44,6 +45,11 @@ def tiny(**changes):
     )
 
 
+def varied(label="varied", **changes):
+    """The tiny study beside itself with another plan."""
+    return tiny(compare=[Variant(label, tiny(plan=dataclasses.replace(TINY, **changes)))])
+
+
 def results(study, folder):
     run_forgetting(study, folder, Execution())
     return Record.open(folder).results()
@@ -60,19 +66,26 @@ def test_injected_digits_are_found_then_forgotten_and_the_controls_stay_at_chanc
         twins="fresh",
         fresh_canaries=True,
     )
+    often_plan = dataclasses.replace(plan, repeats=10)
+    attack = AttackSettings(lags=(0, 1, 10, 50, 100, 200, 300), success="auc", limit=0.9)
     study = ForgettingStudy(
         plan=plan,
-        compare_repeats=(10,),
-        attack=AttackSettings(lags=(0, 1, 10, 50, 100, 200, 300), success="auc", limit=0.9),
+        label="1 repeat",
+        compare=(Variant("10 repeats", ForgettingStudy(plan=often_plan, attack=attack)),),
+        attack=attack,
     )
     found = results(study, tmp_path / "run")
     curve, aa = found["curve"], found["curve_aa"]
     once = np.array(curve["value"])
-    often = np.array(found["curve_repeats10"]["value"])
+    often = np.array(found["curve_variant1"]["value"])
     assert once[0] > 0.8, "the attack finds what was just injected"
     assert once[1:3].mean() - once[-2:].mean() > 0.15, "and finds less of it later"
     assert (often[2:] > once[2:]).all(), "ten repeats lie above one"
     assert curve["low"][1] > 0.6
+    (gap,) = found["compare"]["differences"]
+    assert gap["label"] == "10 repeats"
+    assert gap["mean_low"] > 0
+    assert gap["adjusted_p_value"] == gap["p_value"] < 0.05
     inside = [low <= 0.5 <= high for low, high in zip(aa["low"], aa["high"], strict=True)]
     assert sum(inside) >= 6, "A/A twins stay at chance"
     assert found["task"]["test_accuracy"] > 0.9
@@ -148,9 +161,9 @@ def test_poison_is_calibrated_by_the_other_trials(tmp_path):
 
 def test_the_estimate_writes_nothing_and_counts_right(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found = estimate_forgetting(tiny(compare_repeats=(5,)), Execution())
-    assert found["members"] == 12
-    assert found["steps"] == (10 + 1 + 10) + (10 + 5 + 10)
+    found = estimate_forgetting(varied(repeats=5), Execution())
+    assert found["members"] == 6 + 4, "a variant has no A/A twins"
+    assert found["steps"] == 10 + 5 + 10, "one population, as long as its longest run"
     assert found["memory_mib"] > 0
     assert found["minutes"] >= 0
     assert list(tmp_path.iterdir()) == []
@@ -177,7 +190,7 @@ def test_every_field_of_a_study_moves_its_fingerprint():
         tiny(attack=AttackSettings(calibration="none")),
         tiny(attack=AttackSettings(limit=0.8)),
         tiny(attack=AttackSettings(lags=(0, 5))),
-        tiny(compare_repeats=(2,)),
+        varied(repeats=2),
     ]
     prints = {other.fingerprint for other in others}
     assert len(prints) == len(others)
@@ -212,7 +225,11 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words
         (lambda: AttackSettings(lags=(-1,)), "attack.lags"),
         (lambda: TrainingSettings(learning_rate={"speed": 1}), "unknown field"),
         (lambda: tiny(attack=AttackSettings(lags=(99,))), "beyond watch_steps=10"),
-        (lambda: tiny(compare_repeats=(1,)), "holds the plan's own"),
+        (lambda: varied(label="as planned"), "'as planned' stands for two"),
+        (
+            lambda: tiny(compare=[Variant("other", tiny(data=DataSettings(examples=99)))]),
+            "'other' has other data",
+        ),
         (
             lambda: tiny(plan=PoisonPlan(canaries=4, step=5, watch_steps=5, trials=1)),
             "needs trials >= 2",

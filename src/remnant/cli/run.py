@@ -10,14 +10,15 @@ import click
 from remnant.cli.device import device_option
 
 
-@click.command(short_help="Carry out a recipe; a run that was cut short goes on.")
-@click.argument("recipe", type=click.Path(path_type=Path))
+@click.command(short_help="Carry out recipes; a run that was cut short goes on.")
+@click.argument("recipes", type=click.Path(path_type=Path), nargs=-1, required=True)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="Folder for the record and the report.  [default: runs/NAME OF THE RECIPE]",
 )
 @click.option("--data", type=click.Path(path_type=Path), help="Folder that holds the data sets.")
+@click.option("--scale", help="Use the recipe's table of this name, such as paper, for a GPU.")
 @device_option
 @click.option("--dry-run", is_flag=True, help="Print members, steps, memory and minutes only.")
 @click.option("--compiled", is_flag=True, help="Compile convolutional models on a GPU.")
@@ -30,19 +31,20 @@ from remnant.cli.device import device_option
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(
-    recipe: Path,
+    recipes: tuple[Path, ...],
     out: Path | None,
     data: Path | None,
+    scale: str | None,
     device: str,
     dry_run: bool,
     compiled: bool,
     checkpoint_seconds: float,
     as_json: bool,
 ) -> None:
-    """Carry out RECIPE, a TOML file: plan, data, canaries, model, training and attack.
+    """Carry out RECIPES, TOML files: plan, data, canaries, model, training and attack.
 
     The same command again goes on where a killed run stopped. A folder that holds another plan is
-    refused.
+    refused. Several recipes go into one report, each in a folder of its name.
 
     It is no gate: a run that ends well exits with 0, whatever its verdict.
 
@@ -50,11 +52,15 @@ def run(
     Example:
       remnant run recipes/fashion-mnist-inject.toml --data data --dry-run
       remnant run recipes/fashion-mnist-inject.toml --data data --out runs/fashion
+      remnant run recipes/factor-*.toml --out runs/factors
     """
     from remnant.cli.carry_out import carry_out
+    from remnant.errors import InvalidInput
     from remnant.studies import Execution, estimate_study, read_recipe
 
-    study = read_recipe(recipe)
+    studies = {recipe.stem: read_recipe(recipe, scale=scale) for recipe in recipes}
+    if len(studies) < len(recipes):
+        raise InvalidInput("Two recipes have the same name.", hint="Run them one by one.")
     execution = Execution(
         device=device,
         data_folder=data,
@@ -62,14 +68,21 @@ def run(
         compiled=compiled,
     )
     if not dry_run:
-        folder = out if out is not None else Path("runs") / recipe.stem
-        carry_out({".": study}, folder, execution, as_json=as_json)
+        if len(studies) == 1:
+            ((name, study),) = studies.items()
+            carry_out({".": study}, out or Path("runs") / name, execution, as_json=as_json)
+        else:
+            carry_out(studies, out or Path("runs"), execution, as_json=as_json)
         return
-    found = estimate_study(study, execution)
+    found = {name: estimate_study(study, execution) for name, study in studies.items()}
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        plain = found if len(found) > 1 else next(iter(found.values()))
+        click.echo(json.dumps(plain, indent=2))
         return
-    click.echo(f"members  {found['members']}")
-    click.echo(f"steps    {found['steps']}")
-    click.echo(f"memory   {found['memory_mib']} MiB")
-    click.echo(f"minutes  {found['minutes']} (timed on a few steps on {device})")
+    for name, one in found.items():
+        if len(found) > 1:
+            click.echo(name)
+        click.echo(f"members  {one['members']}")
+        click.echo(f"steps    {one['steps']}")
+        click.echo(f"memory   {one['memory_mib']} MiB")
+        click.echo(f"minutes  {one['minutes']} (timed on a few steps on {device})")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from remnant.data import AuditData, load_images
 from remnant.errors import InvalidInput, PlanError
 from remnant.models import model_maker
+from remnant.plans import Schedule
 from remnant.population import Checkpoint, Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import label_signals
@@ -23,7 +23,6 @@ from remnant.studies.image_canaries import (
     canary_count,
     judge_pool,
     needs_judge,
-    plant,
 )
 from remnant.studies.settings import (
     CanarySettings,
@@ -68,106 +67,182 @@ def check_classifier(study: ClassifierStudy, data: AuditData, execution: Executi
         )
 
 
-def plant_canaries(
-    study: ClassifierStudy, data: AuditData, execution: Execution, record: Record
-) -> Planting:
-    """Build the example store; what judges said of the pool is kept in the record."""
-    losses = None
-    if needs_judge(study.canaries):
-        if "pool_losses" not in record.array_names():
-            record.put_array("pool_losses", _judged(study, data, execution, study.canaries))
-        losses = record.array("pool_losses")
-    return plant(study.plan, study.canaries, data, losses)
+def judged_losses(
+    study: ClassifierStudy,
+    data: AuditData,
+    execution: Execution,
+    settings: CanarySettings | None = None,
+) -> NDArray[np.float64]:
+    """Train the study's judges, by these settings or its own, and return their losses."""
+    return judge_pool(
+        _maker(study, data),
+        study.plan,
+        settings or study.canaries,
+        study.training,
+        data,
+        device=execution.device,
+    )
 
 
-def quick_planting(study: ClassifierStudy, data: AuditData, execution: Execution) -> Planting:
-    """Build a store of the same size without training judges to the end: to time things on."""
-    losses = None
-    if needs_judge(study.canaries):
-        quick = dataclasses.replace(study.canaries, judge_steps=1)
-        losses = _judged(study, data, execution, quick)
-    return plant(study.plan, study.canaries, data, losses)
+def kept_losses(
+    study: ClassifierStudy,
+    data: AuditData,
+    execution: Execution,
+    record: Record,
+    settings: Sequence[CanarySettings],
+) -> NDArray[np.float64] | None:
+    """Return what the judges say of the pool, from the record if it is there already.
+
+    Args:
+        study: Whose model and training the judges have.
+        data, execution, record: As the study is carried out.
+        settings: Those of all canaries; the first that are chosen by a judge say how it is trained.
+    """
+    judged = [one for one in settings if needs_judge(one)]
+    if not judged:
+        return None
+    if "pool_losses" not in record.array_names():
+        record.put_array("pool_losses", judged_losses(study, data, execution, judged[0]))
+    return record.array("pool_losses")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Members:
+    """Who is trained, and on what.
+
+    Attributes:
+        schedule: Who is given which rows at which step.
+        seeds, dropout_seeds: One per member.
+        options: The optimizer's, each once or once per member.
+        precision: In which arithmetic.
+    """
+
+    schedule: Schedule
+    seeds: list[int]
+    dropout_seeds: list[int]
+    options: dict[str, Any]
+    precision: str
+
+
+def members_of(study: ClassifierStudy, plan: ImagePlan, planting: Planting) -> Members:
+    """Return the members of one plan."""
+    return Members(
+        schedule=plan.schedule(examples=planting.examples),
+        seeds=plan.seeds,
+        dropout_seeds=plan.dropout_seeds,
+        options=study.training.options,
+        precision=plan.precision,
+    )
+
+
+class SomeMembers:
+    """Some members of a population that is in training, for a probe to ask."""
+
+    def __init__(self, population: Population, members: slice) -> None:
+        self._population, self._members = population, members
+
+    def logits(self, inputs: Any) -> Any:
+        """Return their logits."""
+        return self._population.logits(inputs, members=self._members)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What is asked of some members about some canaries while they are trained.
+
+    Attributes:
+        members: Which members.
+        canaries: Which of the canaries and controls.
+        steps: After how many updates.
+    """
+
+    members: slice
+    canaries: slice
+    steps: tuple[int, ...]
 
 
 def fit_classifiers(
     study: ClassifierStudy,
-    plan: ImagePlan,
+    members: Members,
     planting: Planting,
     execution: Execution,
     *,
-    probe_steps: tuple[int, ...] = (),
+    ask: Mapping[str, Question] | None = None,
     checkpoint: Checkpoint | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> tuple[Fit, Population]:
-    """Train the plan's members, and ask them about the canaries at ``probe_steps``."""
+    """Train the members, and put the questions on the way; the answers are the fit's probes."""
     population = Population(
         model_maker(
             study.model.name, shape=planting.shape, classes=planting.classes, **study.model.options
         ),
-        seeds=plan.seeds,
-        dropout_seeds=plan.dropout_seeds,
+        seeds=members.seeds,
+        dropout_seeds=members.dropout_seeds,
         device=execution.device,
-        precision=plan.precision,
+        precision=members.precision,
     )
-    probed = planting.probed
+    asked = ask or {}
+
+    def probe(question: Question) -> Callable[[Population], Any]:
+        images = planting.probed.images[question.canaries]
+        labels = planting.probed.labels[question.canaries]
+        return lambda models: label_signals(SomeMembers(models, question.members), images, labels)
+
     fit = population.fit(
         planting.store.images,
         planting.store.labels,
-        plan.schedule(examples=planting.examples),
+        members.schedule,
         optimizer=study.training.optimizer,
         learning_rate=study.training.rate(),
         clip=study.training.clip,
-        probes={"signals": lambda models: label_signals(models, probed.images, probed.labels)},
-        probe_steps=probe_steps,
+        probes={name: probe(question) for name, question in asked.items()},
+        probe_steps={name: question.steps for name, question in asked.items()},
         checkpoint=checkpoint,
         compiled=execution.compiled,
         on_step=on_step,
-        **study.training.options,
+        **members.options,
     )
     return fit, population
 
 
-def keep_training(
-    record: Record, name: str, fit: Fit, population: Population, planting: Planting
-) -> None:
-    """Put what the models do on test examples, and how they were trained, into the record.
+def check_converged(signals: NDArray[np.float64], name: str) -> None:
+    """Refuse signals that are not finite.
 
     Raises:
         InvalidInput: Training diverged.
     """
-    if not bool((abs(fit.probes["signals"]) < 1e30).all()):
+    if not bool((abs(signals) < 1e30).all()):
         raise InvalidInput(
             f"Training diverged: a member's logits are not finite in part {name!r}.",
             hint="Lower training.options.lr, or clip the gradient.",
         )
+
+
+def accuracy_of(population: Population, planting: Planting) -> NDArray[np.float64]:
+    """Return each member's accuracy on test examples."""
     found = label_signals(population, planting.test.images, planting.test.labels)[:, 2]
-    record.put_array(f"{name}.test_accuracy", found.mean(1).cpu().numpy())
-    record.update_execution(
-        {
-            f"{name}.backend": f"{fit.backend} ({fit.reason})",
-            f"{name}.split": fit.split,
-            f"{name}.precision": fit.precision,
-        }
-    )
+    accuracy: NDArray[np.float64] = found.mean(1).cpu().numpy()
+    return accuracy
 
 
-def task_fields(test_accuracy: NDArray[np.float64], planting: Planting) -> dict[str, Any]:
+def how_trained(name: str, fit: Fit) -> dict[str, Any]:
+    """Return what the record keeps of how a population was trained."""
+    return {
+        f"{name}.backend": f"{fit.backend} ({fit.reason})",
+        f"{name}.split": fit.split,
+        f"{name}.precision": fit.precision,
+    }
+
+
+def task_fields(test_accuracy: NDArray[np.float64], data: AuditData) -> dict[str, Any]:
     """Return how well the models do what they are for."""
     return {
         "test_accuracy": float(test_accuracy.mean()),
-        "test_examples": len(planting.test),
-        "majority": float(np.bincount(planting.test.labels).max() / len(planting.test)),
+        "test_examples": len(data.test),
+        "majority": float(np.bincount(data.test.labels).max() / len(data.test)),
     }
 
 
 def _maker(study: ClassifierStudy, data: AuditData) -> Any:
     shape = data.clean.images.shape[1:]
     return model_maker(study.model.name, shape=shape, classes=data.classes, **study.model.options)
-
-
-def _judged(
-    study: ClassifierStudy, data: AuditData, execution: Execution, settings: CanarySettings
-) -> NDArray[np.float64]:
-    return judge_pool(
-        _maker(study, data), study.plan, settings, study.training, data, device=execution.device
-    )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,24 +14,20 @@ from remnant.errors import NotEnoughEvidence, PlanError, require
 from remnant.measures import unseen_needed
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.fingerprint import fingerprint
-from remnant.population import Checkpoint
 from remnant.records import Record
 from remnant.studies.classifiers import (
     ClassifierStudy,
     check_classifier,
-    fit_classifiers,
-    keep_training,
+    kept_losses,
     load_data,
-    plant_canaries,
-    quick_planting,
     task_fields,
 )
 from remnant.studies.forgetting_results import measure_forgetting
-from remnant.studies.image_canaries import Planting
+from remnant.studies.grid import grids, runs_of, time_grid, train_grid
 from remnant.studies.lags import lag_grid
-from remnant.studies.machine import StepClock
 from remnant.studies.recording import carry_out
 from remnant.studies.settings import AttackSettings, Execution
+from remnant.studies.variants import Variant, difference, label_faults
 
 Progress = Callable[[str, int, int], None]
 
@@ -42,23 +38,28 @@ class ForgettingStudy(ClassifierStudy):
 
     Attributes:
         plan: INJECT or POISON.
-        compare_repeats: The same plan again with these repeats, for comparison.
+        label: What the study itself is called beside its variants.
+        title: Of the figure that shows them together.
+        compare: Variants; those that are trained anew have no A/A twins of their own.
     """
 
     plan: InjectPlan | PoisonPlan
     attack: AttackSettings = field(default_factory=AttackSettings)
-    compare_repeats: tuple[int, ...] = ()
+    label: str = "as planned"
+    title: str = "The same study, varied"
+    compare: tuple[Variant[ForgettingStudy], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "compare_repeats", tuple(self.compare_repeats))
-        faults = []
+        object.__setattr__(self, "compare", tuple(self.compare))
+        faults = label_faults([self.label, *(variant.label for variant in self.compare)])
+        faults += [
+            f"compare {variant.label!r} has other data; a variant has its study's"
+            for variant in self.compare
+            if variant.study.data != self.data
+        ]
         by_others = isinstance(self.plan, PoisonPlan) and self.attack.calibration != "none"
         if by_others and self.plan.trials < 2:
             faults.append("POISON is calibrated by the other trials' twins and needs trials >= 2")
-        if len({self.plan.repeats, *self.compare_repeats}) <= len(self.compare_repeats):
-            faults.append(
-                f"compare_repeats={list(self.compare_repeats)} holds the plan's own, or one twice"
-            )
         require(faults, error=PlanError, hint="Mend the recipe.")
         needed = unseen_needed(self.attack.fpr)
         if self.attack.success in ("precision", "tpr") and self.plan.canaries < needed:
@@ -68,7 +69,6 @@ class ForgettingStudy(ClassifierStudy):
                 hint="Plant more canaries, or ask for a larger fpr.",
             )
         lag_grid(self.plan.watch_steps, self.attack.lags)
-        self.parts()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data, one group a part."""
@@ -76,7 +76,13 @@ class ForgettingStudy(ClassifierStudy):
         for name in ("data", "canaries", "model", "training", "attack"):
             made[name] = dataclasses.asdict(getattr(self, name))
         made["attack"]["lags"] = list(self.attack.lags)
-        made["compare_repeats"] = list(self.compare_repeats)
+        if self.compare:
+            alone = dict(made)
+            made |= {"label": self.label, "title": self.title}
+            made["compare"] = [
+                {"label": variant.label, **difference(alone, variant.study.to_dict())}
+                for variant in self.compare
+            ]
         return made
 
     @property
@@ -84,11 +90,14 @@ class ForgettingStudy(ClassifierStudy):
         """A digest of everything that changes numbers."""
         return fingerprint(self.to_dict())
 
-    def parts(self) -> dict[str, InjectPlan | PoisonPlan]:
-        """Return the populations to train, by name; the first is the study's own plan."""
-        made = {"primary": self.plan}
-        for repeats in self.compare_repeats:
-            made[f"repeats{repeats}"] = dataclasses.replace(self.plan, repeats=repeats)
+    def parts(self) -> dict[str, ForgettingStudy]:
+        """Return the study alone and its variants, by name."""
+        made = {"primary": dataclasses.replace(self, compare=())}
+        for i, variant in enumerate(self.compare, start=1):
+            part = dataclasses.replace(variant.study, compare=())
+            if runs_of({"own": made["primary"], "its": part})["its"] == "its":
+                part = dataclasses.replace(part, plan=dataclasses.replace(part.plan, aa=False))
+            made[f"variant{i}"] = part
         return made
 
 
@@ -123,15 +132,25 @@ def _carry_out(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    planting = plant_canaries(study, data, execution, record)
-    for name, plan in study.parts().items():
-        if f"{name}.signals" not in record.array_names():
-            _train(study, name, plan, planting, execution, record, progress)
-    ledger = study.plan.ledger(examples=planting.examples)
+    parts = study.parts()
+    losses = kept_losses(study, data, execution, record, [part.canaries for part in parts.values()])
+    for runs in grids({name: parts[name] for name in dict.fromkeys(runs_of(parts).values())}):
+        first = next(iter(runs))
+        if f"{first}.signals" not in record.array_names():
+            train_grid(
+                runs,
+                data,
+                losses,
+                execution,
+                record,
+                key=f"{study.fingerprint}/{record.data_fingerprint}",
+                on_step=None if progress is None else partial(progress, first),
+            )
+    ledger = study.plan.ledger(examples=len(data.clean))
     record.put_ledger(
         {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
     )
-    record.put_result("task", task_fields(record.array("primary.test_accuracy"), planting))
+    record.put_result("task", task_fields(record.array("primary.test_accuracy"), data))
     measure_forgetting(record, study)
     record.finish()
 
@@ -140,57 +159,21 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     data = load_data(study, execution)
     check_fit(study, data, execution)
-    planting = quick_planting(study, data, execution)
-    seconds, steps, memory = 0.0, 0, 0
-    for plan in study.parts().values():
-        short = dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
-        clock = StepClock()
-        fit, _ = fit_classifiers(study, short, planting, execution, on_step=clock)
-        gaps = [after - before for before, after in itertools.pairwise(clock.times)]
-        first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
-        seconds += first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
-        steps += plan.steps
-        memory = max(memory, fit.memory)
+    parts = study.parts()
+    found = [
+        time_grid(runs, data, execution)
+        for runs in grids({name: parts[name] for name in dict.fromkeys(runs_of(parts).values())})
+    ]
     return {
-        "members": sum(plan.members for plan in study.parts().values()),
-        "steps": steps,
-        "memory_mib": round((memory + planting.store.images.nbytes) / 2**20, 1),
-        "minutes": round(seconds / 60, 2),
+        "members": sum(int(one["members"]) for one in found),
+        "steps": sum(int(one["steps"]) for one in found),
+        "memory_mib": round(max(one["bytes"] for one in found) / 2**20, 1),
+        "minutes": round(sum(one["seconds"] for one in found) / 60, 2),
     }
 
 
 def check_fit(study: ForgettingStudy, data: AuditData, execution: Execution) -> None:
     """Refuse what cannot be planted or trained before anything is written."""
-    check_classifier(study, data, execution)
-    for plan in study.parts().values():
-        plan.ledger(examples=len(data.clean))
-
-
-def _train(
-    study: ForgettingStudy,
-    name: str,
-    plan: InjectPlan | PoisonPlan,
-    planting: Planting,
-    execution: Execution,
-    record: Record,
-    progress: Progress | None,
-) -> None:
-    """Train one population and put what its probes saw into the record."""
-    path = record.folder / f"checkpoint-{name}.safetensors"
-    lags = lag_grid(plan.watch_steps, study.attack.lags)
-    fit, population = fit_classifiers(
-        study,
-        plan,
-        planting,
-        execution,
-        probe_steps=(plan.checkpoint_step, *(plan.planted_until + lag for lag in lags)),
-        checkpoint=Checkpoint(
-            path,
-            seconds=execution.checkpoint_seconds,
-            key=f"{study.fingerprint}/{name}/{record.data_fingerprint}",
-        ),
-        on_step=None if progress is None else lambda done: progress(name, done, plan.steps),
-    )
-    keep_training(record, name, fit, population, planting)
-    record.put_array(f"{name}.signals", fit.probes["signals"])
-    path.unlink(missing_ok=True)
+    for part in study.parts().values():
+        check_classifier(part, data, execution)
+        part.plan.ledger(examples=len(data.clean))

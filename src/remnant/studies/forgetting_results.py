@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import NotEnoughEvidence
+from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import (
     ForgettingCurve,
     Success,
@@ -16,9 +16,12 @@ from remnant.measures import (
     forgetting_curve,
     forgetting_verdict,
 )
+from remnant.measures.curve_difference import curve_difference
+from remnant.measures.holm import holm
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.probes import SIGNALS
 from remnant.records import Record
+from remnant.studies.grid import runs_of
 from remnant.studies.image_canaries import columns
 from remnant.studies.lags import lag_grid
 
@@ -168,25 +171,53 @@ def _traditional(
 
 
 def _compare(record: Record, study: ForgettingStudy, primary: ForgettingCurve) -> None:
-    parts = {name: plan for name, plan in study.parts().items() if name != "primary"}
-    if not parts:
+    """Put the variants' curves beside the study's own, and how far they lie from it."""
+    parts = study.parts()
+    if not study.compare:
         record.put_absent("compare", "the recipe compares nothing")
         return
-    curves = [(study.plan.repeats, primary)]
-    for name, plan in parts.items():
-        curve = _curve(study, plan, record.array(f"{name}.signals"), "planted")
-        record.put_result(f"curve_{name}", curve_fields(curve))
-        curves.append((plan.repeats, curve))
-    series = [
-        {
-            "label": f"{repeats} repeat" + ("s" if repeats > 1 else ""),
-            **{name: getattr(c, name).tolist() for name in ("lags", "value", "low", "high")},
-        }
-        for repeats, c in sorted(curves, key=lambda pair: pair[0])
-    ]
+    trained = runs_of(parts)
+    series, differences = [_series(study.label, primary)], []
+    for (name, part), variant in zip(list(parts.items())[1:], study.compare, strict=True):
+        signals = record.array(f"{trained[name]}.signals")
+        curve = _curve(part, part.plan, signals, "planted")
+        record.put_result(
+            f"curve_{name}",
+            {
+                "label": variant.label,
+                **curve_fields(curve),
+                "traditional": _traditional(part, part.plan, signals),
+            },
+        )
+        series.append(_series(variant.label, curve))
+        differences.append(_difference(variant.label, curve, primary))
+    _adjust(differences)
     record.put_result(
-        "compare", {"title": "The same canaries, seen more or less often", "series": series}
+        "compare", {"title": study.title, "series": series, "differences": differences}
     )
+
+
+def _series(label: str, curve: ForgettingCurve) -> dict[str, Any]:
+    rows = {name: getattr(curve, name).tolist() for name in ("lags", "value", "low", "high")}
+    return {"label": label, **rows}
+
+
+def _difference(label: str, curve: ForgettingCurve, base: ForgettingCurve) -> dict[str, Any]:
+    """How far a variant's curve lies above the study's own, or why that cannot be said."""
+    try:
+        found = curve_difference(curve, base, confidence=base.confidence)
+    except (InvalidInput, NotEnoughEvidence) as fault:
+        return {"label": label, "absent": str(fault)}
+    rows = ("mean", "mean_low", "mean_high", "p_value", "confidence", "method")
+    return {"label": label, **{name: getattr(found, name) for name in rows}}
+
+
+def _adjust(differences: list[dict[str, Any]]) -> None:
+    """Correct the p-values for their number."""
+    known = [one for one in differences if "p_value" in one]
+    if known:
+        for one, adjusted in zip(known, holm([one["p_value"] for one in known]), strict=True):
+            one["adjusted_p_value"] = float(adjusted)
 
 
 def _scope(study: ForgettingStudy) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -43,31 +43,36 @@ class Planting:
         return tuple(self.store.images.shape[1:])
 
 
-def plant(
+def draw_canaries(
     plan: ImagePlan,
     settings: CanarySettings,
     data: AuditData,
     pool_losses: NDArray[np.float64] | None,
-) -> Planting:
-    """Draw canaries and controls alike, from the plan's seed, and build the store."""
+) -> Images:
+    """Draw canaries and controls alike, from the plan's seed."""
     count = canary_count(plan)
     rng = np.random.default_rng([plan.seed, 1])
     if settings.kind == "mislabelled":
         rows, labels = mislabelled(data.pool.labels, count=count, classes=data.classes, rng=rng)
-        chosen = Images(data.pool.images[rows], labels)
-    elif settings.kind == "odd":
+        return Images(data.pool.images[rows], labels)
+    if settings.kind == "odd":
         shape = data.clean.images.shape[1:]
-        chosen = Images(*odd(shape, count=count, classes=data.classes, rng=rng))
-    else:
-        losses = np.zeros(len(data.pool)) if pool_losses is None else pool_losses
-        rows = by_loss(losses, count=count, level=settings.kind, rng=rng)
-        chosen = data.pool.take(rows)
+        return Images(*odd(shape, count=count, classes=data.classes, rng=rng))
+    losses = np.zeros(len(data.pool)) if pool_losses is None else pool_losses
+    return data.pool.take(by_loss(losses, count=count, level=settings.kind, rng=rng))
+
+
+def plant(data: AuditData, sets: Sequence[Images]) -> Planting:
+    """Build the store: clean examples, then one set of canaries after another."""
     mean, spread = float(data.clean.images.mean()), float(data.clean.images.std())
 
     def standard(images: NDArray[np.float32]) -> NDArray[np.float32]:
         return ((images - mean) / spread).astype(np.float32)
 
-    probed = Images(standard(chosen.images), chosen.labels)
+    probed = Images(
+        standard(np.concatenate([one.images for one in sets])),
+        np.concatenate([one.labels for one in sets]),
+    )
     store = Images(
         np.concatenate([standard(data.clean.images), probed.images]),
         np.concatenate([data.clean.labels, probed.labels]),

@@ -19,15 +19,18 @@ from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.studies.classifiers import (
     ClassifierStudy,
+    Question,
+    accuracy_of,
     check_classifier,
+    check_converged,
     fit_classifiers,
-    keep_training,
+    how_trained,
+    kept_losses,
     load_data,
-    plant_canaries,
-    quick_planting,
+    members_of,
     task_fields,
 )
-from remnant.studies.image_canaries import Planting
+from remnant.studies.image_canaries import Planting, draw_canaries, plant
 from remnant.studies.machine import StepClock
 from remnant.studies.one_run_results import measure_one_run
 from remnant.studies.recording import carry_out
@@ -96,14 +99,15 @@ def _carry_out(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    planting = plant_canaries(study, data, execution, record)
+    losses = kept_losses(study, data, execution, record, [study.canaries])
+    planting = plant(data, [draw_canaries(study.plan, study.canaries, data, losses)])
     if "scores" not in record.array_names():
         _train(study, planting, execution, record, progress)
     ledger = study.plan.ledger()
     record.put_ledger(
         {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
     )
-    record.put_result("task", task_fields(record.array("run.test_accuracy"), planting))
+    record.put_result("task", task_fields(record.array("run.test_accuracy"), data))
     measure_one_run(record, study)
     record.finish()
 
@@ -120,10 +124,10 @@ def _train(
     steps = study.plan.total_steps
     fit, population = fit_classifiers(
         study,
-        study.plan,
+        members_of(study, study.plan, planting),
         planting,
         execution,
-        probe_steps=study.probe_steps(),
+        ask={"signals": Question(slice(1), slice(None), study.probe_steps())},
         checkpoint=Checkpoint(
             path,
             seconds=execution.checkpoint_seconds,
@@ -131,7 +135,9 @@ def _train(
         ),
         on_step=None if progress is None else lambda done: progress("run", done, steps),
     )
-    keep_training(record, "run", fit, population, planting)
+    check_converged(fit.probes["signals"], "run")
+    record.put_array("run.test_accuracy", accuracy_of(population, planting))
+    record.update_execution(how_trained("run", fit))
     record.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
     path.unlink(missing_ok=True)
 
@@ -140,12 +146,13 @@ def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     data = load_data(study, execution)
     check_classifier(study, data, execution)
-    planting = quick_planting(study, data, execution)
+    planting = plant(data, [draw_canaries(study.plan, study.canaries, data, None)])
     clock = StepClock()
     short = dataclasses.replace(
         study.plan, starts=(0,), window=8, repeats=(1,), canaries=2, never=1, steps=16
     )
-    fit, _ = fit_classifiers(study, short, planting, execution, on_step=clock)
+    members = members_of(study, short, planting)
+    fit, _ = fit_classifiers(study, members, planting, execution, on_step=clock)
     gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     return {
         "members": 1,

@@ -27,6 +27,7 @@ from remnant.studies.settings import (
     OneRunSettings,
     TrainingSettings,
 )
+from remnant.studies.variants import Variant, with_changes
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -43,11 +44,12 @@ class _Question:
     study: Callable[..., Study]
     plans: dict[str, type]
     sections: dict[str, type]
-    others: tuple[str, ...] = ()
+    compares: bool = False
 
     @property
     def top(self) -> tuple[str, ...]:
-        return ("question", *self.others, "plan", *self.sections)
+        others = ("label", "title", "compare") if self.compares else ()
+        return ("question", *others, "plan", *self.sections)
 
 
 _QUESTIONS = {
@@ -61,7 +63,7 @@ _QUESTIONS = {
             "training": TrainingSettings,
             "attack": AttackSettings,
         },
-        others=("compare_repeats",),
+        compares=True,
     ),
     "one-run": _Question(
         study=OneRunStudy,
@@ -89,12 +91,16 @@ _QUESTIONS = {
 Made = TypeVar("Made")
 
 
-def read_recipe(path: Path) -> Study:
+def read_recipe(path: Path, *, scale: str | None = None) -> Study:
     """Read a recipe file.
+
+    Args:
+        path: The file.
+        scale: The name of a ``[scale.NAME]`` table in it, whose fields replace those of the recipe.
 
     Raises:
         InvalidInput: The file is missing or is not TOML.
-        PlanError: A section, field or value is unknown; all faults are listed at once.
+        PlanError: A section, field, value or the scale is unknown; all faults are listed at once.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -104,6 +110,19 @@ def read_recipe(path: Path) -> Study:
         raise InvalidInput(f"The recipe {path} cannot be read: {fault}.") from fault
     except tomllib.TOMLDecodeError as fault:
         raise InvalidInput(f"The recipe {path} is not TOML: {fault}.") from fault
+    scales = table.pop("scale", {})
+    if not isinstance(scales, dict) or not all(isinstance(one, dict) for one in scales.values()):
+        raise PlanError("[scale] is not a section of sections.", hint="Write [scale.NAME.plan].")
+    if scale is not None and scale not in scales:
+        known = f"It has: {', '.join(scales)}." if scales else "It has none."
+        raise PlanError(f"The recipe {path} has no scale {scale!r}.", hint=known)
+    for name, changes in scales.items():
+        changed = with_changes(table, changes)
+        study = study_from(
+            changed
+        )  # a scale with a fault is refused whether it is asked for or not
+        if name == scale:
+            return study
     return study_from(table)
 
 
@@ -117,11 +136,16 @@ def study_from(table: dict[str, Any]) -> Study:
     plan = table.get("plan")
     plan = dict(plan) if isinstance(plan, dict) else {}
     kind = str(plan.pop("kind", None))
-    repeats = table.get("compare_repeats") or []
-    if not isinstance(repeats, list) or any(
-        isinstance(r, bool) or not isinstance(r, int) for r in repeats
+    faults += [
+        f"{name}={table[name]!r} is not a text"
+        for name in ("label", "title")
+        if name in table and not isinstance(table[name], str)
+    ]
+    compare = table.get("compare") or []
+    if not isinstance(compare, list) or not all(
+        isinstance(one, dict) and isinstance(one.get("label"), str) for one in compare
     ):
-        faults.append(f"compare_repeats={repeats!r} is not a list of whole numbers")
+        faults.append("compare is not a list of tables, each with a label")
     if kind not in question.plans:
         faults.append(f"plan.kind={kind!r} is not one of {', '.join(question.plans)}")
     else:
@@ -135,9 +159,27 @@ def study_from(table: dict[str, Any]) -> Study:
         for section, made in question.sections.items()
         if table.get(section)
     }
-    if "compare_repeats" in question.others:
-        given["compare_repeats"] = tuple(repeats)
+    if question.compares:
+        given |= {name: table[name] for name in ("label", "title") if name in table}
+        given["compare"] = tuple(_variant(question, table, one) for one in compare)
     return question.study(plan=_build("plan", question.plans[kind], plan), **given)
+
+
+def _variant(question: _Question, table: dict[str, Any], changes: dict[str, Any]) -> Variant[Any]:
+    """Build a study to compare with: the recipe's own, with some fields replaced."""
+    alone = {
+        name: table[name] for name in ("question", "plan", *question.sections) if name in table
+    }
+    changes = dict(changes)
+    label = changes.pop("label")
+    plan = changes.get("plan")
+    if isinstance(plan, dict) and plan.get("kind") in question.plans:
+        known = {f.name for f in dataclasses.fields(question.plans[plan["kind"]])} | {"kind"}
+        alone["plan"] = {name: alone["plan"][name] for name in alone["plan"] if name in known}
+    try:
+        return Variant(label, study_from(with_changes(alone, changes)))
+    except PlanError as fault:
+        raise PlanError(f"compare {label!r}: {fault}", hint=fault.hint) from fault
 
 
 def _unknown(name: str, given: Any, made: type) -> list[str]:
