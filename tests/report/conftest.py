@@ -25,6 +25,7 @@ def curve(success: str = "precision", *, start: float, floor: float, chance: flo
     noise = np.random.default_rng(7).normal(0, spread / 5, lags.size)
     value = np.clip(floor + (start - floor) * np.exp(-lags / 60) + noise, 0, 1)
     width = spread * (1 + 0.4 * lags / lags.max())
+    odds = np.log(np.clip(value, 0.01, 0.99) / (1 - np.clip(value, 0.01, 0.99)))
     return {
         "success": success,
         "fpr": 0.1,
@@ -39,6 +40,98 @@ def curve(success: str = "precision", *, start: float, floor: float, chance: flo
         "chance": chance,
         "method": "bootstrap over trials, then canaries, 2000 draws",
         "steps_to": {"0.80": 31.5, "0.70": 68.2, "0.55": None},
+        "smoothed": np.convolve(np.pad(value, 1, "edge"), np.full(3, 1 / 3), "valid").tolist(),
+        "epsilon": {
+            "value": [None, *odds[1:].round(4).tolist()],
+            "low": (odds - 0.2).round(4).tolist(),
+            "high": [None, *(odds[1:] + 0.2).round(4).tolist()],
+        },
+    }
+
+
+def _disturbed(kind: str, amount: float, label: str, after: float, reading: str) -> dict[str, Any]:
+    return {
+        "kind": kind,
+        "amount": amount,
+        "label": label,
+        "after": after,
+        "after_low": after - 0.06,
+        "after_high": after + 0.05,
+        "rise": after - 0.587,
+        "rise_low": after - 0.65,
+        "rise_high": after - 0.52,
+        "pvalue_after": 0.21 if reading == "not found" else 0.004,
+        "pvalue_rise": 0.0002 if reading == "comes back" else 0.4,
+        "reading": reading,
+        "test_accuracy": 0.941,
+        "aa": 0.51,
+        "aa_low": 0.44,
+        "aa_high": 0.57,
+    }
+
+
+def _decided() -> dict[str, dict[str, Any]]:
+    """What the curve means for the limit, and whether what is not found is only hidden."""
+    return {
+        "decision": {
+            "limit": 0.65,
+            "confidence": 0.95,
+            "success": "precision",
+            "fpr": 0.1,
+            "last_lag": 400.0,
+            "batch": 64,
+            "safe_after": {"lag": 250.0, "reason": "From lag 250 on every bound is under 0.65."},
+            "protect_last": {"steps": 250, "examples": 16000, "reason": ""},
+            "decay": {
+                "law": "exponential",
+                "shown": True,
+                "start": 0.9,
+                "half_life": {"value": 41.6, "low": 30.2, "high": 57.3},
+                "floor": {"value": 0.58, "low": 0.54, "high": 0.62},
+                "error": 0.01,
+                "trials": 3,
+            },
+            "forecast": {"value": 91.0, "low": 70.0, "high": 118.0, "beyond": False},
+        },
+        "hidden": {
+            "before": 0.587,
+            "before_low": 0.517,
+            "before_high": 0.643,
+            "pvalue_before": 0.03,
+            "success": "precision",
+            "fpr": 0.1,
+            "chance": 0.5,
+            "confidence": 0.95,
+            "trials": 3,
+            "method": "Student t over 3 trials",
+            "lag": 400.0,
+            "draws": 5,
+            "neighbours": 64,
+            "disturbances": [
+                _disturbed("noise", 0.1, "weight noise, 0.1 of the spread", 0.59, "still found"),
+                _disturbed("noise", 0.4, "weight noise, 0.4 of the spread", 0.53, "not found"),
+                _disturbed("relearn", 5, "5 steps on neighbours", 0.74, "comes back"),
+            ],
+        },
+        "returning": {
+            "canaries": 96,
+            "lost": 80,
+            "returned": 21,
+            "chance_lost": 93,
+            "chance_returned": 9,
+            "excess": 0.125,
+            "excess_low": 0.02,
+            "excess_high": 0.23,
+            "pvalue": 0.013,
+            "fpr": 0.1,
+            "strict_fpr": 0.02,
+            "quiet": 2,
+            "trials": 3,
+            "confidence": 0.95,
+            "method": "Student t over 3 trials",
+            "checkpoints": 16,
+            "reference": "A/A twins",
+        },
     }
 
 
@@ -66,6 +159,7 @@ def _results() -> dict[str, dict[str, Any]]:
             "seen_loss": (2.2 - 1.8 * decay**0.5).tolist(),
             "unseen_loss": (2.25 + 0.05 * np.sin(lags)).tolist(),
         },
+        **_decided(),
         "task": {"test_accuracy": 0.963, "test_examples": 360, "majority": 0.102},
         "scope": {
             "tested": [

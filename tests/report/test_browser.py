@@ -130,7 +130,7 @@ def test_both_questions_stand_on_one_page(make_run, make_exposure, tmp_path, vis
     make_exposure(name="demo/keys")
     page = visit(write_report(tmp_path / "demo"), width=width, scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for name in ("PASS", "FAIL", "How fast it is forgotten", "How exposed it is"):
+    for name in ("PASS", "FAIL", "How attack success falls", "How exposed it is"):
         assert page.get_by_role("heading", name=name).is_visible()
     charts = page.evaluate(INSIDE)
     assert len(charts) == 8

@@ -14,6 +14,7 @@ from remnant.report import curve_text, read_view, summary_text, write_curve_page
 from remnant.report.render import render
 
 HOSTILE = '<script>alert("x")</script><img src=x onerror=alert(1)>'
+DECIDED = ("decision", "hidden", "returning")
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
 
@@ -79,6 +80,18 @@ def test_the_verdict_comes_first_then_every_section(page):
         "Loss on the canaries",
         "Examples shown more than once, or again later.",
         "gives 90.9 %",
+        "What to decide",
+        "the last 16 000 examples",
+        "42 steps (30 to 57)",
+        "This lies within the steps that were measured.",
+        "Gone or only hidden?",
+        "comes back: found better than before",
+        "What an attack does not find may only be hidden; this was searched for by weight noise, "
+        "relearning on similar examples and a scan of later checkpoints.",
+        "21 of these were clearly found again later; 9 do so by chance (A/A twins)",
+        "Planted twins, smoothed",
+        "Heuristic ε in nats",
+        "not finite",
         "Guessing gives 50.0 %",
         "3f9c2d7be4a1905c6f",
         "torch 2.13.0",
@@ -333,7 +346,7 @@ def test_each_verdict_is_in_words_and_in_a_symbol(make_run, outcome):
 def test_an_empty_record_is_shown_as_not_measured(make_run):
     names = ("verdict", "curve", "curve_aa", "curve_tpr", "curve_auc", "curve_accuracy")
     folder = make_run(
-        without=(*names, "traditional", "task", "scope", "compare"),
+        without=(*names, *("traditional", "task", "scope", "compare"), *DECIDED),
         absent=(("curve", "the run was stopped early"),),
         finish=False,
     )
@@ -341,6 +354,9 @@ def test_an_empty_record_is_shown_as_not_measured(make_run):
     assert "No verdict" in text
     assert "This run is not complete." in text
     assert "Forgetting curve: not measured: the run was stopped early." in text
+    assert "Decision: not measured: this run recorded none." in text
+    assert "none of weight noise, relearning on similar examples and a scan of later" in text
+    assert "Scan of later checkpoints: not measured: this run recorded none." in text
 
 
 def test_text_from_the_record_is_escaped(make_run):
@@ -416,6 +432,10 @@ def test_the_summary_in_a_terminal(make_run):
         "    lag       0  90.0 %  [85.0 % to 94.0 %]",
         "    lag     400  58.7 %  [51.7 % to 64.3 %]",
         "  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %] (neither saw the canaries)",
+        "  decision: safe after: 250 steps; protect: the last 16 000 examples; half-life: 42 steps "
+        "(30 to 57); limit reached: 91 steps (70 to 118)",
+        "  gone or hidden: weight noise: still found; relearning: comes back; scan of 16 "
+        "checkpoints: 21 came back, 9 by chance (p 0.013)",
         "report: run/report.html",
     ]
 

@@ -42,6 +42,8 @@ class Curve:
         confidence: Of the interval, such as 0.95, or None.
         trials, n_seen, n_unseen, method: How it was computed, where known.
         steps_to: Level and the lag at which the curve falls to it (None: never while watched).
+        smoothed: A moving average of the values, to look at; empty where there is none.
+        epsilon: The heuristic epsilon at each lag, in nats; empty where there is none.
     """
 
     success: str
@@ -54,6 +56,8 @@ class Curve:
     n_unseen: int | None
     method: str | None
     steps_to: tuple[tuple[float, float | None], ...]
+    smoothed: tuple[float | None, ...] = ()
+    epsilon: tuple[Point, ...] = ()
 
     @property
     def label(self) -> str:
@@ -130,7 +134,7 @@ def short_percent(value: float | None) -> str:
 def read_curve(result: Mapping[str, Any], *, name: str = "curve") -> Curve:
     """Read a curve out of its JSON form.
 
-    ``low`` and ``high`` may be missing; single numbers may be null.
+    ``low``, ``high``, ``smoothed`` and ``epsilon`` may be missing; single numbers may be null.
 
     Raises:
         InvalidInput: ``lags`` or ``value`` is missing or empty, lengths differ, an entry is not
@@ -146,7 +150,14 @@ def read_curve(result: Mapping[str, Any], *, name: str = "curve") -> Curve:
         faults.append(f"{name}.lags is empty")
     if any(later is None or (i and later <= (lags[i - 1] or 0)) for i, later in enumerate(lags)):
         faults.append(f"{name}.lags do not rise")
-    for key, column in (("value", value), ("low", low), ("high", high)):
+    smoothed = _numbers(result, "smoothed", name, faults) if "smoothed" in result else absent
+    read: Mapping[str, Any] = result.get("epsilon") or {"absent": ""}
+    epsilon = {
+        key: absent if "absent" in read else _numbers(read, key, f"{name}.epsilon", faults)
+        for key in ("value", "low", "high")
+    }
+    columns = {"value": value, "low": low, "high": high, "smoothed": smoothed}
+    for key, column in (columns | {f"epsilon.{key}": row for key, row in epsilon.items()}).items():
         if len(column) != len(lags):
             faults.append(f"{name}.{key} has {len(column)} entries for {len(lags)} lags")
     require(faults)
@@ -167,6 +178,10 @@ def read_curve(result: Mapping[str, Any], *, name: str = "curve") -> Curve:
         steps_to=tuple(
             sorted(((float(k), _number(v)) for k, v in levels.items()), key=lambda r: -r[0])
         ),
+        smoothed=tuple(smoothed) if "smoothed" in result else (),
+        epsilon=()
+        if "absent" in read
+        else tuple(map(Point, (lag or 0.0 for lag in lags), *epsilon.values())),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from remnant.report.chart import draw
-from remnant.report.shapes import Chart
+from remnant.report.shapes import Chart, Line
 
 TONES = ("main", "second", "third", "fourth", "fifth")
 
@@ -69,7 +69,7 @@ def figure_of(
     """
     if line_keys is None:
         line_keys = tuple(
-            Key(line.label, line.tone, "banded" if any(line.band) else "line")
+            Key(line.label, line.tone, "banded" if any(line.band) else _stroked(line))
             for line in chart.lines
         )
     return Figure(
@@ -89,6 +89,10 @@ def figure_of(
             *(Key(rule.label, rule.tone, "rule") for rule in chart.rules),
         ),
     )
+
+
+def _stroked(line: Line) -> str:
+    return "line" if line.stroke == "full" else f"line {line.stroke}"
 
 
 def _draw(chart: Chart, ident: str, size: Size) -> Markup:

@@ -24,6 +24,12 @@ def curve_figure(
 ) -> Figure:
     """The forgetting curve with its band, chance, the limit and the A/A twins."""
     lines = [_line(label, "main", curve)]
+    if any(point is not None for point in curve.smoothed):
+        lags = tuple(point.lag for point in curve.points)
+        smoothed = Line(
+            f"{label}, smoothed", "main", lags, curve.smoothed, places="none", stroke="dashed"
+        )
+        lines.append(smoothed)
     text = describe(curve)
     if control is not None:
         lines.append(_line("A/A twins", "control", control))
@@ -41,6 +47,7 @@ def curve_figure(
         mark=(0.0, "planted"),
         shares=curve.is_share,
         x_kind=kind,
+        unnamed=tuple(line.label for line in lines if line.stroke != "full"),
     )
     return figure_of(chart, f"{ident}curve")
 

@@ -9,6 +9,8 @@ from typing import Any
 from remnant.errors import InvalidInput
 from remnant.records import Record
 from remnant.report.curve import Curve, read_curve
+from remnant.report.decision_view import Decision, read_decision
+from remnant.report.hidden_view import Hidden, Scan, read_hidden, read_scan
 from remnant.report.run_view import NotMeasured, Results, RunView, run_fields
 
 _OTHER_CURVES = ("curve_tpr", "curve_auc", "curve_accuracy")
@@ -47,6 +49,8 @@ class ForgettingView(RunView):
     Attributes:
         control: The same curve for the A/A twins, neither of which saw the canaries.
         others: Further measures of success, by record name.
+        decision: What the curve means for the limit.
+        hidden, scan: Whether what is not found is gone or only hidden.
     """
 
     curve: Curve | NotMeasured
@@ -54,6 +58,9 @@ class ForgettingView(RunView):
     others: tuple[tuple[str, Curve | NotMeasured], ...]
     traditional: Traditional | NotMeasured
     comparison: Comparison | NotMeasured
+    decision: Decision | NotMeasured
+    hidden: Hidden | NotMeasured
+    scan: Scan | NotMeasured
 
 
 def read_forgetting(record: Record) -> ForgettingView:
@@ -74,6 +81,9 @@ def read_forgetting(record: Record) -> ForgettingView:
         others=tuple((name, curve(name)) for name in _OTHER_CURVES),
         traditional=results.read("traditional", _traditional),
         comparison=results.read("compare", lambda found: _comparison(found, results.raw("curve"))),
+        decision=results.read("decision", read_decision),
+        hidden=results.read("hidden", read_hidden),
+        scan=results.read("returning", read_scan),
     )
 
 

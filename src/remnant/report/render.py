@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from remnant.errors import RecordError
 from remnant.records import Record
-from remnant.report import exposure_words, one_run_words, words
+from remnant.report import decision_words, exposure_words, hidden_words, one_run_words, words
 from remnant.report.curve import lag_text, percent, require_curve, short_percent
 from remnant.report.exposure_figures import exposure_figures
 from remnant.report.exposure_view import ExposureView
@@ -129,7 +129,13 @@ def _environment() -> Environment:
         "count": count_text,
         "pvalue": pvalue_text,
     }
-    environment.globals |= {"words": words, "told": exposure_words, "one_run_words": one_run_words}
+    environment.globals |= {
+        "words": words,
+        "told": exposure_words,
+        "one_run_words": one_run_words,
+        "decision_words": decision_words,
+        "hidden_words": hidden_words,
+    }
     environment.tests |= {"not_measured": lambda found: isinstance(found, NotMeasured)}
     return environment
 

@@ -8,9 +8,11 @@ from typing import Any
 
 from remnant.report.bars import BAR, columns, interval_table, ruler
 from remnant.report.curve import SPACE, Curve, lag_text, require_curve
+from remnant.report.decision_words import decision_line
 from remnant.report.exposure_view import ExposureView
 from remnant.report.exposure_words import exposure_text, extracted
 from remnant.report.forgetting_view import ForgettingView
+from remnant.report.hidden_words import hidden_line
 from remnant.report.numerals import (
     bits_number,
     bits_text,
@@ -125,8 +127,11 @@ def _forgetting(view: ForgettingView) -> list[str]:
     else:
         lines = _ends(view.curve)
     if isinstance(view.control, NotMeasured):
-        return [*lines, f"  A/A twins  not measured: {view.control.reason}"]
-    return [*lines, f"  A/A twins, {_end(view.control)} (neither saw the canaries)"]
+        lines.append(f"  A/A twins  not measured: {view.control.reason}")
+    else:
+        lines.append(f"  A/A twins, {_end(view.control)} (neither saw the canaries)")
+    lines.append(f"  {decision_line(view.decision)}")
+    return [*lines, f"  {hidden_line(view.hidden, view.scan)}"]
 
 
 def _exposure(view: ExposureView) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from remnant.report.curve import Curve, Point, lag_text, percent
 from remnant.report.forgetting_view import ForgettingView
+from remnant.report.hidden_words import hidden_sentences
 from remnant.report.numerals import bits_text
 from remnant.report.run_view import LanguageTask, NotMeasured, RunView, Task
 
@@ -54,8 +55,9 @@ def in_plain_words(view: ForgettingView) -> str:
     if isinstance(view.curve, Curve):
         sentences += _what_was_found(view.curve)
     else:
-        sentences.append(f"How fast they are forgotten was not measured: {view.curve.reason}.")
+        sentences.append(f"How fast attack success falls was not measured: {view.curve.reason}.")
     sentences.append(control_sentence(view))
+    sentences.append(hidden_sentences(view.hidden, view.scan)[0])
     return " ".join(sentence for sentence in sentences if sentence)
 
 
@@ -129,6 +131,15 @@ def point_text(curve: Curve, point: Point) -> str:
     """A value with its interval, such as ``74.1 % (68.0 % to 80.2 %)``."""
     interval = curve.show_interval(point)
     return curve.show(point.value) + (f" ({interval})" if interval else "")
+
+
+def epsilon_text(point: Point) -> str:
+    """The heuristic epsilon with its interval; what is not finite is no number."""
+    value, low, high = (
+        "not finite" if end is None else f"{end:.2f}"
+        for end in (point.value, point.low, point.high)
+    )
+    return f"{value} ({low} to {high})"
 
 
 def steps_to_rows(curve: Curve) -> tuple[tuple[str, str], ...]:
