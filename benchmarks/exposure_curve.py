@@ -1,6 +1,6 @@
 """Simulated coverage of the interval of an exposure curve, at a nominal 95 %.
 
-    python benchmarks/exposure_curve.py                 # the whole table, about ten minutes
+    python benchmarks/exposure_curve.py                 # the whole table, about four minutes
     python benchmarks/exposure_curve.py --audits 100 --trials 3 --canaries 16
 
 References' losses are N(0, 1), canaries' N(-d - effect Z, 1) with Z drawn once a model; the truth

@@ -7,6 +7,7 @@ from remnant.canaries.holes import Slot
 from remnant.canaries.images import BY_LOSS, KINDS, by_loss, mislabelled, odd
 from remnant.canaries.insertion import insert_into_texts, place_canaries
 from remnant.canaries.planted_dataset import PlantedDataset
+from remnant.canaries.random_tokens import commonest_tokens, random_token_sequences
 from remnant.canaries.template import Canary, Template
 from remnant.canaries.text_file import insert_into_file
 
@@ -19,6 +20,7 @@ __all__ = [
     "Slot",
     "Template",
     "by_loss",
+    "commonest_tokens",
     "insert_into_dataset",
     "insert_into_file",
     "insert_into_texts",
@@ -26,6 +28,7 @@ __all__ = [
     "mislabelled",
     "odd",
     "place_canaries",
+    "random_token_sequences",
     "read_canary_sets",
     "write_canary_sets",
 ]

@@ -4,13 +4,16 @@ from remnant.probes.asking import Asked
 from remnant.probes.classification import SIGNALS, label_signals
 from remnant.probes.decoding import decoding_log_probability
 from remnant.probes.sequences import TextCosts, text_costs, token_costs
+from remnant.probes.windows import WINDOW_SIGNALS, window_signals
 
 __all__ = [
     "SIGNALS",
+    "WINDOW_SIGNALS",
     "Asked",
     "TextCosts",
     "decoding_log_probability",
     "label_signals",
     "text_costs",
     "token_costs",
+    "window_signals",
 ]

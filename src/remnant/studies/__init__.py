@@ -6,6 +6,11 @@ from remnant.studies.forgetting import ForgettingStudy, estimate_forgetting, run
 from remnant.studies.recipe import Study, read_recipe, study_from
 from remnant.studies.running import estimate_study, run_study
 from remnant.studies.settings import Execution
+from remnant.studies.text_forgetting import (
+    TextForgettingStudy,
+    estimate_text_forgetting,
+    run_text_forgetting,
+)
 
 __all__ = [
     "Execution",
@@ -14,13 +19,16 @@ __all__ = [
     "ForgettingStudy",
     "SecretExposure",
     "Study",
+    "TextForgettingStudy",
     "estimate_exposure",
     "estimate_forgetting",
     "estimate_study",
+    "estimate_text_forgetting",
     "measure_exposure",
     "read_recipe",
     "run_exposure",
     "run_forgetting",
     "run_study",
+    "run_text_forgetting",
     "study_from",
 ]

@@ -27,6 +27,8 @@ from remnant.studies.settings import (
     OneRunSettings,
     TrainingSettings,
 )
+from remnant.studies.text_forgetting import TextForgettingStudy
+from remnant.studies.text_forgetting_settings import TextAttackSettings, TextCanarySettings
 from remnant.studies.variants import Variant, with_changes
 
 if sys.version_info >= (3, 11):
@@ -34,7 +36,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Study = ForgettingStudy | ExposureStudy | OneRunStudy
+Study = ForgettingStudy | ExposureStudy | OneRunStudy | TextForgettingStudy
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -75,6 +77,18 @@ _QUESTIONS = {
             "training": TrainingSettings,
             "attack": OneRunSettings,
         },
+    ),
+    "text-forgetting": _Question(
+        study=TextForgettingStudy,
+        plans={"inject": InjectPlan, "poison": PoisonPlan},
+        sections={
+            "text": TextSettings,
+            "canaries": TextCanarySettings,
+            "model": LanguageModelSettings,
+            "training": TrainingSettings,
+            "attack": TextAttackSettings,
+        },
+        compares=True,
     ),
     "exposure": _Question(
         study=ExposureStudy,

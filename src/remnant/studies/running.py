@@ -11,6 +11,11 @@ from remnant.studies.forgetting import estimate_forgetting, run_forgetting
 from remnant.studies.one_run import OneRunStudy, estimate_one_run, run_one_run
 from remnant.studies.recipe import Study
 from remnant.studies.settings import Execution
+from remnant.studies.text_forgetting import (
+    TextForgettingStudy,
+    estimate_text_forgetting,
+    run_text_forgetting,
+)
 
 Progress = Callable[[str, int, int], None]
 
@@ -23,6 +28,8 @@ def run_study(
         run_exposure(study, folder, execution, progress=progress)
     elif isinstance(study, OneRunStudy):
         run_one_run(study, folder, execution, progress=progress)
+    elif isinstance(study, TextForgettingStudy):
+        run_text_forgetting(study, folder, execution, progress=progress)
     else:
         run_forgetting(study, folder, execution, progress=progress)
 
@@ -33,4 +40,6 @@ def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
         return estimate_exposure(study, execution)
     if isinstance(study, OneRunStudy):
         return estimate_one_run(study, execution)
+    if isinstance(study, TextForgettingStudy):
+        return estimate_text_forgetting(study, execution)
     return estimate_forgetting(study, execution)
