@@ -16,6 +16,7 @@ _LABELS = {
     "tpr": "True positive rate",
     "auc": "AUC",
     "accuracy": "Attack accuracy",
+    "exposure": "Mean exposure in bits",
 }
 _AT_FPR = ("precision", "tpr")
 
@@ -96,7 +97,9 @@ class Curve:
         """A value of this curve in print; a dash where there is none."""
         if value is None:
             return "–"
-        return percent(value) if self.is_share else f"{value:.3f}"
+        if self.is_share:
+            return percent(value)
+        return f"{value:.{2 if self.success == 'exposure' else 3}f}"
 
     def show_interval(self, point: Point) -> str:
         """The interval of a point in print, or nothing where there is none."""

@@ -79,15 +79,22 @@ def read_forgetting(record: Record) -> ForgettingView:
         curve=curve("curve"),
         control=curve("curve_aa"),
         others=tuple((name, curve(name)) for name in _OTHER_CURVES),
-        traditional=results.read("traditional", _traditional),
-        comparison=results.read("compare", lambda found: _comparison(found, results.raw("curve"))),
+        traditional=results.read("traditional", read_traditional),
+        comparison=results.read(
+            "compare", lambda found: read_comparison(found, results.raw("curve"))
+        ),
         decision=results.read("decision", read_decision),
         hidden=results.read("hidden", read_hidden),
         scan=results.read("returning", read_scan),
     )
 
 
-def _traditional(found: Mapping[str, Any]) -> Traditional:
+def read_traditional(found: Mapping[str, Any]) -> Traditional:
+    """Read accuracy and loss on the canaries.
+
+    Raises:
+        InvalidInput: There is neither, or a column is malformed.
+    """
     columns: dict[str, tuple[float | None, ...] | None] = {}
     lags: tuple[float, ...] = ()
     for key in _TRADITIONAL:
@@ -102,7 +109,12 @@ def _traditional(found: Mapping[str, Any]) -> Traditional:
     return Traditional(lags, **columns)
 
 
-def _comparison(found: Mapping[str, Any], primary: Mapping[str, Any]) -> Comparison:
+def read_comparison(found: Mapping[str, Any], primary: Mapping[str, Any]) -> Comparison:
+    """Read curves that are compared; what they do not say of themselves is the primary curve's.
+
+    Raises:
+        InvalidInput: There is none, or one is malformed.
+    """
     series = found["series"]
     if not series:
         raise InvalidInput("it compares no series")

@@ -12,7 +12,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from remnant.errors import RecordError
 from remnant.records import Record
-from remnant.report import decision_words, exposure_words, hidden_words, one_run_words, words
+from remnant.report import (
+    decision_words,
+    exposure_words,
+    hidden_words,
+    one_run_words,
+    text_forgetting_words,
+    words,
+)
 from remnant.report.curve import lag_text, percent, require_curve, short_percent
 from remnant.report.exposure_figures import exposure_figures
 from remnant.report.exposure_view import ExposureView
@@ -26,6 +33,8 @@ from remnant.report.numerals import bits_number, count_text, pvalue_text
 from remnant.report.one_run_figures import one_run_figures
 from remnant.report.one_run_view import OneRunView
 from remnant.report.run_view import NotMeasured
+from remnant.report.text_forgetting_figures import text_forgetting_figures
+from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.tiles import tiles_of
 from remnant.report.view import View, read_view, read_views
 
@@ -105,6 +114,9 @@ def _run(view: View, *, ident: str, level: int) -> dict[str, Any]:
         return shared | {"body": "exposure.html.j2", "figures": exposure_figures(view, ident)}
     if isinstance(view, OneRunView):
         return shared | {"body": "one_run.html.j2", "figures": one_run_figures(view, ident)}
+    if isinstance(view, TextForgettingView):
+        figures = text_forgetting_figures(view, ident)
+        return shared | {"body": "text_forgetting.html.j2", "figures": figures}
     figures = {
         "curve": main_figure(view, ident),
         "comparison": comparison_figure(view.comparison, ident),
@@ -135,6 +147,7 @@ def _environment() -> Environment:
         "one_run_words": one_run_words,
         "decision_words": decision_words,
         "hidden_words": hidden_words,
+        "text_words": text_forgetting_words,
     }
     environment.tests |= {"not_measured": lambda found: isinstance(found, NotMeasured)}
     return environment

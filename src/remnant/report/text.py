@@ -24,6 +24,7 @@ from remnant.report.numerals import (
 from remnant.report.one_run_text import one_run_lines, one_run_table
 from remnant.report.one_run_view import OneRunView
 from remnant.report.run_view import NotMeasured
+from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.view import View
 from remnant.report.words import question
 
@@ -51,6 +52,9 @@ def detail_text(view: View) -> str:
         found = view.one_run
         text = "" if isinstance(found, NotMeasured) else one_run_table(found)
         return text.replace(SPACE, " ")
+    if isinstance(view, TextForgettingView):
+        shown = view.exposure
+        return "" if isinstance(shown, NotMeasured) else _curve_table(shown.curve)
     return "" if isinstance(view.curve, NotMeasured) else _curve_table(view.curve)
 
 
@@ -118,6 +122,8 @@ def _summary(view: View, *, named: bool) -> list[str]:
         lines.append(f"  run {view.name}, {question(view).lower()}")
     if isinstance(view, OneRunView):
         return lines + one_run_lines(view)
+    if isinstance(view, TextForgettingView):
+        return lines + _text_forgetting(view)
     return lines + (_exposure(view) if isinstance(view, ExposureView) else _forgetting(view))
 
 
@@ -132,6 +138,26 @@ def _forgetting(view: ForgettingView) -> list[str]:
         lines.append(f"  A/A twins, {_end(view.control)} (neither saw the canaries)")
     lines.append(f"  {decision_line(view.decision)}")
     return [*lines, f"  {hidden_line(view.hidden, view.scan)}"]
+
+
+def _text_forgetting(view: TextForgettingView) -> list[str]:
+    found, control = view.exposure, view.control
+    if isinstance(found, NotMeasured):
+        return [f"  exposure  not measured: {found.reason}"]
+    lines = _ends(found.curve)
+    if found.peak.lag not in (found.curve.start.lag, found.curve.end.lag):
+        at, height = lag_text(found.peak.lag), found.curve.show(found.peak.value)
+        lines.insert(2, f"    lag {at:>7}  {height}  the highest")
+    if not isinstance(view.by_uses, NotMeasured):
+        ends = "; ".join(f"{name} {_at_end(curve)}" for name, curve in view.by_uses.curves)
+        lines.append(f"  at the end, by how often: {ends}")
+    if isinstance(control, NotMeasured):
+        return [*lines, f"  A/A twins  not measured: {control.reason}"]
+    return [*lines, f"  A/A twins, {_end(control.curve)} (neither saw the canaries)"]
+
+
+def _at_end(curve: Curve) -> str:
+    return curve.show(curve.end.value)
 
 
 def _exposure(view: ExposureView) -> list[str]:

@@ -11,6 +11,7 @@ from remnant.report.forgetting_view import ForgettingView
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
 from remnant.report.one_run_view import OneRunView
 from remnant.report.run_view import NotMeasured
+from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.view import View
 
 
@@ -27,6 +28,8 @@ def tiles_of(view: View) -> list[Tile]:
     """What was measured of what matters most."""
     if isinstance(view, OneRunView):
         return _one_run(view)
+    if isinstance(view, TextForgettingView):
+        return _text_forgetting(view)
     return _exposure(view) if isinstance(view, ExposureView) else _forgetting(view)
 
 
@@ -58,6 +61,28 @@ def _forgetting(view: ForgettingView) -> list[Tile]:
         if limit is not None:
             remark = "" if lag is None else f"at lag {lag_text(lag)}"
             tiles.append(Tile("Limit", curve.show(limit), remark))
+    return tiles
+
+
+def _text_forgetting(view: TextForgettingView) -> list[Tile]:
+    found, control = view.exposure, view.control
+    if isinstance(found, NotMeasured):
+        return []
+    curve, places = found.curve, {"Right after planting": found.curve.start}
+    places["Highest"] = found.peak
+    places[f"After {lag_text(curve.end.lag)} steps"] = curve.end
+    tiles = []
+    for name, point in places.items():
+        remark = curve.show_interval(point)
+        if name == "Highest":
+            remark = f"at lag {lag_text(point.lag)}"
+        tiles.append(Tile(name, bits_text(point.value or 0.0), remark))
+    if not isinstance(control, NotMeasured):
+        end = control.curve.end
+        chance = f"chance gives {curve.show(curve.chance)}"
+        tiles.append(Tile("A/A twins, at the end", bits_text(end.value or 0.0), chance))
+    if not isinstance(view.verdict, NotMeasured) and view.verdict.limit is not None:
+        tiles.append(Tile("Limit", bits_text(view.verdict.limit), "at the last lag"))
     return tiles
 
 

@@ -17,15 +17,17 @@ from remnant.report.exposure_view import ExposureView
 from remnant.report.forgetting_view import ForgettingView, read_forgetting
 from remnant.report.one_run_view import OneRunView, read_one_run
 from remnant.report.run_view import NotMeasured
+from remnant.report.text_forgetting_view import TextForgettingView, read_text_forgetting
 
 __all__ = ["NotMeasured", "View", "read_view", "read_views"]
 
-View = ForgettingView | ExposureView | OneRunView
+View = ForgettingView | ExposureView | OneRunView | TextForgettingView
 
 _READERS: dict[str, Callable[[Record], View]] = {
     "forgetting": read_forgetting,
     "exposure": read_exposure,
     "one-run": read_one_run,
+    "text-forgetting": read_text_forgetting,
 }
 
 

@@ -16,6 +16,7 @@ _QUESTIONS = {
     "forgetting": "Forgetting",
     "exposure": "Exposure and extraction",
     "one-run": "One-run forgetting",
+    "text-forgetting": "Forgetting of text",
 }
 _UNDECIDED = "Not enough evidence to decide"
 _HEADLINES = {
@@ -27,6 +28,11 @@ _HEADLINES = {
     "exposure": {
         "PASS": "The canaries judged are no more exposed than allowed",
         "FAIL": "A canary judged is more exposed than allowed",
+        "INCONCLUSIVE": _UNDECIDED,
+    },
+    "text-forgetting": {
+        "PASS": "No more exposed than allowed at the last step watched",
+        "FAIL": "Still more exposed than allowed",
         "INCONCLUSIVE": _UNDECIDED,
     },
     "one-run": {
