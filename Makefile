@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: install demo test test-gpu lint wheel browser bench papers clean
+.PHONY: install demo test test-gpu lint wheel browser bench factors papers clean
 
 install: $(INSTALLED)
 
@@ -49,19 +49,22 @@ bench: install
 	$(BIN)/python benchmarks/population.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/safe_after.py
+	$(BIN)/python benchmarks/forgetting.py
+	$(BIN)/python benchmarks/one_run_agreement.py
 	$(BIN)/python benchmarks/exposure.py
 	$(BIN)/python benchmarks/exposure_statistics.py
 
+# Every factor of the forgetting paper on digits, one report: about five minutes on two cores.
+factors: install
+	$(BIN)/remnant run recipes/factor-*.toml --out runs/factors
+
 # The papers' experiments, small enough for a laptop; DATA is a folder with the data sets.
-papers: install
-	$(BIN)/remnant run recipes/digits-repeats.toml --out runs/digits-repeats
+papers: factors
 	$(BIN)/remnant run recipes/digits-poison.toml --out runs/digits-poison
 	$(BIN)/remnant run recipes/digits-one-run.toml --out runs/digits-one-run
 	$(BIN)/remnant run recipes/stdlib-secret-trials.toml --out runs/stdlib-secret-trials
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-inject.toml --data $(DATA) --out runs/fashion-mnist-inject
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-one-run.toml --data $(DATA) --out runs/fashion-mnist-one-run
-	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-hard.toml --data $(DATA) --out runs/fashion-mnist-hard
-	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-easy.toml --data $(DATA) --out runs/fashion-mnist-easy
 
 clean:
 	rm -rf $(VENV) .venv-wheel build dist demo

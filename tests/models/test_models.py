@@ -231,3 +231,10 @@ def test_images_too_small_are_refused_and_the_smallest_work(name):
 @pytest.mark.parametrize("name", ["logistic", "mlp1"])
 def test_dense_models_take_any_shape(name):
     assert model_maker(name, shape=(20,), classes=3)()(torch.zeros(2, 20)).shape == (2, 3)
+
+
+def test_wider_and_deeper_models_have_the_units_they_say():
+    half = model_maker("mlp1", shape=(1, 8, 8), classes=5, width=0.5)()
+    assert [m.out_features for m in half if isinstance(m, nn.Linear)] == [256, 128, 64, 5]
+    deep = model_maker("small_resnet", shape=(3, 8, 8), classes=5, blocks=3, width=2)()
+    assert (len(deep.blocks), deep.head.in_features) == (9, 128)

@@ -61,9 +61,20 @@ class ResidualNet(nn.Module):
         return logits
 
 
-def small_resnet(shape: Shape, classes: int, *, dropout: float = 0.0) -> nn.Module:
-    """Return a pre-activation ResNet of 10 layers, 16-32-64 channels wide."""
-    return ResidualNet(shape[0], classes, widths=(16, 32, 64), blocks=1, dropout=dropout)
+def small_resnet(
+    shape: Shape, classes: int, *, width: int = 1, blocks: int = 1, dropout: float = 0.0
+) -> nn.Module:
+    """Return a pre-activation ResNet of 10 layers, 16-32-64 channels wide.
+
+    Args:
+        shape: Of one input, such as ``(3, 32, 32)``.
+        classes: Number of outputs.
+        width: Makes every stage so many times as wide.
+        blocks: Of each stage: 1, 2 and 3 make 10, 16 and 22 layers.
+        dropout: Rate inside each block.
+    """
+    widths = tuple(width * units for units in (16, 32, 64))
+    return ResidualNet(shape[0], classes, widths=widths, blocks=blocks, dropout=dropout)
 
 
 def wrn16_4(shape: Shape, classes: int, *, dropout: float = 0.0) -> nn.Module:
