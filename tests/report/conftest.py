@@ -117,7 +117,6 @@ def _decided() -> dict[str, dict[str, Any]]:
             "canaries": 96,
             "lost": 80,
             "returned": 21,
-            "chance_lost": 93,
             "chance_returned": 9,
             "excess": 0.125,
             "excess_low": 0.02,

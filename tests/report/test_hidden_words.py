@@ -52,9 +52,9 @@ def test_all_three_are_told(searched):
         "relearning on similar examples and a scan of later checkpoints.",
         "Weight noise changed nothing that shows: the attack still succeeds.",
         "Relearning brought it back: the attack succeeds better than before.",
-        "Of 96 planted canaries, 80 were lost at two checkpoints in a row, and 21 of these were "
-        "clearly found again later; 9 do so by chance (A/A twins), so this is more than chance "
-        "(excess 12.5 %, 2.0 % to 23.0 %; p 0.013).",
+        "Of 96 planted canaries, 80 were not found at two checkpoints in a row. Of these, 21 were "
+        "clearly found at a later one; so were 9 in models that never saw them (A/A twins). This "
+        "is more than chance (excess 12.5 %, 2.0 % to 23.0 %; p 0.013).",
     ]
 
 
@@ -116,7 +116,7 @@ def test_readings_have_words(searched, make_run, reading, words):
 def test_a_scan_that_shows_nothing_says_so(searched):
     view = searched(returning={"pvalue": 0.3, "reference": "other trials' twins"})
     told = plain(hidden_sentences(view.hidden, view.scan)[-1])
-    assert "(other trials' twins), so this is not shown to be more than chance" in told
+    assert "(other trials' twins). This is not shown to be more than chance" in told
 
 
 def test_a_run_without_controls_has_no_control_column(searched, make_run):

@@ -88,7 +88,7 @@ def test_the_verdict_comes_first_then_every_section(page):
         "comes back: found better than before",
         "What an attack does not find may only be hidden; this was searched for by weight noise, "
         "relearning on similar examples and a scan of later checkpoints.",
-        "21 of these were clearly found again later; 9 do so by chance (A/A twins)",
+        "21 were clearly found at a later one; so were 9 in models that never saw them",
         "Planted twins, smoothed",
         "Heuristic ε in nats",
         "not finite",

@@ -2,7 +2,9 @@
 
 A canary that the attack misses once is not gone if a later checkpoint shows it again. But scores
 wander, and among many canaries and checkpoints some come back by chance. How many is read off
-models that saw no canary (A/A twins), by the same rule against the same thresholds.
+models that saw no canary (A/A twins), on the same canaries, from the same checkpoint on, against
+the same thresholds. Without that match the twins, which never had the canaries, would be lost
+earlier and have more checkpoints to come back at.
 """
 
 from __future__ import annotations
@@ -28,9 +30,10 @@ class Returning:
 
     Attributes:
         canaries: Planted ones, of all trials together.
-        lost: Of these, not found at ``quiet`` checkpoints in a row, with a checkpoint to follow.
-        returned: Of these, found again later by the stricter rule.
-        chance_lost, chance_returned: The same numbers where nothing was planted.
+        lost: Of these, not found at ``quiet`` checkpoints in a row, neither in the planted model
+            nor in the one where nothing was planted, with a checkpoint to follow.
+        returned: Of these, found later in the planted model, by the stricter rule.
+        chance_returned: Of these, found later where nothing was planted, by the same rule.
         excess, excess_low, excess_high: Share of canaries that returned, less that by chance.
         pvalue: One-sided, that more came back than do by chance.
         who: Which came back, shape ``(trials, canaries)``.
@@ -43,7 +46,6 @@ class Returning:
     canaries: int
     lost: int
     returned: int
-    chance_lost: int
     chance_returned: int
     excess: float
     excess_low: float
@@ -70,14 +72,13 @@ def returning(
 ) -> Returning:
     """Scan all checkpoints for canaries that were lost and come back.
 
-    A canary is *lost* when its score is not above the threshold of ``fpr`` at ``quiet`` checkpoints
-    in a row, and *back* when it is above that of ``strict_fpr`` at any later one. Thresholds are
-    those of each trial and checkpoint, from the unplanted twin's scores. The error is Student's t
-    over the trials' differences, no smaller than that of the counts themselves; with one trial the
-    counts are all there is, and nothing is said about other models.
-
-    The rule is the same on both sides, so under the null the difference is symmetric. Canaries that
-    are found throughout cannot come back: where few are lost the excess is low, even negative.
+    A canary is *lost* when neither its score nor that of its null is above the threshold of ``fpr``
+    at ``quiet`` checkpoints in a row, and *back* when its score is above the threshold of
+    ``strict_fpr`` at any later one. Thresholds are those of each trial and checkpoint, from the
+    unplanted twin's scores. The rule treats both sides alike, so where planting left no trace the
+    trials' differences are symmetric about 0. Their error is Student's t over trials, no smaller
+    than that of the counts themselves; with one trial the counts are all there is, and nothing is
+    said about other models.
 
     Args:
         seen_scores: Shape ``(checkpoints, trials, canaries)``, in order, higher = more likely seen.
@@ -103,7 +104,7 @@ def returning(
         ...     seen_scores=shift + rng.normal(size=(5, 4, 50)),
         ...     null_scores=rng.normal(size=(5, 4, 50)), unseen_scores=rng.normal(size=(5, 4, 50)))
         >>> found.canaries, found.lost, found.returned, found.chance_returned
-        (200, 174, 164, 23)
+        (200, 146, 139, 15)
     """
     faults: list[str] = []
     seen = read_floats("seen_scores", seen_scores, 3, faults)
@@ -137,16 +138,15 @@ def returning(
             hint="Score more unseen canaries, or ask for a larger fpr.",
         )
     limits = _thresholds(unseen, fpr), _thresholds(unseen, strict)
-    lost, back = _scan(seen, *limits, quiet=quiet)
-    null_lost, null_back = _scan(null, *limits, quiet=quiet)
+    lost = _lost((seen <= limits[0]) & (null <= limits[0]), quiet=quiet)
+    back, null_back = (np.any(lost & (side > limits[1])[quiet:], axis=0) for side in (seen, null))
     excess, low, high, pvalue = _difference(back, null_back, confidence=float(confidence))
     trials = seen.shape[1]
     over = f"Student t over {trials} trials, no narrower than the counts' own error"
     return Returning(
         canaries=back.size,
-        lost=int(lost.sum()),
+        lost=int(lost[-1].sum()),
         returned=int(back.sum()),
-        chance_lost=int(null_lost.sum()),
         chance_returned=int(null_back.sum()),
         excess=excess,
         excess_low=low,
@@ -169,14 +169,10 @@ def _thresholds(unseen: Floats, fpr: float) -> Floats:
     return np.asarray(np.partition(unseen, rank, axis=2)[:, :, rank, None])
 
 
-def _scan(scores: Floats, limit: Floats, strict: Floats, *, quiet: int) -> tuple[Marks, Marks]:
-    """Who was lost, and who of these came back; each of shape ``(trials, canaries)``."""
-    missed = scores <= limit
+def _lost(missed: Marks, *, quiet: int) -> Marks:
+    """Who was lost before each checkpoint from the ``quiet``-th on."""
     windows = np.lib.stride_tricks.sliding_window_view(missed, quiet, axis=0).all(axis=-1)
-    # Row i: lost at some window that ends at checkpoint i + quiet - 1 or before.
-    lost = np.logical_or.accumulate(windows, axis=0)[:-1]
-    back: Marks = np.any(lost & (scores > strict)[quiet:], axis=0)
-    return lost[-1], back
+    return np.asarray(np.logical_or.accumulate(windows, axis=0)[:-1])
 
 
 def _difference(

@@ -50,10 +50,10 @@ def scan_sentence(scan: Scan) -> str:
     more = "more than" if scan.shows else "not shown to be more than"
     return (
         f"Of {counted(scan.canaries, 'planted canary', 'planted canaries')}, "
-        f"{count_text(scan.lost)} were lost at two checkpoints in a row, and "
-        f"{count_text(scan.returned)} of these were clearly found again later; "
-        f"{count_text(scan.chance_returned)} do so by chance ({scan.reference}), so this is "
-        f"{more} chance (excess {percent(scan.excess)}, {percent(scan.low)} to "
+        f"{count_text(scan.lost)} were not found at two checkpoints in a row. Of these, "
+        f"{count_text(scan.returned)} were clearly found at a later one; so were "
+        f"{count_text(scan.chance_returned)} in models that never saw them ({scan.reference}). "
+        f"This is {more} chance (excess {percent(scan.excess)}, {percent(scan.low)} to "
         f"{percent(scan.high)}; p {pvalue_text(scan.pvalue)})."
     )
 

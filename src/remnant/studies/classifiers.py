@@ -161,6 +161,14 @@ class Question:
     steps: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """Anything else that is read off the models, after some numbers of updates."""
+
+    read: Callable[[Population], Any]
+    steps: tuple[int, ...]
+
+
 def fit_classifiers(
     study: ClassifierStudy,
     members: Members,
@@ -168,10 +176,19 @@ def fit_classifiers(
     execution: Execution,
     *,
     ask: Mapping[str, Question] | None = None,
+    also: Mapping[str, Probe] | None = None,
     checkpoint: Checkpoint | None = None,
     on_step: Callable[[int], None] | None = None,
 ) -> tuple[Fit, Population]:
-    """Train the members, and put the questions on the way; the answers are the fit's probes."""
+    """Train the members, and put the questions on the way; the answers are the fit's probes.
+
+    Args:
+        study: Whose model and training it is.
+        members, planting, execution: Who is trained on what, and where.
+        ask: What is asked about canaries, by name.
+        also: Further probes, by name.
+        checkpoint, on_step: As in ``Population.fit``.
+    """
     population = Population(
         model_maker(
             study.model.name, shape=planting.shape, classes=planting.classes, **study.model.options
@@ -181,7 +198,7 @@ def fit_classifiers(
         device=execution.device,
         precision=members.precision,
     )
-    asked = ask or {}
+    asked, more = ask or {}, also or {}
 
     def probe(question: Question) -> Callable[[Population], Any]:
         images = planting.probed.images[question.canaries]
@@ -195,8 +212,10 @@ def fit_classifiers(
         optimizer=study.training.optimizer,
         learning_rate=study.training.rate(),
         clip=study.training.clip,
-        probes={name: probe(question) for name, question in asked.items()},
-        probe_steps={name: question.steps for name, question in asked.items()},
+        probes={name: probe(question) for name, question in asked.items()}
+        | {name: one.read for name, one in more.items()},
+        probe_steps={name: question.steps for name, question in asked.items()}
+        | {name: one.steps for name, one in more.items()},
         checkpoint=checkpoint,
         compiled=execution.compiled,
         on_step=on_step,

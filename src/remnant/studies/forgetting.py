@@ -24,6 +24,8 @@ from remnant.studies.classifiers import (
 )
 from remnant.studies.forgetting_results import measure_forgetting
 from remnant.studies.grid import grids, runs_of, time_grid, train_grid
+from remnant.studies.hidden_probe import check_neighbours
+from remnant.studies.hidden_settings import HiddenSettings
 from remnant.studies.lags import lag_grid
 from remnant.studies.recording import carry_out
 from remnant.studies.settings import AttackSettings, Execution
@@ -41,6 +43,8 @@ class ForgettingStudy(ClassifierStudy):
         label: What the study itself is called beside its variants.
         title: Of the figure that shows them together.
         compare: Variants; those that are trained anew have no A/A twins of their own.
+        hidden: How to ask whether what is not found is gone or only hidden; None asks by a scan of
+            the checkpoints alone. Variants are not asked.
     """
 
     plan: InjectPlan | PoisonPlan
@@ -48,6 +52,7 @@ class ForgettingStudy(ClassifierStudy):
     label: str = "as planned"
     title: str = "The same study, varied"
     compare: tuple[Variant[ForgettingStudy], ...] = ()
+    hidden: HiddenSettings | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compare", tuple(self.compare))
@@ -60,6 +65,8 @@ class ForgettingStudy(ClassifierStudy):
         by_others = isinstance(self.plan, PoisonPlan) and self.attack.calibration != "none"
         if by_others and self.plan.trials < 2:
             faults.append("POISON is calibrated by the other trials' twins and needs trials >= 2")
+        if self.hidden is not None and self.plan.trials < 2:
+            faults.append("[hidden] compares trials before and after and needs trials >= 2")
         require(faults, error=PlanError, hint="Mend the recipe.")
         needed = unseen_needed(self.attack.fpr)
         if self.attack.success in ("precision", "tpr") and self.plan.canaries < needed:
@@ -76,6 +83,8 @@ class ForgettingStudy(ClassifierStudy):
         for name in ("data", "canaries", "model", "training", "attack"):
             made[name] = dataclasses.asdict(getattr(self, name))
         made["attack"]["lags"] = list(self.attack.lags)
+        if self.hidden is not None:
+            made["hidden"] = self.hidden.to_dict()
         if self.compare:
             alone = dict(made)
             made |= {"label": self.label, "title": self.title}
@@ -94,7 +103,7 @@ class ForgettingStudy(ClassifierStudy):
         """Return the study alone and its variants, by name."""
         made = {"primary": dataclasses.replace(self, compare=())}
         for i, variant in enumerate(self.compare, start=1):
-            part = dataclasses.replace(variant.study, compare=())
+            part = dataclasses.replace(variant.study, compare=(), hidden=None)
             if runs_of({"own": made["primary"], "its": part})["its"] == "its":
                 part = dataclasses.replace(part, plan=dataclasses.replace(part.plan, aa=False))
             made[f"variant{i}"] = part
@@ -177,3 +186,5 @@ def check_fit(study: ForgettingStudy, data: AuditData, execution: Execution) -> 
     for part in study.parts().values():
         check_classifier(part, data, execution)
         part.plan.ledger(examples=len(data.clean))
+    if study.hidden is not None:
+        check_neighbours(study.plan, study.canaries, study.hidden, data)

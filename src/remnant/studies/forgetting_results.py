@@ -12,7 +12,6 @@ from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import (
     ForgettingCurve,
     Success,
-    calibrated_scores,
     forgetting_curve,
     forgetting_verdict,
 )
@@ -21,9 +20,12 @@ from remnant.measures.holm import holm
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.probes import SIGNALS
 from remnant.records import Record
+from remnant.studies.decision_results import put_decision, seen_otherwise
 from remnant.studies.grid import runs_of
+from remnant.studies.hidden_results import hidden_scope, measure_hidden
 from remnant.studies.image_canaries import columns
 from remnant.studies.lags import lag_grid
+from remnant.studies.twin_scores import twin_scores
 
 if TYPE_CHECKING:
     from remnant.studies.forgetting import ForgettingStudy
@@ -39,6 +41,8 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     primary = _curve(study, plan, signals, "planted")
     record.put_result("curve", curve_fields(primary))
     record.put_result("verdict", _verdict(primary, study.attack.limit))
+    put_decision(record, primary, limit=study.attack.limit, batch=plan.batch)
+    measure_hidden(record, study, signals)
     if plan.aa:
         record.put_result("curve_aa", curve_fields(_curve(study, plan, signals, "aa")))
     else:
@@ -82,6 +86,7 @@ def curve_fields(curve: ForgettingCurve) -> dict[str, Any]:
         **{name: getattr(curve, name).tolist() for name in ("lags", "value", "low", "high")},
         "per_trial": curve.per_trial.tolist(),
         "steps_to": {str(level): curve.steps_to(level) for level in levels},
+        **seen_otherwise(curve),
     }
 
 
@@ -95,27 +100,9 @@ def scores(
 ) -> NDArray[np.float64]:
     """Return the attack's scores of one arm on its trial's canaries, ``(lags, trials, canaries)``.
 
-    INJECT is calibrated by the checkpoint that a trial's members share. POISON's members share
-    none, so a trial is calibrated by the mean of the other trials' unplanted twins, which saw no
-    canary at all.
+    How they are calibrated is told in ``twin_scores``.
     """
-    method = cast(Calibration, study.attack.calibration)
-    values = signals[:, :, SIGNALS.index("loss" if method == "loss" else "log_odds")]
-    twins = plan.members_of("twin")
-    made = []
-    for trial, member in enumerate(plan.members_of(arm)):
-        here = columns(plan, trial, controls=controls)
-        own = values[1:, member, here]
-        if method == "none":
-            made.append(calibrated_scores(signal=own, method=method))
-            continue
-        if isinstance(plan, InjectPlan):
-            reference = np.broadcast_to(values[0, member, here], own.shape)
-        else:
-            others = np.delete(twins, trial)
-            reference = values[1:, others][:, :, here].mean(axis=1)
-        made.append(calibrated_scores(signal=own, checkpoint_signal=reference, method=method))
-    return np.stack(made, axis=1)
+    return twin_scores(plan, signals, arm, study.attack.calibration, controls=controls)
 
 
 def _curve(
@@ -229,10 +216,11 @@ def _scope(study: ForgettingStudy) -> dict[str, Any]:
         "the canaries were last used",
     ]
     tested += ["A/A twins as the negative control"] if plan.aa else []
+    searched, may_be_hidden = hidden_scope(study)
+    tested += searched
     not_tested = [
         "adversaries who know the batch order, see gradients, or query the model while it trains",
-        "whether what the attack no longer finds is gone or only hidden: no weight noise, no "
-        "relearning, no scan of later checkpoints was run",
+        *may_be_hidden,
         f"lags beyond {plan.watch_steps} steps, other models, other data and other kinds of canary",
         "extraction: this attack tells seen from unseen examples, it does not recover them",
     ]

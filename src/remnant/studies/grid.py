@@ -24,12 +24,14 @@ from remnant.population import Checkpoint
 from remnant.records import Record
 from remnant.studies.classifiers import (
     Members,
+    Probe,
     Question,
     accuracy_of,
     check_converged,
     fit_classifiers,
     how_trained,
 )
+from remnant.studies.hidden_probe import hidden_probe, kept_disturbed
 from remnant.studies.image_canaries import Planting, canary_count, draw_canaries, plant
 from remnant.studies.lags import lag_grid
 from remnant.studies.machine import StepClock
@@ -140,17 +142,30 @@ def train_grid(
     name, first = next(iter(runs.items()))
     path = record.folder / f"checkpoint-{name}.safetensors"
     steps = cast.members.schedule.steps
+    # Disturbed at its own last lag: a longer run beside it may go on after that.
+    hidden = {
+        f"{one}.hidden": Probe(
+            hidden_probe(run, data, losses, cast.planting, cast.ask[one], device=execution.device),
+            cast.ask[one].steps[-1:],
+        )
+        for one, run in runs.items()
+        if run.hidden is not None
+    }
     fit, population = fit_classifiers(
         first,
         cast.members,
         cast.planting,
         execution,
         ask=cast.ask,
+        also=hidden,
         checkpoint=Checkpoint(path, seconds=execution.checkpoint_seconds, key=f"{key}/{name}"),
         on_step=None if on_step is None else lambda done: on_step(done, steps),
     )
     for one, signals in fit.probes.items():
         check_converged(signals, one)
+    for one in hidden:
+        for array, found in kept_disturbed(one, fit.probes[one][0]).items():
+            record.put_array(array, found)
     accuracy = accuracy_of(population, cast.planting)
     for one, question in cast.ask.items():
         record.put_array(f"{one}.test_accuracy", accuracy[question.members])

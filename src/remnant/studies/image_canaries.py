@@ -64,21 +64,21 @@ def draw_canaries(
 
 def plant(data: AuditData, sets: Sequence[Images]) -> Planting:
     """Build the store: clean examples, then one set of canaries after another."""
+    clean, test, probed = standardised(data, data.clean, data.test, joined(sets))
+    return Planting(joined([clean, probed]), len(data.clean), probed, test, data.classes)
+
+
+def joined(sets: Sequence[Images]) -> Images:
+    """Return sets of images one after another."""
+    return Images(
+        np.concatenate([one.images for one in sets]), np.concatenate([one.labels for one in sets])
+    )
+
+
+def standardised(data: AuditData, *sets: Images) -> list[Images]:
+    """Return sets of images by the mean and the spread of the clean ones."""
     mean, spread = float(data.clean.images.mean()), float(data.clean.images.std())
-
-    def standard(images: NDArray[np.float32]) -> NDArray[np.float32]:
-        return ((images - mean) / spread).astype(np.float32)
-
-    probed = Images(
-        standard(np.concatenate([one.images for one in sets])),
-        np.concatenate([one.labels for one in sets]),
-    )
-    store = Images(
-        np.concatenate([standard(data.clean.images), probed.images]),
-        np.concatenate([data.clean.labels, probed.labels]),
-    )
-    test = Images(standard(data.test.images), data.test.labels)
-    return Planting(store, len(data.clean), probed, test, data.classes)
+    return [Images(((one.images - mean) / spread).astype(np.float32), one.labels) for one in sets]
 
 
 def canary_count(plan: ImagePlan) -> int:

@@ -18,6 +18,7 @@ from remnant.studies.exposure_settings import (
     TextSettings,
 )
 from remnant.studies.forgetting import ForgettingStudy
+from remnant.studies.hidden_settings import HiddenSettings
 from remnant.studies.one_run import OneRunStudy
 from remnant.studies.settings import (
     AttackSettings,
@@ -64,6 +65,7 @@ _QUESTIONS = {
             "model": ModelSettings,
             "training": TrainingSettings,
             "attack": AttackSettings,
+            "hidden": HiddenSettings,
         },
         compares=True,
     ),
@@ -171,7 +173,7 @@ def study_from(table: dict[str, Any]) -> Study:
     given: dict[str, Any] = {
         section: _build(section, made, table[section])
         for section, made in question.sections.items()
-        if table.get(section)
+        if isinstance(table.get(section), dict)
     }
     if question.compares:
         given |= {name: table[name] for name in ("label", "title") if name in table}
