@@ -26,7 +26,7 @@ def by_hand(values, points):
 
 @given(values=VALUES, half=st.integers(0, 6))
 def test_it_is_what_its_definition_says_and_stays_inside(values, half):
-    found = moving_average(values, 2 * half + 1)
+    found = moving_average(np.arange(len(values), dtype=float), values, 2 * half + 1)
     np.testing.assert_allclose(found, by_hand(values, 2 * half + 1), atol=1e-9)
     assert found.min() >= values.min() - 1e-9
     assert found.max() <= values.max() + 1e-9
@@ -35,18 +35,21 @@ def test_it_is_what_its_definition_says_and_stays_inside(values, half):
 
 @given(values=VALUES)
 def test_one_point_changes_nothing(values):
-    assert moving_average(values, 1).tolist() == values.tolist()
+    lags = np.arange(len(values), dtype=float)
+    assert moving_average(lags, values, 1).tolist() == values.tolist()
 
 
-def test_a_line_stays_a_line():
-    line = np.linspace(0.9, 0.5, 17)
-    np.testing.assert_allclose(moving_average(line, 5), line)
+@given(gaps=st.lists(st.floats(0.1, 100), min_size=1, max_size=20))
+def test_a_line_stays_a_line_however_the_lags_are_spaced(gaps):
+    lags = np.cumsum(gaps)
+    line = 0.9 - 0.002 * lags
+    np.testing.assert_allclose(moving_average(lags, line, 5), line, atol=1e-9)
 
 
 @pytest.mark.parametrize("points", [0, 2, -1, 2.0, True, "5"])
 def test_a_window_that_is_not_odd_is_refused(points):
     with pytest.raises(InvalidInput, match="not an odd whole number"):
-        moving_average(np.ones(3), points)
+        moving_average(np.arange(3.0), np.ones(3), points)
 
 
 def test_the_jump_at_planting_is_not_smoothed_and_the_raw_curve_stays():

@@ -50,8 +50,8 @@ def test_all_three_are_told(searched):
     assert told == [
         "What an attack does not find may only be hidden; this was searched for by weight noise, "
         "relearning on similar examples and a scan of later checkpoints.",
-        "Weight noise changed nothing that shows: the attack still succeeds.",
-        "Relearning brought it back: the attack succeeds better than before.",
+        "Weight noise brought nothing more to light; the attack still succeeds in 1 of 2.",
+        "Relearning brought it back in 1 of 1: the attack succeeds better than before.",
         "Of 96 planted canaries, 80 were not found at two checkpoints in a row. Of these, 21 were "
         "clearly found at a later one; so were 9 in models that never saw them (A/A twins). This "
         "is more than chance (excess 12.5 %, 2.0 % to 23.0 %; p 0.013).",
@@ -103,7 +103,10 @@ def test_nothing_at_all_is_told_too(make_run):
     [
         ("hidden", "Relearning showed what was hidden"),
         ("not found", "Relearning brought nothing to light"),
-        ("still found", "Relearning changed nothing that shows"),
+        (
+            "still found",
+            "Relearning brought nothing more to light; the attack still succeeds in 1 of 1",
+        ),
     ],
 )
 def test_readings_have_words(searched, make_run, reading, words):

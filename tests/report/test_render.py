@@ -434,8 +434,8 @@ def test_the_summary_in_a_terminal(make_run):
         "  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %] (neither saw the canaries)",
         "  decision: safe after: 250 steps; protect: the last 16 000 examples; half-life: 42 steps "
         "(30 to 57); limit reached: 91 steps (70 to 118)",
-        "  gone or hidden: weight noise: still found; relearning: comes back; scan of 16 "
-        "checkpoints: 21 came back, 9 by chance (p 0.013)",
+        "  gone or hidden: weight noise: still found (1 of 2); relearning: comes back (1 of 1); "
+        "scan of 16 checkpoints: 21 came back, 9 by chance (p 0.013)",
         "report: run/report.html",
     ]
 

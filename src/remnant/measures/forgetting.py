@@ -129,7 +129,7 @@ class ForgettingCurve:
         return protect_last(self.safe_after(limit, confidence), batch=batch)
 
     def smoothed(self, points: int = 5) -> Floats:
-        """A centred moving average of ``value`` over neighbouring lags, to look at.
+        """A moving average of ``value`` over neighbouring lags, centred, to look at.
 
         Lags before planting are averaged among themselves, so that the jump at 0 stays one.
 
@@ -140,8 +140,8 @@ class ForgettingCurve:
             InvalidInput: ``points`` is not an odd whole number from 1.
         """
         before = int((self.lags < 0).sum())
-        parts = np.split(self.value, [before])
-        return np.concatenate([moving_average(part, points) for part in parts])
+        parts = zip(*(np.split(row, [before]) for row in (self.lags, self.value)), strict=True)
+        return np.concatenate([moving_average(*part, points) for part in parts])
 
     def decay(self, law: Law | Literal["auto"] = "auto", confidence: float = 0.95) -> Decay:
         """Fit a decay law: half-life, floor, and forecasts beyond the last lag, flagged as such.

@@ -10,25 +10,29 @@ from remnant.errors import InvalidInput
 Floats = NDArray[np.float64]
 
 
-def moving_average(values: Floats, points: int) -> Floats:
-    """Average each entry with its neighbours, as many on the left as on the right.
+def moving_average(lags: Floats, values: Floats, points: int) -> Floats:
+    """Average each value with those around it, as far to the left as to the right.
 
-    Near an end the window shrinks to what there is on both sides, so that it stays centred and a
-    steep start is not drawn down by what follows it; the first and the last entry are their own.
+    The window of a lag reaches to its neighbours on the side where they are nearer, and equally far
+    on the other; it is read at ``points`` evenly spaced places, on straight lines between the
+    values. So it stays centred where lags are not evenly spaced, and a steep start is not drawn
+    down by what follows it. Near an end it shrinks; the first and the last value are their own.
 
     Args:
+        lags: Strictly increasing, shape ``(n,)``.
         values: Shape ``(n,)``.
-        points: Entries in a whole window, an odd number.
+        points: Values in a whole window, an odd number.
 
     Guarantees:
-        * ``points=1`` changes nothing; equally spaced entries on a line stay where they are.
-        * No result lies outside the entries it was made of.
+        * At evenly spaced lags it is the mean of the value and its neighbours.
+        * ``points=1`` changes nothing; values on a line stay where they are, whatever the lags.
+        * No result lies outside the values it was made of.
 
     Raises:
         InvalidInput: ``points`` is not an odd whole number from 1.
 
     Example:
-        >>> moving_average(np.array([9.0, 6.0, 6.0, 3.0]), 3).tolist()
+        >>> moving_average(np.arange(4.0), np.array([9.0, 6.0, 6.0, 3.0]), 3).tolist()
         [9.0, 7.0, 5.0, 3.0]
     """
     whole = isinstance(points, int | np.integer) and not isinstance(points, bool)
@@ -37,9 +41,10 @@ def moving_average(values: Floats, points: int) -> Floats:
             f"points={points!r} is not an odd whole number from 1.",
             hint="Pass how many neighbouring lags to average, such as 5.",
         )
-    places = np.arange(values.size)
-    reach = np.minimum(int(points) // 2, np.minimum(places, values.size - 1 - places))
-    return np.array(
-        [values[at - wide : at + wide + 1].mean() for at, wide in zip(places, reach, strict=True)],
-        dtype=np.float64,
-    )
+    made = np.empty(values.size)
+    for place, lag in enumerate(lags):
+        side = min(int(points) // 2, place, values.size - 1 - place)
+        reach = min(lag - lags[place - side], lags[place + side] - lag)
+        window = np.linspace(lag - reach, lag + reach, 2 * side + 1)
+        made[place] = np.interp(window, lags, values).mean()
+    return made

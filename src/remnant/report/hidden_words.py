@@ -64,7 +64,7 @@ def hidden_line(hidden: Hidden | NotMeasured, scan: Scan | NotMeasured) -> str:
     if isinstance(hidden, Hidden):
         for kind, words in (("noise", "weight noise"), ("relearn", "relearning")):
             found = hidden.of(kind)
-            parts.append(f"{words}: {_strongest(found)}" if found else f"{words}: not run")
+            parts.append(f"{words}: {_in_short(found)}" if found else f"{words}: not run")
     else:
         parts.append("weight noise and relearning: not run")
     if isinstance(scan, Scan):
@@ -77,19 +77,27 @@ def hidden_line(hidden: Hidden | NotMeasured, scan: Scan | NotMeasured) -> str:
     return "gone or hidden: " + "; ".join(parts)
 
 
+def _in_short(found: tuple[Disturbance, ...]) -> str:
+    reading, cases = _strongest(found)
+    return f"{reading} ({cases})"
+
+
 def _brought(found: tuple[Disturbance, ...]) -> str:
+    reading, cases = _strongest(found)
     words = {
-        "comes back": "brought it back: the attack succeeds better than before",
-        "hidden": "showed what was hidden: the attack succeeds where it did not before",
-        "still found": "changed nothing that shows: the attack still succeeds",
+        "comes back": f"brought it back in {cases}: the attack succeeds better than before",
+        "hidden": f"showed what was hidden in {cases}: the attack succeeds where it did not before",
+        "still found": f"brought nothing more to light; the attack still succeeds in {cases}",
         "not found": "brought nothing to light",
     }
-    return words[_strongest(found)]
+    return words[reading]
 
 
-def _strongest(found: tuple[Disturbance, ...]) -> str:
-    readings = {one.reading for one in found}
-    return next(reading for reading in READING_WORDS if reading in readings)
+def _strongest(found: tuple[Disturbance, ...]) -> tuple[str, str]:
+    """The reading that says most, and in how many of the cases."""
+    readings = [one.reading for one in found]
+    reading = next(reading for reading in READING_WORDS if reading in readings)
+    return reading, f"{readings.count(reading)} of {len(readings)}"
 
 
 def _listed(names: list[str]) -> str:
