@@ -140,8 +140,10 @@ class ForgettingCurve:
             InvalidInput: ``points`` is not an odd whole number from 1.
         """
         before = int((self.lags < 0).sum())
-        parts = zip(*(np.split(row, [before]) for row in (self.lags, self.value)), strict=True)
-        return np.concatenate([moving_average(*part, points) for part in parts])
+        parts = slice(before), slice(before, None)
+        return np.concatenate(
+            [moving_average(self.lags[part], self.value[part], points) for part in parts]
+        )
 
     def decay(self, law: Law | Literal["auto"] = "auto", confidence: float = 0.95) -> Decay:
         """Fit a decay law: half-life, floor, and forecasts beyond the last lag, flagged as such.
