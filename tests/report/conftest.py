@@ -185,6 +185,18 @@ def _results() -> dict[str, dict[str, Any]]:
                     },
                 },
             ],
+            "differences": [
+                {
+                    "label": "10 repeats",
+                    "mean": 0.142,
+                    "mean_low": 0.121,
+                    "mean_high": 0.163,
+                    "p_value": 2e-5,
+                    "adjusted_p_value": 2e-5,
+                    "confidence": 0.95,
+                    "method": "paired Student t over 3 trials",
+                }
+            ],
         },
     }
 

@@ -432,12 +432,27 @@ def test_the_summary_in_a_terminal(make_run):
         "    lag       0  90.0 %  [85.0 % to 94.0 %]",
         "    lag     400  58.7 %  [51.7 % to 64.3 %]",
         "  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %] (neither saw the canaries)",
+        "  Once against ten times; at the end, and above '1 repeat' on average",
+        "    1 repeat    58.7 %",
+        "    10 repeats  74.6 %  +14.2 points (+12.1 to +16.3), p < 0.001",
         "  decision: safe after: 250 steps; protect: the last 16 000 examples; half-life: 42 steps "
         "(30 to 57); limit reached: 91 steps (70 to 118)",
         "  gone or hidden: weight noise: still found (1 of 2); relearning: comes back (1 of 1); "
         "scan of 16 checkpoints: 21 came back, 9 by chance (p 0.013)",
         "report: run/report.html",
     ]
+
+
+def test_differences_of_variants_are_shown_or_why_they_are_not(make_run):
+    folder = make_run()
+    shown = render(Record.open(folder))
+    assert "above “1 repeat”, trial by trial" in shown
+    assert "+14.2 points (+12.1 to +16.3)" in shown
+    with Record.open(folder, write=True) as record:
+        found = record.results()["compare"]
+        found["differences"] = [{"label": "10 repeats", "absent": "one trial a curve"}]
+        record.put_result("compare", found)
+    assert "10 repeats: one trial a curve" in render(Record.open(folder))
 
 
 def test_the_summary_of_an_empty_run(make_run):

@@ -75,8 +75,8 @@ def test_the_summary_of_several_says_which_is_which(make_run, make_exposure, tmp
     assert lines[0].startswith("PASS: 400 steps after planting")
     assert lines[1] == "  run demo, forgetting"
     assert lines[5].startswith("  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %]")
-    assert [line.split(":")[0] for line in lines[6:8]] == ["  decision", "  gone or hidden"]
-    assert lines[8:] == [
+    assert [line.split(":")[0] for line in lines[9:11]] == ["  decision", "  gone or hidden"]
+    assert lines[11:] == [
         "",
         VERDICT,
         "  run keys, exposure and extraction",

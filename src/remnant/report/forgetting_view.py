@@ -35,11 +35,29 @@ class Traditional:
 
 
 @dataclass(frozen=True, slots=True)
+class Gap:
+    """How far a variant's curve lies above the study's own, averaged over the lags after 0.
+
+    Attributes:
+        label: The variant's.
+        mean, low, high: In the curve's own units, with the interval.
+        p_value: Corrected for the number of variants.
+    """
+
+    label: str
+    mean: float
+    low: float
+    high: float
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True)
 class Comparison:
-    """Several curves side by side."""
+    """Several curves side by side, the study's own first, and how far the others lie from it."""
 
     title: str
     curves: tuple[tuple[str, Curve], ...]
+    gaps: tuple[Gap | NotMeasured, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,4 +144,12 @@ def read_comparison(found: Mapping[str, Any], primary: Mapping[str, Any]) -> Com
     return Comparison(
         str(found.get("title", "Comparison")),
         tuple((str(one["label"]), read_curve({**shared, **one}, name="compare")) for one in series),
+        tuple(_gap(one) for one in found.get("differences", ())),
     )
+
+
+def _gap(found: Mapping[str, Any]) -> Gap | NotMeasured:
+    if "absent" in found:
+        return NotMeasured(f"{found['label']}: {found['absent']}")
+    numbers = (found[name] for name in ("mean", "mean_low", "mean_high", "adjusted_p_value"))
+    return Gap(str(found["label"]), *(float(number) for number in numbers))

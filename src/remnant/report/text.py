@@ -11,7 +11,7 @@ from remnant.report.curve import SPACE, Curve, lag_text, require_curve
 from remnant.report.decision_words import decision_line
 from remnant.report.exposure_view import ExposureView
 from remnant.report.exposure_words import exposure_text, extracted
-from remnant.report.forgetting_view import ForgettingView
+from remnant.report.forgetting_view import Comparison, ForgettingView, Gap
 from remnant.report.hidden_words import hidden_line
 from remnant.report.numerals import (
     bits_number,
@@ -26,7 +26,7 @@ from remnant.report.one_run_view import OneRunView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.view import View
-from remnant.report.words import question
+from remnant.report.words import gap_text, question
 
 
 def summary_text(view: View | Sequence[View], *, report: str | Path | None = None) -> str:
@@ -136,8 +136,29 @@ def _forgetting(view: ForgettingView) -> list[str]:
         lines.append(f"  A/A twins  not measured: {view.control.reason}")
     else:
         lines.append(f"  A/A twins, {_end(view.control)} (neither saw the canaries)")
+    lines += _compared(view.comparison)
     lines.append(f"  {decision_line(view.decision)}")
     return [*lines, f"  {hidden_line(view.hidden, view.scan)}"]
+
+
+def _compared(found: Comparison | NotMeasured) -> list[str]:
+    """The variants of a run, each in a line."""
+    if isinstance(found, NotMeasured):
+        return []
+    base = found.curves[0]
+    lines = [f"  {found.title}; at the end, and above {base[0]!r} on average"]
+    width = max(len(label) for label, _ in found.curves)
+    gaps = {gap.label: gap for gap in found.gaps if isinstance(gap, Gap)}
+    for label, curve in found.curves:
+        line = f"    {label:<{width}}  {_at_end(curve)}"
+        if label in gaps:
+            gap = gaps[label]
+            shown = pvalue_text(gap.p_value)
+            line += (
+                f"  {gap_text(gap, curve)}, p {shown if shown.startswith('<') else f'= {shown}'}"
+            )
+        lines.append(line)
+    return lines
 
 
 def _text_forgetting(view: TextForgettingView) -> list[str]:

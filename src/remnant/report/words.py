@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from remnant.report.curve import Curve, Point, lag_text, percent
-from remnant.report.forgetting_view import ForgettingView
+from remnant.report.forgetting_view import ForgettingView, Gap
 from remnant.report.hidden_words import hidden_sentences
 from remnant.report.numerals import bits_text
 from remnant.report.run_view import LanguageTask, NotMeasured, RunView, Task
@@ -195,3 +195,13 @@ def _what_was_found(curve: Curve) -> list[str]:
             f"By {steps} steps after planting it was {curve.show(end.value)}{sure}.",
         ]
     return [describe(curve)]
+
+
+def gap_text(gap: Gap, curve: Curve) -> str:
+    """How far a variant lies above the study, such as ``+10.2 points (9.0 to 11.4)``."""
+    scale, unit, digits = (100.0, " points", 1) if curve.is_share else (1.0, "", 3)
+
+    def signed(value: float) -> str:
+        return f"{scale * value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+    return f"{signed(gap.mean)}{unit} ({signed(gap.low)} to {signed(gap.high)})"
