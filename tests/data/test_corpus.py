@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from remnant.data import corpus_fingerprint, load_corpus
+from remnant.data.corpus import without_duplicates
 from remnant.errors import InvalidInput, PlanError
 
 
@@ -41,3 +42,22 @@ def test_faults(tmp_path):
         load_corpus("a.txt", folder=tmp_path, characters=11)
     with pytest.raises(InvalidInput, match="is not there"):
         load_corpus("b.txt", folder=tmp_path)
+
+
+LONG = "the quick brown fox jumps over the lazy dog and then runs away from it"
+
+
+@pytest.mark.parametrize("between", ["\n", "\n\n"])
+def test_passages_that_are_there_twice_are_dropped_but_short_ones_are_not(between):
+    other = LONG.replace("fox", "hen").replace("dog", "cow").replace("away", "home to rest")
+    text = between.join([LONG, "else:", other, LONG.upper(), "else:"])
+    assert without_duplicates(text) == between.join([LONG, "else:", other, "else:"])
+    assert without_duplicates("a" + between + "a") == "a" + between + "a"
+
+
+def test_a_corpus_without_duplicates_is_judged_by_the_same_text(tmp_path):
+    (tmp_path / "a.txt").write_text(f"{LONG}\n" * 22)
+    plain = load_corpus("a.txt", folder=tmp_path)
+    found = load_corpus("a.txt", folder=tmp_path, deduplicate=True)
+    assert found.validation == plain.validation
+    assert len(found.train) < len(plain.train) / 4

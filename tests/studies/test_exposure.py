@@ -125,6 +125,7 @@ def test_the_plain_form_makes_the_study_again():
         ("text", "window", 25),
         ("text", "seed", 1),
         ("text", "level", "word"),
+        ("text", "deduplicate", True),
         ("text", "name", "a.txt"),
         ("secret", "template", "key {digits:4};"),
         ("model", "name", "gru"),
@@ -232,7 +233,7 @@ def test_a_faulty_recipe_is_one_sentence(section, fields, message):
 
 def test_an_unknown_question():
     with pytest.raises(
-        PlanError, match="question='why' is not one of forgetting, one-run, exposure"
+        PlanError, match="question='why' is not one of forgetting, one-run, text-forgetting, exp"
     ):
         study_from({"question": "why"})
 

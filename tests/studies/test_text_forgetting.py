@@ -266,6 +266,7 @@ def test_a_pass_needs_canaries_that_were_exposed_at_some_lag():
     [
         ("plan", "seed", 1),
         ("text", "window", 13),
+        ("text", "deduplicate", True),
         ("canaries", "tokens", 6),
         ("canaries", "references", 61),
         ("canaries", "commonest", 20),
@@ -289,6 +290,7 @@ def test_the_fingerprint_moves_with_every_field(part, field, value):
 @pytest.mark.parametrize(
     ("make", "words"),
     [
+        (lambda: TextSettings(deduplicate=1), "text.deduplicate=1"),
         (lambda: TextCanarySettings(tokens=0), "canaries.tokens=0"),
         (lambda: TextCanarySettings(references=0, commonest=1), "references=0 .*commonest=1"),
         (lambda: TextAttackSettings(calibration="luck"), "attack.calibration='luck'"),

@@ -5,14 +5,21 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from remnant.data.duplicates import find_duplicates
 from remnant.data.text import HELD_OUT, Corpus, read_text, standard_library_text
 from remnant.errors import InvalidInput, PlanError
 
 STANDARD_LIBRARY = "standard-library"
+_SHORT = 10  # passages of fewer words are alike by nature, and kept
 
 
 def load_corpus(
-    name: str, *, folder: Path | None = None, characters: int | None = None, seed: int = 0
+    name: str,
+    *,
+    folder: Path | None = None,
+    characters: int | None = None,
+    seed: int = 0,
+    deduplicate: bool = False,
 ) -> Corpus:
     """Load a text and cut it into a part to train on and a tenth as much to judge by.
 
@@ -22,11 +29,41 @@ def load_corpus(
         characters: Length of the training part; all that there is of a file, if not given.
         seed: Which files of the standard library come first. A file is read from its beginning,
             and judged by what follows.
+        deduplicate: Drop passages of the training part that are near-duplicates of an earlier one,
+            which makes it shorter.
 
     Raises:
         PlanError: A file without a folder.
         InvalidInput: The file is missing, empty, not text, or too short.
+        MissingExtra: What finding duplicates takes is not installed.
     """
+    found = _load(name, folder, characters, seed)
+    return Corpus(without_duplicates(found.train), found.validation) if deduplicate else found
+
+
+def without_duplicates(text: str) -> str:
+    r"""Return a text less the passages that are near-duplicates of an earlier one.
+
+    A passage is what stands between blank lines, or a line where there are none. Passages of fewer
+    than ten words are kept.
+
+    Raises:
+        MissingExtra: datasketch or rapidfuzz is not installed.
+
+    Example:
+        >>> said = "one two three four five six seven eight nine ten eleven twelve"
+        >>> without_duplicates(f"{said}\n{said}\nsomething else").count("\n")
+        1
+    """
+    between = "\n\n" if "\n\n" in text else "\n"
+    passages = text.split(between)
+    long = [at for at, passage in enumerate(passages) if len(passage.split()) >= _SHORT]
+    keep = set(find_duplicates([passages[at] for at in long]).keep.tolist()) if long else set()
+    dropped = {at for number, at in enumerate(long) if number not in keep}
+    return between.join(passage for at, passage in enumerate(passages) if at not in dropped)
+
+
+def _load(name: str, folder: Path | None, characters: int | None, seed: int) -> Corpus:
     if name == STANDARD_LIBRARY:
         if characters is None:
             raise PlanError(f"text.characters is needed for the {STANDARD_LIBRARY}.")

@@ -139,6 +139,7 @@ def _load(study: ExposureStudy, execution: Execution) -> Corpus:
         folder=execution.data_folder,
         characters=study.text.characters,
         seed=study.text.seed,
+        deduplicate=study.text.deduplicate,
     )
 
 

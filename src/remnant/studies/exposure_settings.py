@@ -26,6 +26,7 @@ class TextSettings:
         seed: Which files of the standard library come first.
         level: What a token is, ``"character"`` or ``"word"``.
         window: Tokens of one example.
+        deduplicate: Drop passages that are near-duplicates of an earlier one.
     """
 
     name: str = STANDARD_LIBRARY
@@ -33,6 +34,7 @@ class TextSettings:
     level: str = "character"
     window: int = 64
     seed: int = 0
+    deduplicate: bool = False
 
     def __post_init__(self) -> None:
         faults = among("text.level", self.level, LEVELS)
@@ -40,6 +42,8 @@ class TextSettings:
         faults += whole_number("text.seed", self.seed, 0)
         if self.characters is not None:
             faults += whole_number("text.characters", self.characters, 1)
+        if not isinstance(self.deduplicate, bool):
+            faults.append(f"text.deduplicate={self.deduplicate!r} is not true or false")
         if not isinstance(self.name, str) or not self.name:
             faults.append(f"text.name={self.name!r} is not a name")
         if self.characters is None and self.name == STANDARD_LIBRARY:

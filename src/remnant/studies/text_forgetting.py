@@ -206,6 +206,7 @@ def _load(study: TextForgettingStudy, execution: Execution) -> Corpus:
         folder=execution.data_folder,
         characters=study.text.characters,
         seed=study.text.seed,
+        deduplicate=study.text.deduplicate,
     )
 
 
