@@ -49,6 +49,7 @@ bench: install
 	$(BIN)/python benchmarks/population.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/safe_after.py
+	$(BIN)/python benchmarks/hidden.py
 	$(BIN)/python benchmarks/forgetting.py
 	$(BIN)/python benchmarks/one_run_agreement.py
 	$(BIN)/python benchmarks/exposure.py
@@ -61,7 +62,6 @@ factors: install
 # The papers' experiments, small enough for a laptop; DATA is a folder with the data sets.
 papers: factors
 	$(BIN)/remnant run recipes/digits-poison.toml --out runs/digits-poison
-	$(BIN)/remnant run recipes/digits-one-run.toml --out runs/digits-one-run
 	$(BIN)/remnant run recipes/digits-hidden.toml --out runs/digits-hidden
 	$(BIN)/remnant run recipes/stdlib-secret-trials.toml --out runs/stdlib-secret-trials
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-inject.toml --data $(DATA) --out runs/fashion-mnist-inject
