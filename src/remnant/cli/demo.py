@@ -6,7 +6,11 @@ from pathlib import Path
 
 import click
 
-RECIPES = {".": "digits-inject.toml", "exposure": "stdlib-secret.toml"}
+RECIPES = {
+    ".": "digits-inject.toml",
+    "one-run": "digits-one-run.toml",
+    "exposure": "stdlib-secret.toml",
+}
 
 
 @click.command(short_help="A complete audit on data that is already there, in about a minute.")
@@ -21,8 +25,8 @@ RECIPES = {".": "digits-inject.toml", "exposure": "stdlib-secret.toml"}
 def demo(out: Path, as_json: bool) -> None:
     """Watch classifiers forget, pull a secret out of a language model, and write a report.
 
-    The digits are scikit-learn's; the text is Python's own standard library, with API keys planted
-    in it.
+    Forgetting is measured twice, with twins and along a single run. The digits are scikit-learn's;
+    the text is Python's own standard library, with API keys planted in it.
 
     \b
     Example:
