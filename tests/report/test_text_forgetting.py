@@ -28,7 +28,7 @@ HOSTILE = '<script>alert("x")</script>'
 
 
 def exposed(height, lags=LAGS, **changes):
-    """A curve that rises to its height at lag 10 and then falls, as under Adam."""
+    """A curve that rises to its height at lag 10 and then falls."""
     at = np.array(lags, dtype=float)
     value = 1.43 + height * np.where(at < 10, (at + 5) / 15, np.exp(-(at - 10) / 100))
     return {
@@ -185,7 +185,7 @@ def test_words(make_text):
     view = read_view(Record.open(make_text()))
     told = what_was_found(view.exposure).replace("\u202f", " ")
     assert "Right after planting the mean exposure was 2.43 bits; it was highest after 10" in told
-    assert "momentum" in told
+    assert "need not be highest at the beginning" in told
     assert told.endswith("From lag 200 on all is at or under 3.")
     assert "32 planted sequences were ranked among 300 references" in in_plain_words(view)
     assert "which never saw the canaries" in in_plain_words(view)

@@ -50,10 +50,7 @@ def what_was_found(found: ExposureCurve) -> str:
     parts.append(f"after {lag_text(end.lag)} steps it was {bits_text(end.value or 0.0)}{sure}")
     told = "; ".join(parts) + "."
     if peak.lag not in (start.lag, end.lag):
-        told += (
-            " An optimizer with momentum goes on learning from a batch for some steps after it, so "
-            "that the beginning need not be the height."
-        )
+        told += " Exposure need not be highest at the beginning: look at the whole curve."
     return f"{told} {found.safe_reason}"
 
 

@@ -77,8 +77,8 @@ def calibrated_bits(
 def text_verdict(curve: ExposureCurve, limit: float) -> dict[str, Any]:
     """Judge the last lag, but only if the canaries were exposed at some lag at all.
 
-    That need not be lag 0: an optimizer with momentum goes on learning them for a while. All lags
-    are looked at, so each is held to an interval of a confidence that allows for their number.
+    That need not be lag 0: exposure was seen to rise for some steps after planting. All lags are
+    looked at, so each is held to an interval of a confidence that allows for their number.
     """
     made = dataclasses.asdict(exposure_curve_verdict(curve, limit))
     each = 1.0 - (1.0 - curve.confidence) / len(curve.lags)
