@@ -51,7 +51,8 @@ bench: install
 	$(BIN)/python benchmarks/safe_after.py
 	$(BIN)/python benchmarks/hidden.py
 	$(BIN)/python benchmarks/forgetting.py
-	$(BIN)/python benchmarks/one_run_agreement.py
+	$(BIN)/python benchmarks/one_run_agreement.py --kind odd
+	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/exposure.py
 	$(BIN)/python benchmarks/exposure_statistics.py
 
@@ -61,6 +62,7 @@ factors: install
 
 # The papers' experiments, small enough for a laptop; DATA is a folder with the data sets.
 papers: factors
+	$(BIN)/remnant run recipes/text-*.toml --out runs/text
 	$(BIN)/remnant run recipes/digits-poison.toml --out runs/digits-poison
 	$(BIN)/remnant run recipes/digits-hidden.toml --out runs/digits-hidden
 	$(BIN)/remnant run recipes/stdlib-secret-trials.toml --out runs/stdlib-secret-trials

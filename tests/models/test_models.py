@@ -208,7 +208,11 @@ def test_an_unknown_name_is_answered_with_the_known():
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("mlp1", {"dropuot": 0.1, "wide": 3}, "has no option dropuot, wide.*width, dropout, batch_norm"),
+        (
+            "mlp1",
+            {"dropuot": 0.1, "wide": 3},
+            "has no option dropuot, wide.*width, dropout, batch_norm",
+        ),
         ("logistic", {"dropout": 0.1}, "logistic has no option dropout. It has: none"),
         ("wrn16_4", {"batch_norm": True}, "wrn16_4 has no option batch_norm. It has: dropout"),
     ],

@@ -59,6 +59,8 @@ def make_text(make_run, make_curve):
             {"label": label, **{key: exposed(height)[key] for key in rows}}
             for label, height in (("seen once", 1.0), ("seen 4 times", 5.0))
         ]
+        gap = {"mean": 1.5, "mean_low": 1.25, "mean_high": 1.75, "adjusted_p_value": 0.004}
+        gaps = [{"label": "seen 4 times", **gap}]
         shared = {"title": "More or less often", "success": "exposure", "chance": 1.43}
         results = {
             "verdict": {
@@ -70,7 +72,12 @@ def make_text(make_run, make_curve):
             "curve_exposure": exposed(3.0),
             "curve_exposure_aa": exposed(0.0, LAGS[1:]),
             "by_uses": {**shared, "series": series},
-            "compare": {**shared, "title": "When it was planted", "series": series},
+            "compare": {
+                **shared,
+                "title": "When it was planted",
+                "series": series,
+                "differences": gaps,
+            },
             "task": {"validation_bits": 3.31, "validation_tokens": 20_000, "token": "character"},
         }
         asked = {"name": "text", "question": "text-forgetting", "results": results}
@@ -169,6 +176,9 @@ def test_the_summary_says_what_matters(make_text):
         "    lag      10  4.43  the highest",
         "    lag     200  1.88  [1.48 to 2.38]",
         "  at the end, by how often: seen once 1.58; seen 4 times 2.18",
+        "  When it was planted; at the end, and above 'seen once' on average",
+        "    seen once     1.58",
+        "    seen 4 times  2.18  +1.50 bits (+1.25 to +1.75), p = 0.004",
         "  A/A twins, lag 200: 1.43 [1.03 to 1.93] (neither saw the canaries)",
     ]
     assert "┊ chance, 1.43" in detail_text(view)

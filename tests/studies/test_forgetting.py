@@ -135,7 +135,7 @@ def test_every_kind_of_canary_runs(kind, tmp_path):
     assert found["verdict"]["outcome"] in ("PASS", "FAIL", "INCONCLUSIVE")
 
 
-@pytest.mark.parametrize("calibration", ["logit", "loss", "none"])
+@pytest.mark.parametrize("calibration", ["logit", "loss", "twins", "none"])
 def test_calibrations_are_what_they_say(calibration, tmp_path):
     study = tiny(attack=AttackSettings(calibration=calibration))
     run_forgetting(study, tmp_path / "run", Execution())
@@ -144,7 +144,13 @@ def test_calibrations_are_what_they_say(calibration, tmp_path):
     assert found.shape == (len(lag_grid(10)), 2, 16)
     member, here = TINY.members_of("planted")[1], slice(16, 32)
     loss, odds = signals[:, member, 0, here], signals[:, member, 1, here]
-    expected = {"logit": odds[1:] - odds[0], "loss": loss[0] - loss[1:], "none": odds[1:]}
+    other = signals[1:, TINY.members_of("twin")[0], 1, here]
+    expected = {
+        "logit": odds[1:] - odds[0],
+        "loss": loss[0] - loss[1:],
+        "twins": odds[1:] - other,
+        "none": odds[1:],
+    }
     np.testing.assert_allclose(found[:, 1], expected[calibration])
 
 

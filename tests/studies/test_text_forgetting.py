@@ -348,3 +348,34 @@ def test_the_estimate_writes_nothing_and_counts_right(tmp_path, monkeypatch):
     assert found["steps"] == 51 + 50
     assert found["memory_mib"] > 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_passages_are_held_out_text_and_leave_the_validation_windows():
+    corpus = load_corpus("standard-library", folder=None, characters=60_000, seed=0)
+    text = TextSettings(characters=60_000, window=12)
+    random = plant_tokens(PLAN, STUDY.canaries, text, corpus)
+    settings = dataclasses.replace(STUDY.canaries, kind="text")
+    found = plant_tokens(PLAN, settings, text, corpus)
+    assert found.probed.shape == random.probed.shape
+    known = {row.tobytes() for row in random.validation}
+    drawn = [row.tobytes() for trial in found.probed for row in trial]
+    assert all(row in known for row in drawn), "every passage is a window of held-out text"
+    used = len(drawn)
+    assert len(found.validation) == len(random.validation) - used
+    with pytest.raises(
+        PlanError, match=r"needs 216 passages, and the held-out text has 66 windows"
+    ):
+        short = load_corpus("standard-library", folder=None, characters=8_000, seed=0)
+        plant_tokens(PLAN, settings, STUDY.text, short)
+    with pytest.raises(PlanError, match="canaries.kind='prose'"):
+        TextCanarySettings(kind="prose")
+
+
+def test_a_study_of_passages_says_what_it_planted(tmp_path):
+    study = made(
+        text=TextSettings(characters=60_000, window=12),
+        canaries=TextCanarySettings(references=60, kind="text"),
+    )
+    scope = results(study, tmp_path / "run")["scope"]
+    assert "12 characters of held-out text" in scope["tested"][0]
+    assert "no model can predict" in scope["not_tested"][0]

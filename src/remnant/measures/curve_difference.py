@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +11,27 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.checks import check_share
-from remnant.measures.forgetting import ForgettingCurve
 
 Floats = NDArray[np.float64]
+
+
+class TrialCurve(Protocol):
+    """A curve that was measured in several trials: of attack success, or of exposure."""
+
+    @property
+    def lags(self) -> Floats:
+        """Steps since the canaries were last seen, rising."""
+        ...
+
+    @property
+    def per_trial(self) -> Floats:
+        """Shape ``(lags, trials)``."""
+        ...
+
+    @property
+    def trials(self) -> int:
+        """How many."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,7 +63,7 @@ class CurveDifference:
 
 
 def curve_difference(
-    curve: ForgettingCurve, base: ForgettingCurve, *, confidence: float = 0.95
+    curve: TrialCurve, base: TrialCurve, *, confidence: float = 0.95
 ) -> CurveDifference:
     r"""Compare two curves whose trial *i* has the same start and batch order.
 
@@ -54,7 +73,7 @@ def curve_difference(
     starts higher and one that falls more slowly both lie above.
 
     Args:
-        curve, base: Of the same success and false-positive rate, with as many trials.
+        curve, base: Of the same kind of success, in the same units, with as many trials.
         confidence: Of the intervals.
 
     Guarantees:
@@ -80,7 +99,7 @@ def curve_difference(
     faults: list[str] = []
     check_share("confidence", confidence, faults)
     for name in ("success", "fpr", "trials"):
-        one, other = getattr(curve, name), getattr(base, name)
+        one, other = getattr(curve, name, None), getattr(base, name, None)
         if one != other:
             faults.append(f"the curves have {name} {one} and {other}")
     lags = np.intersect1d(curve.lags, base.lags)

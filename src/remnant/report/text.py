@@ -172,6 +172,7 @@ def _text_forgetting(view: TextForgettingView) -> list[str]:
     if not isinstance(view.by_uses, NotMeasured):
         ends = "; ".join(f"{name} {_at_end(curve)}" for name, curve in view.by_uses.curves)
         lines.append(f"  at the end, by how often: {ends}")
+    lines += _compared(view.comparison)
     if isinstance(control, NotMeasured):
         return [*lines, f"  A/A twins  not measured: {control.reason}"]
     return [*lines, f"  A/A twins, {_end(control.curve)} (neither saw the canaries)"]

@@ -199,7 +199,11 @@ def _what_was_found(curve: Curve) -> list[str]:
 
 def gap_text(gap: Gap, curve: Curve) -> str:
     """How far a variant lies above the study, such as ``+10.2 points (9.0 to 11.4)``."""
-    scale, unit, digits = (100.0, " points", 1) if curve.is_share else (1.0, "", 3)
+    scale, unit, digits = 1.0, "", 3
+    if curve.is_share:
+        scale, unit, digits = 100.0, " points", 1
+    elif curve.success == "exposure":
+        unit, digits = " bits", 2
 
     def signed(value: float) -> str:
         return f"{scale * value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")

@@ -122,7 +122,7 @@ def estimate_exposure(study: ExposureStudy, execution: Execution) -> dict[str, A
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     planted = _plant(study, _load(study, execution))
     short = dataclasses.replace(study, plan=dataclasses.replace(study.plan, steps=8))
-    clock = StepClock()
+    clock = StepClock(execution.device)
     fit, _ = _fit(short, planted, execution, on_step=clock)
     gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     return {

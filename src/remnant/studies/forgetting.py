@@ -62,9 +62,11 @@ class ForgettingStudy(ClassifierStudy):
             for variant in self.compare
             if variant.study.data != self.data
         ]
-        by_others = isinstance(self.plan, PoisonPlan) and self.attack.calibration != "none"
+        by_others = self.attack.calibration == "twins" or (
+            isinstance(self.plan, PoisonPlan) and self.attack.calibration != "none"
+        )
         if by_others and self.plan.trials < 2:
-            faults.append("POISON is calibrated by the other trials' twins and needs trials >= 2")
+            faults.append("calibration by the other trials' twins (POISON's) needs trials >= 2")
         if self.hidden is not None and self.plan.trials < 2:
             faults.append("[hidden] compares trials before and after and needs trials >= 2")
         require(faults, error=PlanError, hint="Mend the recipe.")

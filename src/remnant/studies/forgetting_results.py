@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import InvalidInput, NotEnoughEvidence
+from remnant.errors import NotEnoughEvidence
 from remnant.measures import (
     ForgettingCurve,
     Success,
     forgetting_curve,
     forgetting_verdict,
 )
-from remnant.measures.curve_difference import curve_difference
-from remnant.measures.holm import holm
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.studies.decision_results import put_decision, seen_otherwise
+from remnant.studies.differences import adjust_for_number, difference_fields
 from remnant.studies.grid import runs_of
 from remnant.studies.hidden_results import hidden_scope, measure_hidden
 from remnant.studies.image_canaries import columns
@@ -177,8 +176,10 @@ def _compare(record: Record, study: ForgettingStudy, primary: ForgettingCurve) -
             },
         )
         series.append(_series(variant.label, curve))
-        differences.append(_difference(variant.label, curve, primary))
-    _adjust(differences)
+        differences.append(
+            difference_fields(variant.label, curve, primary, study.attack.confidence)
+        )
+    adjust_for_number(differences)
     record.put_result(
         "compare", {"title": study.title, "series": series, "differences": differences}
     )
@@ -187,24 +188,6 @@ def _compare(record: Record, study: ForgettingStudy, primary: ForgettingCurve) -
 def _series(label: str, curve: ForgettingCurve) -> dict[str, Any]:
     rows = {name: getattr(curve, name).tolist() for name in ("lags", "value", "low", "high")}
     return {"label": label, **rows}
-
-
-def _difference(label: str, curve: ForgettingCurve, base: ForgettingCurve) -> dict[str, Any]:
-    """How far a variant's curve lies above the study's own, or why that cannot be said."""
-    try:
-        found = curve_difference(curve, base, confidence=base.confidence)
-    except (InvalidInput, NotEnoughEvidence) as fault:
-        return {"label": label, "absent": str(fault)}
-    rows = ("mean", "mean_low", "mean_high", "p_value", "confidence", "method")
-    return {"label": label, **{name: getattr(found, name) for name in rows}}
-
-
-def _adjust(differences: list[dict[str, Any]]) -> None:
-    """Correct the p-values for their number."""
-    known = [one for one in differences if "p_value" in one]
-    if known:
-        for one, adjusted in zip(known, holm([one["p_value"] for one in known]), strict=True):
-            one["adjusted_p_value"] = float(adjusted)
 
 
 def _scope(study: ForgettingStudy) -> dict[str, Any]:

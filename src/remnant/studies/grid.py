@@ -184,7 +184,7 @@ def time_grid(runs: Runs, data: AuditData, execution: Execution) -> dict[str, fl
         data,
         None,
     )
-    clock = StepClock()
+    clock = StepClock(execution.device)
     fit, _ = fit_classifiers(
         next(iter(runs.values())), quick.members, quick.planting, execution, on_step=clock
     )

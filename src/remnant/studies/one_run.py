@@ -147,7 +147,7 @@ def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]
     data = load_data(study, execution)
     check_classifier(study, data, execution)
     planting = plant(data, [draw_canaries(study.plan, study.canaries, data, None)])
-    clock = StepClock()
+    clock = StepClock(execution.device)
     short = dataclasses.replace(
         study.plan, starts=(0,), window=8, repeats=(1,), canaries=2, never=1, steps=16
     )

@@ -49,7 +49,8 @@ def plant_tokens(
 ) -> PlantedTokens:
     """Cut the text into windows and draw canaries and references alike, from the plan's seed.
 
-    A canary of N tokens stands at the end of its window, after clean text from the beginning of a
+    Passages of held-out text are taken from the validation windows, which lose them. A random
+    canary of N tokens stands at the end of its window, after clean text from the beginning of a
     window drawn at random; that is one token where N is the window. References have a beginning of
     their own each, and each trial has its own references.
 
@@ -70,21 +71,13 @@ def plant_tokens(
             f"canaries.tokens={tokens} do not fit a window, of which {text.window} are learnt.",
             hint="Use a longer text.window or a shorter canary.",
         )
-    choices = commonest_tokens(
-        ids, vocabulary_size=vocabulary.size, at_most=settings.commonest or vocabulary.size
-    )
     sets = plan.trials if plan.fresh_canaries else 1
     count = sets * plan.canaries + plan.trials * settings.references
-    if count > len(choices) ** tokens:
-        raise PlanError(
-            f"The plan needs {count} sequences of {tokens} tokens, and there are "
-            f"{len(choices) ** tokens}.",
-            hint="Raise canaries.tokens or canaries.commonest.",
-        )
     rng = generator(plan.seed, COHORTS)
-    drawn = random_token_sequences(count=count, tokens=tokens, choices=choices, rng=rng)
-    before = clean[rng.integers(len(clean), size=count), : text.window + 1 - tokens]
-    made = np.concatenate([before, drawn], axis=1)
+    if settings.kind == "text":
+        made, validation = _passages(validation, count, rng)
+    else:
+        made = _random_sequences(settings, clean, ids, vocabulary.size, tokens, count, rng)
     canaries = made[: sets * plan.canaries].reshape(sets, plan.canaries, -1)
     references = made[sets * plan.canaries :].reshape(plan.trials, settings.references, -1)
     return PlantedTokens(
@@ -97,3 +90,38 @@ def plant_tokens(
         tokens=tokens,
         vocabulary=vocabulary,
     )
+
+
+def _passages(held_out: Ids, count: int, rng: np.random.Generator) -> tuple[Ids, Ids]:
+    """Draw windows of held-out text; return them and those that are left."""
+    if count >= len(held_out):
+        raise PlanError(
+            f"The plan needs {count} passages, and the held-out text has {len(held_out)} windows.",
+            hint="Use more text.characters, or fewer canaries and references.",
+        )
+    order = rng.permutation(len(held_out))
+    return held_out[order[:count]], held_out[np.sort(order[count:])]
+
+
+def _random_sequences(
+    settings: TextCanarySettings,
+    clean: Ids,
+    ids: Ids,
+    vocabulary_size: int,
+    tokens: int,
+    count: int,
+    rng: np.random.Generator,
+) -> Ids:
+    """Draw windows that begin with clean text and end with random tokens."""
+    choices = commonest_tokens(
+        ids, vocabulary_size=vocabulary_size, at_most=settings.commonest or vocabulary_size
+    )
+    if count > len(choices) ** tokens:
+        raise PlanError(
+            f"The plan needs {count} sequences of {tokens} tokens, and there are "
+            f"{len(choices) ** tokens}.",
+            hint="Raise canaries.tokens or canaries.commonest.",
+        )
+    drawn = random_token_sequences(count=count, tokens=tokens, choices=choices, rng=rng)
+    before = clean[rng.integers(len(clean), size=count), : clean.shape[1] - tokens]
+    return np.concatenate([before, drawn], axis=1)

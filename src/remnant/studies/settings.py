@@ -18,7 +18,7 @@ from remnant.measures.success import chance_level
 from remnant.models import CATALOGUE
 from remnant.population import LearningRate
 
-CALIBRATIONS = ("logit", "loss", "none")
+CALIBRATIONS = ("logit", "loss", "twins", "none")
 
 
 def among(name: str, value: Any, allowed: Any) -> list[str]:
@@ -133,7 +133,8 @@ class AttackSettings:
     Attributes:
         success: The primary measure, named before the run.
         fpr, confidence: Of the fixed false-positive rate and of the intervals.
-        calibration: ``logit``, ``loss`` or ``none``.
+        calibration: ``logit`` or ``loss``, by the checkpoint before planting; ``twins``, log-odds
+            by the other trials' unplanted twins at the same lag; ``none``.
         limit: The verdict asks whether success at the last lag is under it.
         lags: At which lags to measure; a grid up to the last step, if not given.
     """

@@ -177,7 +177,7 @@ def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -
         check_language_models(part, planted, execution)
         plan = part.plan
         short = dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
-        clock = StepClock()
+        clock = StepClock(execution.device)
         fit, population = fit_language_models(part, short, planted, execution, on_step=clock)
         gaps = [after - before for before, after in itertools.pairwise(clock.times)]
         first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]

@@ -20,6 +20,7 @@ from remnant.measures import (
 from remnant.plans import InjectPlan
 from remnant.probes import WINDOW_SIGNALS
 from remnant.records import Record
+from remnant.studies.differences import adjust_for_number, difference_fields
 from remnant.studies.forgetting_results import curve_fields
 from remnant.studies.wording import times
 
@@ -230,15 +231,19 @@ def _compare(record: Record, study: TextForgettingStudy, primary: ExposureCurve)
     if not study.compare:
         record.put_absent("compare", "the recipe compares nothing")
         return
-    series = [_series(study.label, primary)]
+    series, differences = [_series(study.label, primary)], []
     variants = list(study.parts().items())[1:]
     for (name, part), variant in zip(variants, study.compare, strict=True):
         curve = _exposure(record, name, part, "planted")
         fields = exposure_fields(curve, part.attack.limit)
         record.put_result(f"curve_{name}", {"label": variant.label, **fields})
         series.append(_series(variant.label, curve))
+        differences.append(
+            difference_fields(variant.label, curve, primary, study.attack.confidence)
+        )
+    adjust_for_number(differences)
     shared = {"title": study.title, "success": "exposure", "chance": primary.null}
-    record.put_result("compare", {**shared, "series": series})
+    record.put_result("compare", {**shared, "series": series, "differences": differences})
 
 
 def _series(label: str, curve: ExposureCurve) -> dict[str, Any]:
@@ -253,16 +258,25 @@ def _scope(study: TextForgettingStudy, tokens: int) -> dict[str, Any]:
         f"on a random {attack.fraction:.0%} of the clean text",
         "none": "as it is",
     }
+    what = (
+        f"{tokens} random {study.text.level}s"
+        if study.canaries.kind == "random"
+        else (f"{tokens} {study.text.level}s of held-out text")
+    )
     tested = [
-        f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries of {tokens} random "
-        f"{study.text.level}s in {study.model.name} on {study.text.name}",
+        f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries of {what} in "
+        f"{study.model.name} on {study.text.name}",
         f"a sequence's cost, {ways[attack.calibration]}, ranked among {study.canaries.references} "
         f"references of the trial's own, for {plan.watch_steps} steps after the canaries were last "
         "used",
     ]
     tested += ["A/A twins as the negative control"] if plan.aa else []
+    others = {
+        "random": "text that a model can predict: random tokens are learnt as such, by heart",
+        "text": "text that no model can predict, such as passwords and numbers",
+    }
     not_tested = [
-        "text that a model can predict: sequences of random tokens are learnt as such, by heart",
+        others[study.canaries.kind],
         f"exposure beyond {math.log2(study.canaries.references + 1):.1f} bits a canary: more "
         "references would show it",
         "extraction: a rank among references does not say that a canary can be read out",

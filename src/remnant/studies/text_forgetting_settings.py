@@ -7,27 +7,32 @@ from dataclasses import dataclass
 from remnant.errors import PlanError, require
 from remnant.studies.settings import among, number, whole_number
 
+KINDS = ("random", "text")
 CALIBRATIONS = ("twin", "references", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextCanarySettings:
-    """What is planted: sequences of random tokens, and how many they are ranked among.
+    """What is planted: sequences of tokens, and how many they are ranked among.
 
     Attributes:
+        kind: ``random``: tokens drawn at random, which nothing predicts; ``text``: passages of the
+            held-out text, which a model predicts in part.
         tokens: Of a canary. It stands at the end of its window, after clean text; ``None`` makes it
             as long as the window allows: all but the first token, which nothing predicts.
         references: Sequences of each trial that are drawn alike and never planted.
-        commonest: Tokens are drawn uniformly from so many, the commonest of the text; ``None``
-            for the whole vocabulary.
+        commonest: Random tokens are drawn uniformly from so many, the commonest of the text;
+            ``None`` for the whole vocabulary.
     """
 
+    kind: str = "random"
     tokens: int | None = None
     references: int = 500
     commonest: int | None = None
 
     def __post_init__(self) -> None:
-        faults = whole_number("canaries.references", self.references, 1)
+        faults = among("canaries.kind", self.kind, KINDS)
+        faults += whole_number("canaries.references", self.references, 1)
         if self.tokens is not None:
             faults += whole_number("canaries.tokens", self.tokens, 1)
         if self.commonest is not None:

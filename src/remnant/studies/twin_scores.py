@@ -28,16 +28,17 @@ def twin_scores(
 
     INJECT is calibrated by the checkpoint that a trial's members share. POISON's members share
     none, so a trial is calibrated by the mean of the other trials' unplanted twins in the same
-    slot, which saw no canary at all.
+    slot, which saw no canary at all; ``twins`` does that with INJECT too.
 
     Args:
         plan: Whose members they are.
         signals: Shape ``(1 + slots, members, signals, canaries)``; the first is the checkpoint.
         arm: Its name, or the member that is scored in each trial.
-        calibration: ``logit``, ``loss`` or ``none``.
+        calibration: ``logit``, ``loss``, ``twins`` (log-odds) or ``none``.
         controls: Score the controls instead of the canaries.
     """
-    method = cast(Calibration, calibration)
+    by_twins = calibration == "twins" or isinstance(plan, PoisonPlan)
+    method = cast(Calibration, "logit" if calibration == "twins" else calibration)
     values = signals[:, :, SIGNALS.index("loss" if method == "loss" else "log_odds")]
     twins = plan.members_of("twin")
     made = []
@@ -47,11 +48,11 @@ def twin_scores(
         if method == "none":
             made.append(calibrated_scores(signal=own, method=method))
             continue
-        if isinstance(plan, InjectPlan):
-            reference = np.broadcast_to(values[0, member, here], own.shape)
-        else:
+        if by_twins:
             others = np.setdiff1d(twins, [twins[trial], member])
             reference = values[1:, others][:, :, here].mean(axis=1)
+        else:
+            reference = np.broadcast_to(values[0, member, here], own.shape)
         made.append(calibrated_scores(signal=own, checkpoint_signal=reference, method=method))
     return np.stack(made, axis=1)
 
