@@ -190,7 +190,7 @@ def scoring_cost(args) -> dict[str, object]:
             model.train()
             return own.cpu().numpy()
 
-        hook = OneRunHook(plan, score=score, checkpoints=16)
+        hook = OneRunHook(plan, score=score, checkpoints=18)
         wait(args.device)
         started = time.perf_counter()
         for step in range(steps):
@@ -205,7 +205,7 @@ def scoring_cost(args) -> dict[str, object]:
     train(True)
     pairs = [(train(True), train(False)) for _ in range(args.rounds)]
     added = statistics.median(a / b - 1.0 for a, b in pairs)
-    hook_points = len(OneRunHook(plan, checkpoints=16).due)
+    hook_points = len(OneRunHook(plan, checkpoints=18).due)
     return {
         "what": f"{hook_points} checkpoints x {plan.canaries} canaries in {steps} steps, MLP-1",
         "plain_s": round(statistics.median(b for _, b in pairs), 3),

@@ -362,12 +362,10 @@ def test_passages_are_held_out_text_and_leave_the_validation_windows():
     assert all(row in known for row in drawn), "every passage is a window of held-out text"
     used = len(drawn)
     assert len(found.validation) == len(random.validation) - used
-    with pytest.raises(
-        PlanError, match=r"needs 216 passages, and the held-out text has 66 windows"
-    ):
-        short = load_corpus("standard-library", folder=None, characters=8_000, seed=0)
+    short = load_corpus("standard-library", folder=None, characters=8_000, seed=0)
+    with pytest.raises(PlanError, match="needs 216 passages, and the held-out text has 66 windows"):
         plant_tokens(PLAN, settings, STUDY.text, short)
-    with pytest.raises(PlanError, match="canaries.kind='prose'"):
+    with pytest.raises(PlanError, match=r"canaries\.kind=.prose."):
         TextCanarySettings(kind="prose")
 
 
