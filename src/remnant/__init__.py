@@ -11,11 +11,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from remnant import theory
     from remnant.canaries import Template
+    from remnant.measures.counterfactual import (
+        CounterfactualMemorization,
+        counterfactual_memorization,
+    )
     from remnant.measures.exposure import Exposure, exposure
     from remnant.measures.exposure_curve import ExposureCurve, exposure_curve
     from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
     from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
+    from remnant.measures.lira import Lira, lira
+    from remnant.measures.lira_leave_one_out import LiraLeaveOneOut, lira_leave_one_out
+    from remnant.measures.mahalanobis import Mahalanobis, mahalanobis
     from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
+    from remnant.measures.prediction import PredictionQuality, prediction_quality
+    from remnant.measures.psmi import Psmi, PsmiFit, fit_psmi, psmi
+    from remnant.measures.rmia import Rmia, rmia
     from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan, StaggeredPlan
     from remnant.population import Population
     from remnant.search import ExactExposure, Extraction, exact_exposure, extract
@@ -24,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "CounterfactualMemorization": "remnant.measures.counterfactual",
     "ExactExposure": "remnant.search",
     "Exposure": "remnant.measures.exposure",
     "ExposureAudit": "remnant.studies.exposure_audit",
@@ -33,25 +44,41 @@ _HOME = {
     "ForgettingCurve": "remnant.measures.forgetting",
     "InjectPlan": "remnant.plans",
     "InsertPlan": "remnant.plans",
+    "Lira": "remnant.measures.lira",
+    "LiraLeaveOneOut": "remnant.measures.lira_leave_one_out",
+    "Mahalanobis": "remnant.measures.mahalanobis",
     "OneRunForgetting": "remnant.measures.one_run",
     "PoisonPlan": "remnant.plans",
     "Population": "remnant.population",
+    "PredictionQuality": "remnant.measures.prediction",
+    "Psmi": "remnant.measures.psmi",
+    "PsmiFit": "remnant.measures.psmi",
+    "Rmia": "remnant.measures.rmia",
     "ShadowPlan": "remnant.plans",
     "StaggeredPlan": "remnant.plans",
     "Template": "remnant.canaries",
+    "counterfactual_memorization": "remnant.measures.counterfactual",
     "exact_exposure": "remnant.search",
     "exposure": "remnant.measures.exposure",
     "exposure_curve": "remnant.measures.exposure_curve",
     "extract": "remnant.search",
     "extrapolated_exposure": "remnant.measures.extrapolation",
+    "fit_psmi": "remnant.measures.psmi",
     "forgetting_curve": "remnant.measures.forgetting",
+    "lira": "remnant.measures.lira",
+    "lira_leave_one_out": "remnant.measures.lira_leave_one_out",
+    "mahalanobis": "remnant.measures.mahalanobis",
     "measure_exposure": "remnant.studies.exposure_audit",
     "one_run_forgetting": "remnant.measures.one_run",
+    "prediction_quality": "remnant.measures.prediction",
+    "psmi": "remnant.measures.psmi",
+    "rmia": "remnant.measures.rmia",
 }
 # Packages that are named whole: ``remnant.theory.renyi_bound``.
 _ROOMS = {"theory"}
 
 __all__ = [
+    "CounterfactualMemorization",
     "ExactExposure",
     "Exposure",
     "ExposureAudit",
@@ -61,21 +88,36 @@ __all__ = [
     "ForgettingCurve",
     "InjectPlan",
     "InsertPlan",
+    "Lira",
+    "LiraLeaveOneOut",
+    "Mahalanobis",
     "OneRunForgetting",
     "PoisonPlan",
     "Population",
+    "PredictionQuality",
+    "Psmi",
+    "PsmiFit",
+    "Rmia",
     "ShadowPlan",
     "StaggeredPlan",
     "Template",
     "__version__",
+    "counterfactual_memorization",
     "exact_exposure",
     "exposure",
     "exposure_curve",
     "extract",
     "extrapolated_exposure",
+    "fit_psmi",
     "forgetting_curve",
+    "lira",
+    "lira_leave_one_out",
+    "mahalanobis",
     "measure_exposure",
     "one_run_forgetting",
+    "prediction_quality",
+    "psmi",
+    "rmia",
     "theory",
 ]
 

@@ -3,6 +3,10 @@
 from remnant.measures.calibrated_exposure import calibrated_losses
 from remnant.measures.calibration import calibrated_scores
 from remnant.measures.checks import unseen_needed
+from remnant.measures.counterfactual import (
+    CounterfactualMemorization,
+    counterfactual_memorization,
+)
 from remnant.measures.decay import Decay, Forecast
 from remnant.measures.decision import Decision, forgetting_decision
 from remnant.measures.epsilon import HeuristicEpsilon, heuristic_epsilon
@@ -13,10 +17,18 @@ from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_ex
 from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
 from remnant.measures.hidden import HiddenTest, hidden_test
 from remnant.measures.intervals import clopper_pearson, controls_needed
+from remnant.measures.lira import Lira, LiraCentre, LiraMode, LiraVariance, lira
+from remnant.measures.lira_leave_one_out import LiraLeaveOneOut, lira_leave_one_out
+from remnant.measures.loss_trace import StoppingPoint, loss_trace_iqr, stopping_point
+from remnant.measures.mahalanobis import Mahalanobis, mahalanobis
 from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
+from remnant.measures.prediction import PredictionQuality, PredictionRate, prediction_quality
 from remnant.measures.protect_last import ProtectLast
+from remnant.measures.psmi import Psmi, PsmiFit, fit_psmi, psmi
+from remnant.measures.rank_agreement import RankAgreement, rank_agreement
 from remnant.measures.returning import Returning, returning
+from remnant.measures.rmia import Rmia, rmia
 from remnant.measures.roc import (
     AttackSuccess,
     Roc,
@@ -36,6 +48,7 @@ from remnant.measures.verdict import Verdict, exposure_curve_verdict, forgetting
 __all__ = [
     "SUCCESSES",
     "AttackSuccess",
+    "CounterfactualMemorization",
     "Decay",
     "Decision",
     "Exposure",
@@ -45,15 +58,28 @@ __all__ = [
     "ForgettingCurve",
     "HeuristicEpsilon",
     "HiddenTest",
+    "Lira",
+    "LiraCentre",
+    "LiraLeaveOneOut",
+    "LiraMode",
+    "LiraVariance",
+    "Mahalanobis",
     "OneRunForgetting",
     "PooledExposureTest",
+    "PredictionQuality",
+    "PredictionRate",
     "ProtectLast",
+    "Psmi",
+    "PsmiFit",
     "QueriesToLeak",
+    "RankAgreement",
     "Returning",
+    "Rmia",
     "Roc",
     "SafeAfter",
     "SkewNormal",
     "SkewNormalFit",
+    "StoppingPoint",
     "Success",
     "Verdict",
     "auc",
@@ -62,11 +88,13 @@ __all__ = [
     "calibrated_scores",
     "clopper_pearson",
     "controls_needed",
+    "counterfactual_memorization",
     "cross_entropy",
     "exposure",
     "exposure_curve",
     "exposure_curve_verdict",
     "extrapolated_exposure",
+    "fit_psmi",
     "fit_skew_normal",
     "forgetting_curve",
     "forgetting_decision",
@@ -74,15 +102,24 @@ __all__ = [
     "heuristic_epsilon",
     "hidden_test",
     "leak_probability",
+    "lira",
+    "lira_leave_one_out",
     "log_odds",
     "logit_gap",
+    "loss_trace_iqr",
+    "mahalanobis",
     "null_exposure",
     "one_run_forgetting",
     "pooled_exposure_test",
     "precision_at_fpr",
+    "prediction_quality",
+    "psmi",
     "queries_to_leak",
+    "rank_agreement",
     "returning",
+    "rmia",
     "roc",
+    "stopping_point",
     "tpr_at_fpr",
     "unseen_needed",
 ]

@@ -1,0 +1,163 @@
+"""Hidden states and their labels, checked and sorted by class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from remnant.errors import InvalidInput, require
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Work = NDArray[Any]  # float32 or float64
+
+# Samples are copied in pieces, so that no second copy of all is ever held.
+PIECE = 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HiddenStates:
+    """Samples and the classes they belong to.
+
+    Attributes:
+        hidden: Shape ``(n, d)``, float32 where that is what was given (or less), else float64.
+        classes: The labels there are, sorted.
+        order: The samples' places, sorted by class.
+        edges: Where each class begins in ``order``, and the end.
+    """
+
+    hidden: Work
+    classes: NDArray[Any]
+    order: Ints
+    edges: Ints
+
+    @property
+    def counts(self) -> Ints:
+        """Samples of each class."""
+        return np.diff(self.edges)
+
+    def centres(self) -> Floats:
+        """The mean of each class, in float64; no class may be empty."""
+        sums = np.zeros((self.classes.size, self.hidden.shape[1]))
+        for one, places in self._pieces():
+            sums[one] += np.add.reduce(self.hidden[places], axis=0, dtype=np.float64)
+        return np.asarray(sums / self.counts[:, None])
+
+    def residuals(self, centres: Floats, work: np.dtype[Any]) -> Work:
+        """The samples less the centre of their class, sorted by class: the one copy of all."""
+        out = np.empty(self.hidden.shape, dtype=work)
+        near = centres.astype(work)
+        first = 0
+        for one, places in self._pieces():
+            piece = out[first : first + places.size]
+            if self.hidden.dtype == work:
+                np.take(self.hidden, places, axis=0, out=piece, mode="clip")
+            else:
+                piece[...] = self.hidden[places]
+            piece -= near[one]
+            first += places.size
+        return out
+
+    def _pieces(self) -> list[tuple[int, Ints]]:
+        return [
+            (one, self.order[first : min(first + PIECE, stop)])
+            for one, (start, stop) in enumerate(pairwise(self.edges.tolist()))
+            for first in range(start, stop, PIECE)
+        ]
+
+
+def read_hidden(
+    hidden: ArrayLike,
+    labels: ArrayLike | None,
+    *,
+    faults: list[str],
+    known: NDArray[Any] | None = None,
+    width: int | None = None,
+) -> HiddenStates:
+    """Read samples and labels, or raise all faults, those that the caller found included.
+
+    Args:
+        hidden: Shape ``(n, d)``, finite.
+        labels: Shape ``(n,)``: whole numbers, strings or booleans; None makes one class of all.
+        faults: What is wrong already.
+        known: The classes that labels may name; by default those that they do name.
+        width: How many features there must be, where that is known.
+
+    Raises:
+        InvalidInput: Not such arrays, or faults were given.
+    """
+    samples = _samples(hidden, faults)
+    if labels is None and samples is not None:
+        named: NDArray[Any] | None = np.zeros(samples.shape[0], dtype=np.int64)
+    else:
+        named = None if labels is None else _labels(labels, faults)
+    if samples is not None and named is not None and named.size != samples.shape[0]:
+        faults.append(f"labels has {named.size} entries for {samples.shape[0]} rows of hidden")
+    if samples is not None and width is not None and samples.shape[1] != width:
+        faults.append(f"hidden has {samples.shape[1]} features, not {width}")
+    if named is not None and known is not None:
+        strange = [one for one in np.unique(named).tolist() if one not in set(known.tolist())]
+        if strange:
+            faults.append(f"labels names class(es) that were not fitted: {_listed(strange)}")
+    require(faults)
+    if samples is None or named is None:
+        raise InvalidInput("hidden and labels must be arrays.")
+    classes = np.unique(named) if known is None else known
+    place = np.searchsorted(classes, named)
+    order = np.argsort(place, kind="stable")
+    edges = np.searchsorted(place[order], np.arange(classes.size + 1)).astype(np.int64)
+    return HiddenStates(samples, classes, order.astype(np.int64), edges)
+
+
+def classes_under(given: HiddenStates, least: int) -> str:
+    """The classes with fewer samples than ``least``, for a message; empty where there is none."""
+    few = [
+        f"{name!r} ({count})"
+        for name, count in zip(given.classes.tolist(), given.counts.tolist(), strict=True)
+        if count < least
+    ]
+    return _listed(few)
+
+
+def _listed(names: list[Any]) -> str:
+    shown = ", ".join(str(name) for name in names[:5])
+    return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
+
+
+def _samples(hidden: ArrayLike, faults: list[str]) -> Work | None:
+    try:
+        array = np.asarray(hidden)
+        narrow = array.dtype in (np.float16, np.float32)
+        array = array.astype(np.float32 if narrow else np.float64, copy=False)
+    except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
+        faults.append("hidden is not an array of numbers")
+        return None
+    if array.ndim != 2 or array.size == 0:
+        faults.append(f"hidden has shape {array.shape}, not (n, d) with at least one of each")
+        return None
+    finite = np.isfinite(array)
+    if not finite.all():
+        faults.append(f"hidden holds {array.size - int(finite.sum())} value(s) that are NaN or inf")
+        return None
+    return array
+
+
+def _labels(labels: ArrayLike, faults: list[str]) -> NDArray[Any] | None:
+    try:
+        array = np.asarray(labels)
+    except (TypeError, ValueError, RuntimeError):
+        faults.append("labels is not an array")
+        return None
+    if array.ndim != 1 or array.size == 0:
+        faults.append(f"labels has shape {array.shape}, not (n,) with at least one")
+        return None
+    if array.dtype.kind not in "biuUS" and (
+        array.dtype.kind != "f" or np.any(array != np.floor(array)) or not np.isfinite(array).all()
+    ):
+        faults.append("labels are neither whole numbers nor strings nor booleans")
+        return None
+    return array

@@ -1,0 +1,160 @@
+"""The arithmetic of PSMI on one block of directions: moments of the classes, then log ratios.
+
+Arrays here are laid out ``(directions, samples)`` with the samples sorted by class, so that what
+belongs to a class is a slice, what belongs to a direction is one number a row, and pieces stay in
+the cache. Only the projections are large; laws are float64 whatever they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Work = NDArray[Any]  # float32 or float64
+Ints = NDArray[np.int64]
+
+# A piece of so many directions and samples, three times over, fits a core's cache.
+PIECE_DIRECTIONS, PIECE_SAMPLES = 64, 1024
+# A class narrower than this share of the common spread along a direction counts as a point.
+POINT = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassLaws:
+    """The normal law of every class along every direction of a block.
+
+    Attributes:
+        log_shares: Log of each class's share of the samples, shape ``(classes,)``.
+        means, deviations: Shape ``(classes, directions)``.
+    """
+
+    log_shares: Floats
+    means: Floats
+    deviations: Floats
+
+
+def class_variances(projected: Work, edges: Ints, ddof: int) -> Floats:
+    """The variance of each class along each direction, shape ``(classes, directions)``.
+
+    Args:
+        projected: Samples less the mean of their class, projected.
+        edges: Where each class begins among the samples, and the end.
+        ddof: 0 divides by the number of samples, 1 by one less.
+    """
+    squares = np.zeros((edges.size - 1, projected.shape[0]))
+    for one, (start, stop) in enumerate(pairwise(edges.tolist())):
+        # A long float32 sum stalls: short ones are added up in float64.
+        for first in range(start, stop, PIECE_SAMPLES):
+            piece = projected[:, first : min(first + PIECE_SAMPLES, stop)]
+            squares[one] += np.einsum("ks,ks->k", piece, piece)
+    return np.asarray(squares / (np.diff(edges) - ddof)[:, None])
+
+
+def positive_deviations(variances: Floats, shares: Floats, means: Floats) -> Floats:
+    """Standard deviations of which none is zero.
+
+    A class without spread along a direction is a point. Its law has no density, so it is given the
+    spread ``POINT`` times the common one within classes (between them, where all are points): wide
+    enough for finite numbers, too narrow to reach any sample that is not at the point.
+    """
+    within = shares @ variances
+    between = shares @ (means - shares @ means) ** 2
+    common = np.sqrt(np.where(within > 0.0, within, between))
+    return np.maximum(np.sqrt(variances), POINT * common)
+
+
+def add_log_excess(
+    projected: Work, edges: Ints, laws: ClassLaws, *, total: Floats, squares: Floats
+) -> None:
+    r"""Add to ``total`` and ``squares`` the sums over directions of ``v`` and ``v²``.
+
+    For a sample of class y, v = log(1 + Σ_{c≠y} f_c N_c / (f_y N_y)) ≥ 0, so that its PSMI along
+    the direction is -log f_y - v. Sums are taken of ratios as they are, which is fast; a sample
+    for which one passes the range of the numbers is worked out again with the largest taken out.
+
+    Args:
+        projected: Samples less the mean of their class, projected.
+        edges: Where each class begins among the samples, and the end.
+        laws: Of the classes along these directions.
+        total, squares: Shape ``(samples,)``; grow.
+    """
+    size = PIECE_DIRECTIONS * PIECE_SAMPLES
+    rooms = [np.empty(size, dtype=projected.dtype) for _ in range(3)]
+    for own, (start, stop) in enumerate(pairwise(edges.tolist())):
+        if start == stop:
+            continue
+        for low in range(0, projected.shape[0], PIECE_DIRECTIONS):
+            rows = slice(low, low + PIECE_DIRECTIONS)
+            terms = _terms(laws, own, rows)
+            for first in range(start, stop, PIECE_SAMPLES):
+                columns = slice(first, min(first + PIECE_SAMPLES, stop))
+                piece = projected[rows, columns]
+                sums = _sums(piece, terms, own, rooms)
+                wild = np.flatnonzero(~np.isfinite(sums[1]))
+                if wild.size:
+                    sums[:, wild] = _careful_sums(piece[:, wild], terms, own)
+                total[columns] += sums[0]
+                squares[columns] += sums[1]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Terms:
+    """What turns a projection p into log(f_c N_c / f_y N_y) = own² - (scale p + shift)² + level."""
+
+    scale: Floats
+    shift: Floats
+    level: Floats
+
+
+def _terms(laws: ClassLaws, own: int, rows: slice) -> _Terms:
+    deviation, mean = laws.deviations[:, rows, None], laws.means[:, rows, None]
+    scale = np.sqrt(0.5) / deviation
+    return _Terms(
+        scale=scale,
+        shift=(mean[own] - mean) * scale,
+        level=(laws.log_shares - laws.log_shares[own])[:, None, None]
+        + np.log(deviation[own])
+        - np.log(deviation),
+    )
+
+
+def _sums(piece: Work, terms: _Terms, own: int, rooms: list[Work]) -> Floats:
+    """The sums of v and v² over the directions of a piece; not finite where a ratio is not."""
+    mine, other, excess = (room[: piece.size].reshape(piece.shape) for room in rooms)
+    scale, shift, level = (
+        part.astype(piece.dtype) for part in (terms.scale, terms.shift, terms.level)
+    )
+    ones = np.ones(piece.shape[0], dtype=piece.dtype)
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        np.multiply(piece, scale[own], out=mine)
+        np.multiply(mine, mine, out=mine)
+        excess.fill(1.0)
+        for one in range(scale.shape[0]):
+            if one == own:
+                continue
+            np.multiply(piece, scale[one], out=other)
+            np.add(other, shift[one], out=other)
+            np.multiply(other, other, out=other)
+            np.subtract(mine, other, out=other)
+            np.add(other, level[one], out=other)
+            np.exp(other, out=other)
+            np.add(excess, other, out=excess)
+        np.log(excess, out=excess)
+        first = ones @ excess
+        np.multiply(excess, excess, out=excess)
+        return np.stack([first, ones @ excess]).astype(np.float64)
+
+
+def _careful_sums(piece: Work, terms: _Terms, own: int) -> Floats:
+    """The same for a few samples, in float64 and with the largest ratio taken out."""
+    exact = piece.astype(np.float64)
+    logs = (exact * terms.scale[own]) ** 2 - (exact * terms.scale + terms.shift) ** 2 + terms.level
+    most = np.maximum(logs.max(axis=0), 0.0)
+    logs[own] = 0.0
+    excess = most + np.log(np.exp(logs - most).sum(axis=0))
+    return np.stack([excess.sum(axis=0), (excess**2).sum(axis=0)])
