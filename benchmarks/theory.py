@@ -1,7 +1,7 @@
 """Why models forget: the paper's three toy results, and how well closed forms and simulation agree.
 
     python benchmarks/theory.py                  # replay on scikit-learn's digits
-    python benchmarks/theory.py --data DIR       # replay on 5 000 images of Fashion-MNIST
+    python benchmarks/theory.py --data DIR       # replay on 2 000 images of Fashion-MNIST
 
 k-means never forgets an outlier; SGD in a known order never forgets an example, in an unknown order
 it does; the mean of samples is forgotten as the closed form says.
@@ -46,9 +46,9 @@ def replay(args) -> None:
     name = "fashion-mnist" if args.data else "digits"
     data = load_images(name, folder=args.data, examples=None, seed=0)
     images, labels = data.clean.images, data.clean.labels
-    keep = min(len(images), 5_000)
+    keep = min(len(images), 2_000)
     batch = 100 if args.data else 32
-    settings = [("logistic regression", (), 20, 4, 95), ("network of 64 units", (64,), 10, 2, 45)]
+    settings = [("logistic regression", (), 20, 3, 95), ("network of 64 units", (64,), 10, 2, 45)]
     for words, hidden, trials, replays, epochs in settings:
         epoch = (keep - 2 * trials) // batch
         wanted = [0, 1, 2, 5, 10, 20, epochs // 2, epochs]
