@@ -55,6 +55,7 @@ bench: install
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/exposure.py
 	$(BIN)/python benchmarks/exposure_statistics.py
+	$(BIN)/python benchmarks/prediction.py
 
 # Every factor of the forgetting paper on digits, one report: about five minutes on two cores.
 factors: install

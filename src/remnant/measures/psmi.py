@@ -178,7 +178,6 @@ def _fitted(
         along = rng.standard_normal((drawn, given.hidden.shape[1]))
     if along is None:
         raise InvalidInput("directions must be a number or an array.")
-    along = along / np.abs(along).max(axis=1, keepdims=True)  # so that its squares are in range
     along /= np.sqrt(np.einsum("kd,kd->k", along, along))[:, None]
     basis = Basis(
         shares=given.counts / given.order.size,
@@ -212,10 +211,12 @@ def _read_directions(
         return None
     if along.shape[0] < 2:
         faults.append("directions hold one vector; it takes two to tell an error")
-    zero = int(np.sum(~along.any(axis=1)))
+    longest = np.abs(along).max(axis=1, keepdims=True)
+    zero = int(np.sum(longest == 0.0))
     if zero:
         faults.append(f"directions hold {zero} zero vector(s)")
-    return along
+        return None
+    return np.asarray(along / longest)  # so that its squares are in range
 
 
 def _result(fit: PsmiFit, given: HiddenStates, sums: LogExcess) -> Psmi:
