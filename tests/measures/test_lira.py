@@ -136,6 +136,8 @@ def test_faults_are_listed_at_once():
     ):
         lira(target=[np.nan], shadow=[[1.0]], seen=[[1, 0]], mode="on", centre="x", variance="y",
              ddof=2)  # fmt: skip
+    with pytest.raises(InvalidInput, match=r"target holds values beyond 1e\+130"):
+        lira(target=[1e200], shadow=[[1.0]], mode="offline_one_sided")
     with pytest.raises(InvalidInput, match="needs seen"):
         lira(target=[1.0], shadow=[[1.0]])
     with pytest.raises(

@@ -109,7 +109,7 @@ def test_a_class_missing_from_the_second_call_stays_in_the_mixture(dtype):
 @settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 999),
-    far=st.floats(0, 30),
+    far=st.floats(0, 37),
     dtype=st.sampled_from([np.float32, np.float64]),
 )
 def test_finite_and_bounded_whatever_the_outlier(seed, far, dtype):
@@ -266,6 +266,7 @@ def test_faults_are_listed_at_once():
         ([1.0, 2.0], [0, 1], "shape"),
         ("hidden", [0, 1], "not an array"),
         ([[1.0], [np.inf]], [0, 1], "NaN or inf"),
+        ([[1e300], [1.0]], [0, 1], "beyond 1e\\+290"),
         (np.zeros((0, 3)), [], "shape"),
     ],
 )
@@ -292,3 +293,12 @@ def test_samples_that_do_not_fit_are_refused():
         fit.evaluate(hidden=[[0.0, 1.0]], labels=[7])
     with pytest.raises(InvalidInput, match="1e100"):
         fit.evaluate(hidden=[[1e200, 0.0, 0.0]], labels=[0])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-160, 1e160, 1e280])
+def test_float64_features_of_any_size_do(size):
+    hidden, labels = toy(5, 120, 4, 3)
+    found = psmi(hidden=size * hidden, labels=labels, directions=ways(4))
+    np.testing.assert_allclose(
+        found.values, psmi(hidden=hidden, labels=labels, directions=ways(4)).values, atol=1e-9
+    )

@@ -84,6 +84,8 @@ def test_a_larger_gamma_never_raises_a_score_and_zero_probabilities_are_beaten()
     assert np.all(high <= low)
     given["other_target"] = np.zeros(15)
     assert rmia(**given).scores.tolist() == [1.0] * 20
+    given["other_target"] = np.ones(15)
+    assert rmia(**given, gamma=1e308).scores.tolist() == [0.0] * 20
 
 
 def test_seen_examples_score_higher():

@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from remnant.errors import InvalidInput, require
-from remnant.measures.checks import check_share, read_floats
+from remnant.measures.checks import check_share
 from remnant.measures.intervals import beta_ends
 from remnant.measures.shadow_models import (
     Side,
     check_sides,
     pieces,
+    read_scores,
     read_seen,
     refuse_alike,
     side_of,
@@ -80,7 +81,7 @@ def counterfactual_memorization(
     """
     faults: list[str] = []
     check_share("confidence", confidence, faults)
-    table = read_floats("scores", scores, 2, faults)
+    table = read_scores("scores", scores, 2, faults)
     mask = read_seen(seen, None if table is None else table.shape, faults)
     require(faults)
     if table is None or mask is None:

@@ -17,6 +17,8 @@ Work = NDArray[Any]  # float32 or float64
 
 # Samples are copied in pieces, so that no second copy of all is ever held.
 PIECE = 1024
+# Sums of numbers up to this are in range.
+LARGEST = 1e290
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +102,8 @@ def read_hidden(
     if samples is not None and width is not None and samples.shape[1] != width:
         faults.append(f"hidden has {samples.shape[1]} features, not {width}")
     if named is not None and known is not None:
-        strange = [one for one in np.unique(named).tolist() if one not in set(known.tolist())]
+        fitted = set(known.tolist())
+        strange = [one for one in np.unique(named).tolist() if one not in fitted]
         if strange:
             faults.append(f"labels names class(es) that were not fitted: {_listed(strange)}")
     require(faults)
@@ -142,6 +145,9 @@ def _samples(hidden: ArrayLike, faults: list[str]) -> Work | None:
     finite = np.isfinite(array)
     if not finite.all():
         faults.append(f"hidden holds {array.size - int(finite.sum())} value(s) that are NaN or inf")
+        return None
+    if array.dtype == np.float64 and max(float(array.max()), -float(array.min())) > LARGEST:
+        faults.append(f"hidden holds values beyond {LARGEST:g}, which cannot be added up")
         return None
     return array
 

@@ -11,12 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
-from remnant.measures.checks import read_floats
 from remnant.measures.shadow_models import (
     Bools,
     Side,
     check_sides,
     pieces,
+    read_scores,
     read_seen,
     refuse_alike,
     side_of,
@@ -122,8 +122,8 @@ def lira(
         faults.append(f"ddof={ddof!r} is neither 0 nor 1")
     if seen is None and mode == "online":
         faults.append("mode='online' needs seen")
-    own = read_floats("target", target, 1, faults)
-    table = read_floats("shadow", shadow, 2, faults)
+    own = read_scores("target", target, 1, faults)
+    table = read_scores("shadow", shadow, 2, faults)
     shape = None if table is None else table.shape
     mask = None if seen is None else read_seen(seen, shape, faults)
     if own is not None and shape is not None and own.size != shape[1]:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, require
-from remnant.measures.checks import read_floats
 from remnant.measures.shadow_models import (
     ALIKE,
     Bools,
     check_sides,
     pieces,
+    read_scores,
     read_seen,
     refuse_alike,
     side_of,
@@ -75,7 +75,7 @@ def lira_leave_one_out(*, scores: ArrayLike, seen: ArrayLike) -> LiraLeaveOneOut
         [0.83]
     """
     faults: list[str] = []
-    table = read_floats("scores", scores, 2, faults)
+    table = read_scores("scores", scores, 2, faults)
     mask = read_seen(seen, None if table is None else table.shape, faults)
     require(faults)
     if table is None or mask is None:

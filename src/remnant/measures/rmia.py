@@ -113,7 +113,9 @@ def rmia(
         raise InvalidInput("target, reference, other_target, other_reference must be arrays.")
     ratios = own / _typical("reference", table, mask, float(a))
     other_ratios = others / _typical("other_reference", other_table, other_mask, float(a))
-    beaten = np.searchsorted(np.sort(gamma * other_ratios), ratios, side="right")
+    with np.errstate(over="ignore"):  # an infinite bar is one that nothing passes
+        bars = np.sort(gamma * other_ratios)
+    beaten = np.searchsorted(bars, ratios, side="right")
     return Rmia(
         scores=beaten / others.size,
         ratios=ratios,

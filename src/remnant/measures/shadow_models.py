@@ -19,6 +19,8 @@ Ints = NDArray[np.int64]
 PIECE = 1 << 15
 # Scores of one example that differ by less than this share of the largest are all alike.
 ALIKE = 1e-12
+# Squares of numbers up to this are in range, and sums of those.
+LARGEST = 1e130
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +36,15 @@ class Side:
     count: Ints
     mean: Floats
     squares: Floats
+
+
+def read_scores(name: str, scores: ArrayLike, ndim: int, faults: list[str]) -> Floats | None:
+    """Finite scores of which squares can be taken."""
+    array = read_floats(name, scores, ndim, faults)
+    if array is not None and max(float(array.max()), -float(array.min())) > LARGEST:
+        faults.append(f"{name} holds values beyond {LARGEST:g}, which cannot be squared")
+        return None
+    return array
 
 
 def read_seen(
