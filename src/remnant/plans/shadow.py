@@ -76,26 +76,33 @@ class ShadowPlan(Plan):
             int(generator(self.seed, SHADOW_INIT, m).integers(2**31)) for m in range(self.models)
         ]
 
-    def seen(self, *, examples: int) -> NDArray[np.bool_]:
-        """Return which member sees which example, bool ``(models, examples)``."""
+    def seen(self, *, examples: int, first: int = 0) -> NDArray[np.bool_]:
+        """Return which member sees which example, bool ``(models - first, examples)``.
+
+        Args:
+            examples: How many there are.
+            first: The first member to speak of; those before it are left out.
+        """
         count = round(self.fraction * examples)
         if not 0 < count < examples:
             raise PlanError(
                 f"fraction={self.fraction} of examples={examples} leaves nothing seen or unseen.",
                 hint="Give more examples.",
             )
-        seen = np.zeros((self.models, examples), dtype=bool)
+        if not 0 <= first < self.models:
+            raise PlanError(f"first={first} is not one of {self.models} models.")
+        seen = np.zeros((self.models - first, examples), dtype=bool)
         paired = self.fraction == 0.5
-        for member in range(self.models):
+        for member in range(first, self.models):
             draw = generator(self.seed, SPLIT, member // 2 if paired else member)
             order = draw.permutation(examples)
             second = paired and member % 2 == 1
-            seen[member, order[count:] if second else order[:count]] = True
+            seen[member - first, order[count:] if second else order[:count]] = True
         return seen
 
-    def schedule(self, *, examples: int) -> Schedule:
-        """Return the schedule over a store of ``examples`` rows."""
-        return _ShadowSchedule(self, self.seen(examples=examples))
+    def schedule(self, *, examples: int, first: int = 0) -> Schedule:
+        """Return the schedule over a store of ``examples`` rows, from member ``first`` on."""
+        return _ShadowSchedule(self, self.seen(examples=examples, first=first), first)
 
     def ledger(self, *, examples: int | None = None) -> Ledger:
         """Return an empty ledger: SHADOW plants nothing; ``seen`` says who saw what."""
@@ -103,14 +110,14 @@ class ShadowPlan(Plan):
 
 
 class _ShadowSchedule(Schedule):
-    def __init__(self, plan: ShadowPlan, seen: NDArray[np.bool_]) -> None:
-        self.members, self.steps, self.batch_size = plan.members, plan.steps, plan.batch
+    def __init__(self, plan: ShadowPlan, seen: NDArray[np.bool_], first: int) -> None:
+        self.members, self.steps, self.batch_size = len(seen), plan.steps, plan.batch
         pools = [np.flatnonzero(row) for row in seen]
         self._groups = []
         for size in sorted({len(pool) for pool in pools}):  # two sizes when a half is odd
             of_size = [m for m, pool in enumerate(pools) if len(pool) == size]
             order = Order(
-                keys=[(plan.seed, SHADOW_ORDER, m) for m in of_size],
+                keys=[(plan.seed, SHADOW_ORDER, first + m) for m in of_size],
                 pool=size,
                 batch=plan.batch,
                 sampling=plan.sampling,
