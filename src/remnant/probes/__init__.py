@@ -3,6 +3,7 @@
 from remnant.probes.asking import Asked
 from remnant.probes.classification import SIGNALS, label_signals
 from remnant.probes.decoding import decoding_log_probability
+from remnant.probes.hidden import hidden_states
 from remnant.probes.sequences import TextCosts, text_costs, token_costs
 from remnant.probes.windows import WINDOW_SIGNALS, window_signals
 
@@ -12,6 +13,7 @@ __all__ = [
     "Asked",
     "TextCosts",
     "decoding_log_probability",
+    "hidden_states",
     "label_signals",
     "text_costs",
     "token_costs",

@@ -1,0 +1,188 @@
+"""Hidden states: what a layer of any module makes of its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from remnant.errors import InvalidInput, UnsupportedModel
+
+POOLINGS = ("last", "mean")
+Inputs = Tensor | Mapping[str, Tensor]
+
+
+def hidden_states(
+    model: nn.Module,
+    inputs: Inputs,
+    *,
+    layer: str | None = None,
+    pool: str = "last",
+    batch: int = 256,
+) -> Tensor:
+    """Return one hidden state per example, in evaluation mode and without gradients.
+
+    Without ``layer`` it is what enters the last dense layer that runs: the representation that a
+    classifier, or a language model's head, decides upon. With it, what the named layer returns
+    (the first tensor, where it returns several). States of sequences ``(n, tokens, d)`` are pooled
+    over tokens, those of images ``(n, channels, height, width)`` are averaged over places.
+
+    Args:
+        model: Any module; its training mode, weights and buffers are left as they were.
+        inputs: A tensor, or named tensors that the model takes as keywords.
+        layer: A name from ``model.named_modules()``.
+        pool: ``last``: the last token that ``attention_mask`` allows (the very last without one);
+            ``mean``: the mean over those it allows.
+        batch: Examples a pass; it changes nothing but memory, up to rounding.
+
+    Returns:
+        float32 or the model's own type, ``(n, d)``, on the CPU.
+
+    Raises:
+        UnsupportedModel: There is no such layer, it does not run, or gives no tensor of states.
+        InvalidInput: No examples, named tensors of different lengths, an unknown pooling.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> hidden_states(model, torch.randn(5, 4)).shape
+        torch.Size([5, 8])
+        >>> hidden_states(model, torch.randn(5, 4), layer="0").shape
+        torch.Size([5, 8])
+    """
+    if pool not in POOLINGS:
+        raise InvalidInput(f"pool={pool!r} is not one of {', '.join(POOLINGS)}.")
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise InvalidInput(f"batch={batch!r} is not a whole number of at least 1.")
+    count = _length(inputs)
+    name = layer if layer is not None else _last_dense(model, _part(inputs, 0, 1))
+    made = []
+    for first in range(0, count, batch):
+        part = _part(inputs, first, first + batch)
+        states = _run(model, part, name, entering=layer is None)
+        made.append(_pooled(states, part, pool, name).cpu())
+    return torch.cat(made)
+
+
+def _length(inputs: Inputs) -> int:
+    tensors = list(inputs.values()) if isinstance(inputs, Mapping) else [inputs]
+    lengths = {len(tensor) for tensor in tensors}
+    if len(lengths) != 1 or 0 in lengths:
+        raise InvalidInput(f"inputs have {sorted(lengths)} examples; give one or more, all alike.")
+    return lengths.pop()
+
+
+def _part(inputs: Inputs, first: int, stop: int) -> Inputs:
+    if isinstance(inputs, Mapping):
+        return {name: tensor[first:stop] for name, tensor in inputs.items()}
+    return inputs[first:stop]
+
+
+@contextmanager
+def _evaluating(model: nn.Module) -> Iterator[None]:
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for module, mode in modes.items():
+            module.training = mode
+
+
+def _call(model: nn.Module, part: Inputs) -> None:
+    where = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
+    if isinstance(part, Mapping):
+        model(**{name: tensor.to(where) for name, tensor in part.items()})
+    else:
+        model(part.to(where))
+
+
+def _last_dense(model: nn.Module, part: Inputs) -> str:
+    """The name of the dense layer that runs last."""
+    ran: list[str] = []
+    dense = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+    hooks = [
+        module.register_forward_pre_hook(lambda *_, name=name: ran.append(name))
+        for name, module in dense.items()
+    ]
+    try:
+        with _evaluating(model):
+            _call(model, part)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    if not ran:
+        raise UnsupportedModel(
+            "no nn.Linear runs in this model, so that its last hidden state is not known.",
+            hint="Name a layer from model.named_modules().",
+        )
+    return ran[-1]
+
+
+def _run(model: nn.Module, part: Inputs, name: str, *, entering: bool) -> Tensor:
+    known = dict(model.named_modules())
+    if name not in known or not name:
+        some = [one for one in known if one][:8]
+        raise UnsupportedModel(
+            f"the model has no layer {name!r}.", hint=f"It has, among others: {', '.join(some)}."
+        )
+    found: list[Any] = []
+
+    def before(_: nn.Module, given: tuple[Any, ...]) -> None:
+        found.append(given)
+
+    def after(_: nn.Module, given: tuple[Any, ...], made: Any) -> None:
+        found.append(made)
+
+    module = known[name]
+    hook = (
+        module.register_forward_pre_hook(before)
+        if entering
+        else module.register_forward_hook(after)
+    )
+    try:
+        with _evaluating(model):
+            _call(model, part)
+    finally:
+        hook.remove()
+    if not found:
+        raise UnsupportedModel(f"the layer {name!r} does not run.", hint="Name another one.")
+    return _first_tensor(found[-1], name)
+
+
+def _first_tensor(found: Any, name: str) -> Tensor:
+    if isinstance(found, Tensor):
+        return found
+    values = found.values() if isinstance(found, Mapping) else found
+    for one in values if isinstance(values, tuple | list) or hasattr(values, "__iter__") else ():
+        if isinstance(one, Tensor):
+            return one
+    raise UnsupportedModel(f"the layer {name!r} gives no tensor.", hint="Name another one.")
+
+
+def _pooled(states: Tensor, part: Inputs, pool: str, name: str) -> Tensor:
+    if states.ndim == 2:
+        return states
+    if states.ndim == 4:
+        return states.mean(dim=(2, 3))
+    if states.ndim != 3:
+        raise UnsupportedModel(
+            f"the layer {name!r} gives states of shape {tuple(states.shape)}; they are (n, d), "
+            "(n, tokens, d) or (n, channels, height, width).",
+            hint="Name another one.",
+        )
+    mask = part.get("attention_mask") if isinstance(part, Mapping) else None
+    if mask is None:
+        return states[:, -1] if pool == "last" else states.mean(dim=1)
+    allowed = mask.to(states.device).bool()
+    if not bool(allowed.any(dim=1).all()):
+        raise InvalidInput("attention_mask allows no token of some example.")
+    if pool == "mean":
+        weights = allowed[..., None].to(states.dtype)
+        return (states * weights).sum(dim=1) / weights.sum(dim=1)
+    places = torch.arange(states.shape[1], device=states.device)
+    last = torch.where(allowed, places, -1).amax(dim=1)
+    return states[torch.arange(len(states), device=states.device), last]
