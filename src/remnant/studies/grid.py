@@ -177,13 +177,10 @@ def train_grid(
 def time_grid(runs: Runs, data: AuditData, execution: Execution) -> dict[str, float]:
     """Time a few steps of the real thing and say what the whole would take."""
     short = {
-        name: dataclasses.replace(run, plan=_shortened(run.plan)) for name, run in runs.items()
+        name: dataclasses.replace(run, plan=_shortened(run.plan), attack=_unasked(run))
+        for name, run in runs.items()
     }
-    quick = _cast(
-        {name: dataclasses.replace(run, attack=_unasked(run)) for name, run in short.items()},
-        data,
-        None,
-    )
+    quick = _cast(short, data, None)
     clock = StepClock(execution.device)
     fit, _ = fit_classifiers(
         next(iter(runs.values())), quick.members, quick.planting, execution, on_step=clock
