@@ -201,18 +201,6 @@ def test_the_same_generator_gives_the_same_numbers_and_blocks_do_not_matter(monk
     np.testing.assert_allclose(blocked.values, found.values, atol=1e-12)
 
 
-def test_threads_do_not_change_a_bit(monkeypatch):
-    hidden, labels = toy(7, 3000, 6, 3, dtype=np.float32)
-    asked = {"hidden": hidden, "labels": labels, "directions": ways(6, 300)}
-    monkeypatch.setattr(walk, "MANY", 0)
-    found = []
-    for threads in ("1", "3", "many"):
-        monkeypatch.setenv("OMP_NUM_THREADS", threads)
-        found.append(psmi(**asked).values)
-    np.testing.assert_array_equal(found[0], found[1])
-    np.testing.assert_array_equal(found[0], found[2])
-
-
 def test_the_standard_error_covers_what_all_directions_would_give(covers):
     hidden, labels = toy(8, 80, 10, 3)
     asked = {"hidden": hidden, "labels": labels}

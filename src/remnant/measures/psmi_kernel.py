@@ -7,10 +7,8 @@ the cache. Only the projections are large; laws are float64 whatever they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -19,10 +17,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Work = NDArray[Any]  # float32 or float64
 Ints = NDArray[np.int64]
-Run = Callable[..., Iterable[Any]]
 
-# A piece of so many directions and samples, four times over, fits a core's cache.
-PIECE_DIRECTIONS, PIECE_SAMPLES = 128, 512
+# Pieces of so many directions and samples stay in the cache from one step to the next.
+PIECE_DIRECTIONS, PIECE_SAMPLES = 128, 1024
 # A class narrower than this share of the common spread along a direction counts as a point.
 POINT = 1e-6
 
@@ -78,7 +75,6 @@ def add_log_excess(
     *,
     total: Floats,
     squares: Floats,
-    run: Run = map,
 ) -> None:
     r"""Add to ``total`` and ``squares`` the sums over directions of ``v`` and ``v²``.
 
@@ -91,35 +87,24 @@ def add_log_excess(
         edges: Where each class begins among the samples, and the end.
         laws: Of the classes along these directions.
         total, squares: Shape ``(samples,)``; grow.
-        run: Applies a function to pieces and gives the results in order: ``map``, or that of a
-            pool of threads. The numbers do not depend on it.
     """
-    rooms: SimpleQueue[Work] = SimpleQueue()
+    rooms = np.empty((3, PIECE_DIRECTIONS * PIECE_SAMPLES), dtype=projected.dtype)
     for own, (start, stop) in enumerate(pairwise(edges.tolist())):
-        terms = _terms(laws, own)
-        parts = terms.astype(projected.dtype)
-        pieces = [
-            (slice(low, low + PIECE_DIRECTIONS), slice(first, min(first + PIECE_SAMPLES, stop)))
-            for first in range(start, stop, PIECE_SAMPLES)
-            for low in range(0, projected.shape[0], PIECE_DIRECTIONS)
-        ]
-
-        def summed(
-            place: tuple[slice, slice],
-            own: int = own,
-            terms: _Terms = terms,
-            parts: _Terms = parts,
-        ) -> Floats:
-            rows, piece = place[0], projected[place]
-            sums = _sums(piece, parts.at(rows), own, rooms)
-            wild = np.flatnonzero(~np.isfinite(sums[1]))
-            if wild.size:
-                sums[:, wild] = _careful_sums(piece[:, wild], terms.at(rows), own)
-            return sums
-
-        for (_, columns), sums in zip(pieces, run(summed, pieces), strict=True):
-            total[columns] += sums[0]
-            squares[columns] += sums[1]
+        if start == stop:
+            continue
+        exact = _terms(laws, own)
+        terms = exact.astype(projected.dtype)
+        for low in range(0, projected.shape[0], PIECE_DIRECTIONS):
+            rows = slice(low, low + PIECE_DIRECTIONS)
+            for first in range(start, stop, PIECE_SAMPLES):
+                columns = slice(first, min(first + PIECE_SAMPLES, stop))
+                piece = projected[rows, columns]
+                sums = _sums(piece, terms.at(rows), own, rooms)
+                wild = np.flatnonzero(~np.isfinite(sums[1]))
+                if wild.size:
+                    sums[:, wild] = _careful_sums(piece[:, wild], exact.at(rows), own)
+                total[columns] += sums[0]
+                squares[columns] += sums[1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,13 +138,9 @@ def _terms(laws: ClassLaws, own: int) -> _Terms:
     )
 
 
-def _sums(piece: Work, terms: _Terms, own: int, rooms: SimpleQueue[Work]) -> Floats:
+def _sums(piece: Work, terms: _Terms, own: int, rooms: Work) -> Floats:
     """The sums of v and v² over the directions of a piece; not finite where a ratio is not."""
-    try:
-        room = rooms.get_nowait()
-    except Empty:
-        room = np.empty((3, PIECE_DIRECTIONS * PIECE_SAMPLES), dtype=piece.dtype)
-    mine, other, excess = (one[: piece.size].reshape(piece.shape) for one in room)
+    mine, other, excess = (room[: piece.size].reshape(piece.shape) for room in rooms)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         np.multiply(piece, terms.scale[own], out=mine)
         np.multiply(mine, mine, out=mine)
@@ -173,12 +154,10 @@ def _sums(piece: Work, terms: _Terms, own: int, rooms: SimpleQueue[Work]) -> Flo
             np.exp(other, out=other)
             so_far = np.add(other, so_far, out=excess)
         np.log(excess, out=excess)
-        ones = np.ones(piece.shape[0], dtype=piece.dtype)
-        first = ones @ excess
+        # Not as a product with ones: for so little that would wake the product's threads.
+        first = np.add.reduce(excess, axis=0)
         np.multiply(excess, excess, out=excess)
-        sums = np.stack([first, ones @ excess]).astype(np.float64)
-    rooms.put(room)
-    return sums
+        return np.stack([first, np.add.reduce(excess, axis=0)]).astype(np.float64)
 
 
 def _careful_sums(piece: Work, terms: _Terms, own: int) -> Floats:

@@ -7,10 +7,7 @@ float64, on samples scaled by the largest of them.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +18,6 @@ from remnant.errors import InvalidInput
 from remnant.measures.hidden_states import HiddenStates
 from remnant.measures.psmi_kernel import (
     ClassLaws,
-    Run,
     add_log_excess,
     class_variances,
     positive_deviations,
@@ -39,8 +35,6 @@ FAINT = 1e-8
 SMALL, LARGE = 1e-12, 1e12
 # A sample so many times further out than the fitted ones has no projection that can be squared.
 FAR = 1e100
-# From so many projections on, threads pay; more of them wait for memory.
-MANY, MOST_THREADS = 1_000_000, 8
 ROUNDING = 8.0 * float(np.finfo(np.float64).eps)
 
 
@@ -85,9 +79,9 @@ class LogExcess:
     squares: Floats
     precision: np.dtype[Any]
 
-    def add(self, projected: Work, edges: Ints, laws: ClassLaws, run: Run) -> None:
+    def add(self, projected: Work, edges: Ints, laws: ClassLaws) -> None:
         """Add a block of directions."""
-        add_log_excess(projected, edges, laws, total=self.total, squares=self.squares, run=run)
+        add_log_excess(projected, edges, laws, total=self.total, squares=self.squares)
 
 
 def fit_walk(given: HiddenStates, basis: Basis, *, scored: bool) -> tuple[Spread, LogExcess]:
@@ -128,11 +122,9 @@ def evaluation_walk(given: HiddenStates, basis: Basis, spread: Spread) -> LogExc
     residuals /= work.type(scale)
     sums = LogExcess(np.zeros(residuals.shape[0]), np.zeros(residuals.shape[0]), work)
     means = _means(basis, scale)
-    with _threads(residuals.shape[0] * basis.directions.shape[0]) as run:
-        for rows, projected in _projections(residuals, basis.directions):
-            apart = spread.deviations[:, rows] / scale
-            laws = ClassLaws(np.log(basis.shares), means[:, rows], apart)
-            sums.add(projected, given.edges, laws, run)
+    for rows, projected in _projections(residuals, basis.directions):
+        laws = ClassLaws(np.log(basis.shares), means[:, rows], spread.deviations[:, rows] / scale)
+        sums.add(projected, given.edges, laws)
     return sums
 
 
@@ -154,32 +146,19 @@ def _fit(
     noise = None if narrow else _rounding(given.hidden, basis.directions) / scale
     spread = np.empty(means.shape)
     sums = LogExcess(np.zeros(residuals.shape[0]), np.zeros(residuals.shape[0]), work)
-    with _threads(residuals.shape[0] * basis.directions.shape[0]) as run:
-        for rows, projected in _projections(residuals, basis.directions):
-            variances = class_variances(projected, given.edges, basis.ddof)
-            within = basis.shares @ variances
-            if noise is None:
-                if not within.min() > max(FAINT * within.max(), SMALL**2):
-                    return None
-            else:
-                _check_sight(within, means[:, rows], noise[rows], rows.start)
-            spread[:, rows] = positive_deviations(variances, basis.shares, means[:, rows])
-            if scored:
-                laws = ClassLaws(np.log(basis.shares), means[:, rows], spread[:, rows])
-                sums.add(projected, given.edges, laws, run)
+    for rows, projected in _projections(residuals, basis.directions):
+        variances = class_variances(projected, given.edges, basis.ddof)
+        within = basis.shares @ variances
+        if noise is None:
+            if not within.min() > max(FAINT * within.max(), SMALL**2):
+                return None
+        else:
+            _check_sight(within, means[:, rows], noise[rows], rows.start)
+        spread[:, rows] = positive_deviations(variances, basis.shares, means[:, rows])
+        if scored:
+            laws = ClassLaws(np.log(basis.shares), means[:, rows], spread[:, rows])
+            sums.add(projected, given.edges, laws)
     return Spread(spread * scale, reach, work), sums
-
-
-@contextmanager
-def _threads(projections: int) -> Iterator[Run]:
-    """What runs pieces: as many threads as NumPy's own products have, where they pay."""
-    asked = os.environ.get("OMP_NUM_THREADS", "")
-    allowed = int(asked) if asked.isdecimal() and int(asked) > 0 else (os.cpu_count() or 1)
-    if projections < MANY or allowed < 2:
-        yield map
-        return
-    with ThreadPoolExecutor(min(allowed, MOST_THREADS)) as pool:
-        yield pool.map
 
 
 def _projections(residuals: Work, directions: Floats) -> Iterator[tuple[slice, Work]]:
