@@ -18,8 +18,8 @@ Floats = NDArray[np.float64]
 Work = NDArray[Any]  # float32 or float64
 Ints = NDArray[np.int64]
 
-# Pieces of so many directions and samples stay in the cache from one step to the next.
-PIECE_DIRECTIONS, PIECE_SAMPLES = 128, 1024
+# Pieces of so many directions and samples stay in the cache; longer float32 sums lose digits.
+PIECE_DIRECTIONS, PIECE_SAMPLES = 32, 4096
 # A class narrower than this share of the common spread along a direction counts as a point.
 POINT = 1e-6
 
