@@ -57,7 +57,7 @@ bench: install
 	$(BIN)/python benchmarks/exposure_statistics.py
 	$(BIN)/python benchmarks/prediction.py
 
-# Every factor of the forgetting paper on digits, one report: about five minutes on two cores.
+# Every factor of the forgetting paper on digits, one report: under four minutes on two cores.
 factors: install
 	$(BIN)/remnant run recipes/factor-*.toml --out runs/factors
 
