@@ -14,14 +14,14 @@ import torch
 from torch import nn
 
 from remnant.canaries import Template, write_canary_sets
-from remnant.data import Corpus, corpus_fingerprint, load_corpus
+from remnant.data import Corpus, corpus_fingerprint
 from remnant.errors import InvalidInput, PlanError
-from remnant.models import load_language_model, save_language_model, sequence_model_maker
+from remnant.models import load_language_model, save_language_model
 from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
-from remnant.population import Checkpoint, Fit, Population
+from remnant.population import Checkpoint, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template, extract
@@ -34,6 +34,7 @@ from remnant.studies.exposure_settings import (
     SecretSettings,
     TextSettings,
 )
+from remnant.studies.language_models import fit_language_models, language_model_maker, load_text
 from remnant.studies.machine import StepClock
 from remnant.studies.planted_text import PlantedText, plant_text
 from remnant.studies.recording import carry_out
@@ -102,10 +103,10 @@ def run_exposure(
     Raises:
         RemnantError: Anything the user can mend; the folder then holds nothing new.
     """
-    text = _load(study, execution)
+    text = load_text(study.text, execution)
     planted = _plant(study, text)
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
-    _maker(study, planted)()
+    language_model_maker(study, planted)()
     automaton = compile_template(planted.vocabulary.encode, Template(study.secret.template))
     Budget(max_nodes=study.measure.max_nodes).check(automaton)
     carry_out(
@@ -120,10 +121,10 @@ def run_exposure(
 
 def estimate_exposure(study: ExposureStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
-    planted = _plant(study, _load(study, execution))
+    planted = _plant(study, load_text(study.text, execution))
     short = dataclasses.replace(study, plan=dataclasses.replace(study.plan, steps=8))
     clock = StepClock(execution.device)
-    fit, _ = _fit(short, planted, execution, on_step=clock)
+    fit, _ = fit_language_models(short, short.plan, planted, execution, on_step=clock)
     gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     return {
         "members": study.plan.members,
@@ -133,56 +134,9 @@ def estimate_exposure(study: ExposureStudy, execution: Execution) -> dict[str, A
     }
 
 
-def _load(study: ExposureStudy, execution: Execution) -> Corpus:
-    return load_corpus(
-        study.text.name,
-        folder=execution.data_folder,
-        characters=study.text.characters,
-        seed=study.text.seed,
-        deduplicate=study.text.deduplicate,
-    )
-
-
 def _plant(study: ExposureStudy, text: Corpus) -> PlantedText:
     template = Template(study.secret.template)
     return plant_text(study.plan, template, text, level=study.text.level, window=study.text.window)
-
-
-def _maker(study: ExposureStudy, planted: PlantedText) -> Any:
-    return sequence_model_maker(
-        study.model.name, vocabulary_size=planted.vocabulary.size, **study.model.options
-    )
-
-
-def _fit(
-    study: ExposureStudy,
-    planted: PlantedText,
-    execution: Execution,
-    *,
-    checkpoint: Checkpoint | None = None,
-    on_step: Any = None,
-) -> tuple[Fit, Population]:
-    plan = study.plan
-    population = Population(
-        _maker(study, planted),
-        seeds=plan.seeds,
-        dropout_seeds=plan.dropout_seeds,
-        device=execution.device,
-        precision=plan.precision,
-    )
-    fit = population.fit(
-        planted.store[:, :-1],
-        planted.store[:, 1:],
-        plan.schedule(examples=planted.examples),
-        optimizer=study.training.optimizer,
-        learning_rate=study.training.rate(),
-        clip=study.training.clip,
-        checkpoint=checkpoint,
-        compiled=execution.compiled,
-        on_step=on_step,
-        **study.training.options,
-    )
-    return fit, population
 
 
 def _carry_out(
@@ -194,8 +148,9 @@ def _carry_out(
 ) -> None:
     plan = study.plan
     path = record.folder / "checkpoint-training.safetensors"
-    fit, population = _fit(
+    fit, population = fit_language_models(
         study,
+        plan,
         planted,
         execution,
         checkpoint=Checkpoint(

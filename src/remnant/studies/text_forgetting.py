@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from remnant.data import Corpus, corpus_fingerprint, load_corpus
+from remnant.data import Corpus, corpus_fingerprint
 from remnant.errors import NotEnoughEvidence, PlanError, require
 from remnant.measures import null_exposure, unseen_needed
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
@@ -20,6 +20,7 @@ from remnant.plans.fingerprint import fingerprint
 from remnant.records import Record
 from remnant.studies.exposure_settings import LanguageModelSettings, TextSettings
 from remnant.studies.lags import lag_grid
+from remnant.studies.language_models import fit_language_models, load_text
 from remnant.studies.machine import StepClock
 from remnant.studies.planted_tokens import PlantedTokens, plant_tokens
 from remnant.studies.recording import carry_out
@@ -30,7 +31,6 @@ from remnant.studies.text_training import (
     ask_trials,
     check_language_models,
     clean_updates,
-    fit_language_models,
     train_references,
     train_twins,
 )
@@ -150,7 +150,7 @@ def run_text_forgetting(
     Raises:
         RemnantError: Anything the user can mend; the folder then holds nothing new.
     """
-    texts = {name: _load(part, execution) for name, part in study.parts().items()}
+    texts = {name: load_text(part.text, execution) for name, part in study.parts().items()}
     planted = {name: _planted(part, texts[name]) for name, part in study.parts().items()}
     for name, part in study.parts().items():
         check_language_models(part, planted[name], execution)
@@ -173,7 +173,7 @@ def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     members, steps, seconds, memory = 0, 0, 0.0, 0.0
     for part in study.parts().values():
-        planted = _planted(part, _load(part, execution))
+        planted = _planted(part, load_text(part.text, execution))
         check_language_models(part, planted, execution)
         plan = part.plan
         short = dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
@@ -198,16 +198,6 @@ def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -
         "memory_mib": round(memory / 2**20, 1),
         "minutes": round(seconds / 60, 2),
     }
-
-
-def _load(study: TextForgettingStudy, execution: Execution) -> Corpus:
-    return load_corpus(
-        study.text.name,
-        folder=execution.data_folder,
-        characters=study.text.characters,
-        seed=study.text.seed,
-        deduplicate=study.text.deduplicate,
-    )
 
 
 def _planted(study: TextForgettingStudy, text: Corpus) -> PlantedTokens:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from remnant.errors import InvalidInput
-from remnant.models import sequence_model_maker
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
-from remnant.population import Checkpoint, Fit, Population
+from remnant.population import Checkpoint, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
 from remnant.records import Record
 from remnant.studies.classifiers import SomeMembers, how_trained
+from remnant.studies.language_models import fit_language_models, language_model_maker
 from remnant.studies.planted_tokens import PlantedTokens
 from remnant.studies.settings import Execution
 
@@ -36,45 +36,9 @@ def check_language_models(
 ) -> None:
     """Refuse what cannot be planted or trained before anything is written."""
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
-    alone = Population(_maker(study, planted), seeds=[0], device=execution.device)
+    alone = Population(language_model_maker(study, planted), seeds=[0], device=execution.device)
     alone.logits(planted.store[:1, :-1])
     study.plan.ledger(examples=planted.examples)
-
-
-def _maker(study: TextForgettingStudy, planted: PlantedTokens) -> Any:
-    return sequence_model_maker(
-        study.model.name, vocabulary_size=planted.vocabulary.size, **study.model.options
-    )
-
-
-def fit_language_models(
-    study: TextForgettingStudy,
-    plan: InjectPlan | PoisonPlan | ShadowPlan,
-    planted: PlantedTokens,
-    execution: Execution,
-    **choices: Any,
-) -> tuple[Fit, Population]:
-    """Train the members of a plan on the study's text, in the study's way."""
-    twins = not isinstance(plan, ShadowPlan)
-    population = Population(
-        _maker(study, planted),
-        seeds=plan.seeds,
-        dropout_seeds=plan.dropout_seeds if twins else None,  # type: ignore[union-attr]
-        device=execution.device,
-        precision=plan.precision,
-    )
-    fit = population.fit(
-        planted.store[:, :-1],
-        planted.store[:, 1:],
-        plan.schedule(examples=planted.examples),
-        optimizer=study.training.optimizer,
-        learning_rate=study.training.rate(),
-        clip=study.training.clip,
-        compiled=execution.compiled,
-        **choices,
-        **study.training.options,
-    )
-    return fit, population
 
 
 def ask_trials(
