@@ -1,13 +1,14 @@
 """What is read off models: arrays, never verdicts."""
 
 from remnant.probes.asking import Asked
-from remnant.probes.classification import SIGNALS, label_signals
+from remnant.probes.classification import MARGINS, SIGNALS, label_signals, margin_signals
 from remnant.probes.decoding import decoding_log_probability
 from remnant.probes.hidden import hidden_states
 from remnant.probes.sequences import TextCosts, text_costs, token_costs
 from remnant.probes.windows import WINDOW_SIGNALS, window_signals
 
 __all__ = [
+    "MARGINS",
     "SIGNALS",
     "WINDOW_SIGNALS",
     "Asked",
@@ -15,6 +16,7 @@ __all__ = [
     "decoding_log_probability",
     "hidden_states",
     "label_signals",
+    "margin_signals",
     "text_costs",
     "token_costs",
     "window_signals",

@@ -1,0 +1,146 @@
+"""What prediction rests on: looks at a few models along their training, and a pool of all models.
+
+Whoever trains the models, image classifiers or adapters of a language model, leaves these arrays;
+from here on nobody asks where they came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.measures import StoppingPoint, mahalanobis, psmi, stopping_point
+from remnant.plans import ShadowPlan
+from remnant.probes import MARGINS
+from remnant.records import Record
+from remnant.studies.prediction_settings import PredictSettings
+from remnant.studies.shadow_pool import PoolScores
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+LOSS, LOG_ODDS, LOGIT_GAP = (MARGINS.index(name) for name in ("loss", "log_odds", "logit_gap"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looks:
+    """What was seen of the targets along their training.
+
+    Attributes:
+        steps: Moments: updates done, the first is 0 and the last the end of training.
+        layers: Whose hidden states were used; "last" is what enters the last dense layer.
+        signals: Shape ``(moments, targets, 3, n)``: loss, log-odds and logit gap of all examples.
+        psmi, mahalanobis: Risks, shape ``(moments, layers, targets, n)``; NaN where the target was
+            not trained on the example, and everywhere at the first moment.
+        smi: Shape ``(moments, layers, targets)``; NaN at the first moment.
+    """
+
+    steps: tuple[int, ...]
+    layers: tuple[str, ...]
+    signals: Floats
+    psmi: Floats
+    mahalanobis: Floats
+    smi: Floats
+
+    def stop(self, seen: Bools, *, drop: float, target: int = 0) -> StoppingPoint:
+        """Return when the median loss of a target's own training examples had dropped enough.
+
+        Args:
+            seen: Which examples each target was trained on, ``(targets, n)``.
+            drop: Share of the first median that must be gone.
+            target: Which one.
+        """
+        losses = self.signals[:, target, LOSS][:, seen[target]]
+        return stopping_point(losses=losses, drop=drop)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Evidence:
+    """All that the results are made from.
+
+    Attributes:
+        looks: At the targets.
+        targets: The targets' numbers among the plan's members.
+        pool: Scores ``(models, 6, n)``: the three signals at the stop, then at the end.
+        epoch: Updates in an epoch.
+        labels: Of the examples.
+        kinds: What each example is: "clean", or the kind of canary.
+        what: The task and the models in words, for the scope.
+    """
+
+    looks: Looks
+    targets: tuple[int, ...]
+    pool: PoolScores
+    epoch: float
+    labels: NDArray[Any]
+    kinds: NDArray[np.str_]
+    what: str
+
+    @property
+    def early(self) -> Floats:
+        """The signals of all models at the stop, ``(models, 3, n)``."""
+        return self.pool.scores[:, : len(MARGINS)]
+
+    @property
+    def final(self) -> Floats:
+        """The signals of all models at the end, ``(models, 3, n)``."""
+        return self.pool.scores[:, len(MARGINS) :]
+
+
+def target_members(plan: ShadowPlan, targets: int) -> tuple[int, ...]:
+    """Return which members are looked at early: one of each pair, so that no two are complements.
+
+    Example:
+        >>> target_members(ShadowPlan(models=16, steps=9), 3)
+        (0, 2, 4)
+    """
+    return tuple(range(0, 2 * targets, 2))
+
+
+def risks_of(
+    hidden: NDArray[Any],
+    labels: NDArray[Any],
+    seen: Bools,
+    settings: PredictSettings,
+    rng: np.random.Generator,
+) -> tuple[Floats, float, Floats]:
+    """Return PSMI's risk, SMI and the Mahalanobis distance of one target's own training examples.
+
+    Args:
+        hidden: Hidden states of the examples that the target was trained on, in their order.
+        labels: Of all examples.
+        seen: Which examples those are.
+        settings: Directions and components.
+        rng: Draws the directions.
+
+    Returns:
+        Risks of all examples, NaN where the target was not trained on them; between them SMI.
+    """
+    found = psmi(hidden=hidden, labels=labels[seen], directions=settings.directions, rng=rng)
+    risk, distance = np.full((2, seen.size), np.nan)
+    risk[seen] = found.risk
+    distance[seen] = mahalanobis(hidden=hidden, components=settings.components).distances
+    return risk, found.smi, distance
+
+
+def keep_looks(record: Record, looks: Looks) -> None:
+    """Put the looks into the record."""
+    record.put_array("looks.steps", np.array(looks.steps))
+    record.put_array("looks.layers", np.array(looks.layers))
+    for name in ("psmi", "mahalanobis", "smi", "signals"):
+        record.put_array(f"looks.{name}", getattr(looks, name))
+
+
+def kept_looks(record: Record) -> Looks | None:
+    """Return the looks that the record has; None where the targets are still to be trained."""
+    if "looks.signals" not in record.array_names():
+        return None
+    arrays = {name: record.array(f"looks.{name}") for name in ("psmi", "mahalanobis", "smi")}
+    return Looks(
+        steps=tuple(record.array("looks.steps").tolist()),
+        layers=tuple(record.array("looks.layers").tolist()),
+        signals=record.array("looks.signals"),
+        **arrays,
+    )
