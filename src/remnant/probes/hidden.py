@@ -56,17 +56,18 @@ def hidden_states(
         raise InvalidInput(f"pool={pool!r} is not one of {', '.join(POOLINGS)}.")
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise InvalidInput(f"batch={batch!r} is not a whole number of at least 1.")
-    count = _length(inputs)
-    name = layer if layer is not None else _last_dense(model, _part(inputs, 0, 1))
+    count = length_of(inputs)
+    name = layer if layer is not None else _last_dense(model, part_of(inputs, 0, 1))
     made = []
     for first in range(0, count, batch):
-        part = _part(inputs, first, first + batch)
+        part = part_of(inputs, first, first + batch)
         states = _run(model, part, name, entering=layer is None)
-        made.append(_pooled(states, part, pool, name).cpu())
+        made.append(pooled(states, part, pool, name).cpu())
     return torch.cat(made)
 
 
-def _length(inputs: Inputs) -> int:
+def length_of(inputs: Inputs) -> int:
+    """Return how many examples there are; all named tensors have as many."""
     tensors = list(inputs.values()) if isinstance(inputs, Mapping) else [inputs]
     lengths = {len(tensor) for tensor in tensors}
     if len(lengths) != 1 or 0 in lengths:
@@ -74,14 +75,16 @@ def _length(inputs: Inputs) -> int:
     return lengths.pop()
 
 
-def _part(inputs: Inputs, first: int, stop: int) -> Inputs:
+def part_of(inputs: Inputs, first: int, stop: int) -> Inputs:
+    """Return some of the examples."""
     if isinstance(inputs, Mapping):
         return {name: tensor[first:stop] for name, tensor in inputs.items()}
     return inputs[first:stop]
 
 
 @contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Ask in evaluation mode and without gradients; put every module's own mode back."""
     modes = {module: module.training for module in model.modules()}
     model.eval()
     try:
@@ -109,7 +112,7 @@ def _last_dense(model: nn.Module, part: Inputs) -> str:
         for name, module in dense.items()
     ]
     try:
-        with _evaluating(model):
+        with evaluating(model):
             _call(model, part)
     finally:
         for hook in hooks:
@@ -144,16 +147,17 @@ def _run(model: nn.Module, part: Inputs, name: str, *, entering: bool) -> Tensor
         else module.register_forward_hook(after)
     )
     try:
-        with _evaluating(model):
+        with evaluating(model):
             _call(model, part)
     finally:
         hook.remove()
     if not found:
         raise UnsupportedModel(f"the layer {name!r} does not run.", hint="Name another one.")
-    return _first_tensor(found[-1], name)
+    return first_tensor(found[-1], name)
 
 
-def _first_tensor(found: Any, name: str) -> Tensor:
+def first_tensor(found: Any, name: str) -> Tensor:
+    """Return a layer's output, or the first tensor of it."""
     if isinstance(found, Tensor):
         return found
     values = found.values() if isinstance(found, Mapping) else found
@@ -163,7 +167,8 @@ def _first_tensor(found: Any, name: str) -> Tensor:
     raise UnsupportedModel(f"the layer {name!r} gives no tensor.", hint="Name another one.")
 
 
-def _pooled(states: Tensor, part: Inputs, pool: str, name: str) -> Tensor:
+def pooled(states: Tensor, part: Inputs, pool: str, name: str) -> Tensor:
+    """Return one state per example, ``(n, d)``."""
     if states.ndim == 2:
         return states
     if states.ndim == 4:

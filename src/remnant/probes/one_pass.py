@@ -1,0 +1,235 @@
+"""One pass of a classifier over labelled examples: losses, logit gaps and hidden states at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.probes.hidden import Inputs, evaluating, first_tensor, length_of, part_of, pooled
+
+LAST = "last"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OnePass:
+    """What a classifier says about labelled examples, in their order.
+
+    Attributes:
+        losses: Cross-entropy of each label in nats, float64 ``(n,)``.
+        logit_gaps: The label's logit less the best other one, float64 ``(n,)``.
+        predicted: The class of the highest logit, int64 ``(n,)``.
+        outputs: How many logits there are.
+        hidden: Hidden states of each layer asked for, ``(n, d)``, on the CPU.
+        layers: Their names; what enters a dense layer is called so.
+    """
+
+    losses: Tensor
+    logit_gaps: Tensor
+    predicted: Tensor
+    outputs: int
+    hidden: tuple[Tensor, ...]
+    layers: tuple[str, ...]
+
+
+def one_pass(
+    model: nn.Module,
+    inputs: Inputs,
+    labels: Tensor,
+    *,
+    layers: Sequence[str] = (LAST,),
+    batch: int = 256,
+) -> OnePass:
+    """Ask a classifier once about each example, in evaluation mode and without gradients.
+
+    Hidden states are those of ``hidden_states``: ``"last"`` is what enters the last dense layer
+    that runs, any other name what that layer returns. Outputs of sequences ``(n, tokens, classes)``
+    are read at the last token that ``attention_mask`` allows. Columns of token ids that the mask
+    allows nobody of a batch are cut off.
+
+    Args:
+        model: Any module that returns logits, as a tensor or in a field ``logits``. Its training
+            mode, weights and buffers are left as they were.
+        inputs: A tensor, or named tensors that the model takes as keywords.
+        labels: Whole numbers, ``(n,)``.
+        layers: Names from ``model.named_modules()``, or ``"last"``; may be none.
+        batch: Examples a pass; it changes nothing but memory, up to rounding.
+
+    Guarantees:
+        * Every example goes through the model once, none twice.
+
+    Raises:
+        UnsupportedModel: There is no such layer, it does not run, or the outputs are no logits.
+        InvalidInput: Labels that are not one an example or outside the outputs, outputs that are
+            NaN or infinite, inputs that the model cannot take.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+        >>> found = one_pass(model, torch.randn(5, 4), torch.tensor([0, 1, 2, 0, 1]))
+        >>> found.losses.shape, found.hidden[0].shape, found.layers
+        (torch.Size([5]), torch.Size([5, 8]), ('entering 2',))
+    """
+    count = length_of(inputs)
+    if labels.shape != (count,):
+        raise InvalidInput(
+            f"labels of shape {tuple(labels.shape)} for {count} examples.",
+            hint="Give one label an example.",
+        )
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise InvalidInput(f"batch={batch!r} is not a whole number of at least 1.")
+    signals: list[Tensor] = []
+    states: list[list[Tensor]] = [[] for _ in layers]
+    names: tuple[str, ...] = ()
+    outputs = 0
+    with evaluating(model), _watching(model, layers) as seen:
+        for first in range(0, count, batch):
+            part = _trimmed(part_of(inputs, first, first + batch))
+            seen.clear()
+            logits = _logits(_ask(model, part), part)
+            wanted = labels[first : first + batch].to(logits.device)
+            outputs = _check_labels(labels, logits)
+            signals.append(_signals(logits, wanted, first).cpu())
+            found = [_found(seen, layer) for layer in layers]
+            names = tuple(name for name, _ in found)
+            for kept, (name, given) in zip(states, found, strict=True):
+                kept.append(pooled(given, part, "last", name).cpu())
+    losses, gaps, predicted = torch.cat(signals, dim=1)
+    hidden = tuple(torch.cat(kept) for kept in states)
+    return OnePass(losses, gaps, predicted.long(), outputs, hidden, names)
+
+
+@contextmanager
+def _watching(model: nn.Module, layers: Sequence[str]) -> Iterator[dict[str, tuple[str, Tensor]]]:
+    """What the layers gave, by the name asked for: the name to show, and the states."""
+    known = {name: module for name, module in model.named_modules() if name}
+    unknown = [layer for layer in layers if layer != LAST and layer not in known]
+    if unknown:
+        raise UnsupportedModel(
+            f"the model has no layer {unknown[0]!r}.",
+            hint=f"It has, among others: {', '.join(list(known)[:8])}.",
+        )
+    seen: dict[str, tuple[str, Tensor]] = {}
+
+    def after(name: str) -> Any:
+        def keep(_: nn.Module, given: tuple[Any, ...], made: Any) -> None:
+            seen[name] = (name, first_tensor(made, name))
+
+        return keep
+
+    def before(name: str) -> Any:
+        def keep(_: nn.Module, given: tuple[Any, ...]) -> None:
+            seen[LAST] = (f"entering {name or 'the model'}", first_tensor(given, name))
+
+        return keep
+
+    hooks = [known[one].register_forward_hook(after(one)) for one in layers if one != LAST]
+    if LAST in layers:
+        own = {"": model} if isinstance(model, nn.Linear) else {}
+        hooks += [
+            module.register_forward_pre_hook(before(name))
+            for name, module in (own | known).items()
+            if isinstance(module, nn.Linear)
+        ]
+    try:
+        yield seen
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def _found(seen: Mapping[str, tuple[str, Tensor]], layer: str) -> tuple[str, Tensor]:
+    if layer in seen:
+        return seen[layer]
+    if layer == LAST:
+        raise UnsupportedModel(
+            "no nn.Linear runs in this model, so that its last hidden state is not known.",
+            hint="Name a layer from model.named_modules().",
+        )
+    raise UnsupportedModel(f"the layer {layer!r} does not run.", hint="Name another one.")
+
+
+def _trimmed(part: Inputs) -> Inputs:
+    """Cut off the columns at the right that are padding for everybody in the batch."""
+    mask = part.get("attention_mask") if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping) or mask is None or mask.ndim != 2:
+        return part
+    width = mask.shape[1]
+    used = int(mask.any(dim=0).nonzero().max()) + 1 if bool(mask.any()) else width
+    return {
+        name: tensor[:, :used] if tensor.shape[1:2] == (width,) else tensor
+        for name, tensor in part.items()
+    }
+
+
+def _ask(model: nn.Module, part: Inputs) -> Any:
+    where = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
+    kinds = {tensor.dtype for tensor in model.parameters() if tensor.is_floating_point()}
+    kind = kinds.pop() if len(kinds) == 1 else None
+
+    def placed(tensor: Tensor) -> Tensor:
+        moved = tensor.to(where)
+        return moved.to(kind) if kind is not None and moved.is_floating_point() else moved
+
+    try:
+        if isinstance(part, Mapping):
+            return model(**{name: placed(tensor) for name, tensor in part.items()})
+        return model(placed(part))
+    except (RuntimeError, ValueError, TypeError, IndexError) as fault:
+        said = str(fault).strip().partition("\n")[0].rstrip(".")
+        if "out of memory" in said:
+            raise
+        named = part.items() if isinstance(part, Mapping) else [("inputs", part)]
+        shapes = ", ".join(f"{name} {tuple(tensor.shape[1:])}" for name, tensor in named)
+        raise InvalidInput(
+            f"the model cannot take samples of shape {shapes}: {said}.",
+            hint="Give them as they were in training.",
+        ) from fault
+
+
+def _logits(made: Any, part: Inputs) -> Tensor:
+    given = getattr(made, "logits", None)
+    if given is None and isinstance(made, Mapping):
+        given = made.get("logits")
+    logits = given if isinstance(given, Tensor) else first_tensor(made, "output")
+    if logits.ndim == 3:
+        logits = pooled(logits, part, "last", "output")
+    if logits.ndim != 2 or logits.shape[1] < 2 or not logits.is_floating_point():
+        raise UnsupportedModel(
+            f"the model gives outputs of shape {tuple(logits.shape)}; it takes a logit for each "
+            "of two classes or more.",
+            hint="Where it has one output z for two classes, let it return (0, z).",
+        )
+    return logits.double()
+
+
+def _check_labels(labels: Tensor, logits: Tensor) -> int:
+    outputs = logits.shape[1]
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= outputs:
+        raise InvalidInput(
+            f"labels reach from {low} to {high}, and the model has {outputs} outputs, 0 to "
+            f"{outputs - 1}.",
+            hint="Number the classes as in training.",
+        )
+    return outputs
+
+
+def _signals(logits: Tensor, wanted: Tensor, first: int) -> Tensor:
+    """Losses, logit gaps and the predicted class, ``(3, n)``."""
+    finite = logits.isfinite().all(dim=1)
+    if not bool(finite.all()):
+        place = first + int((~finite).nonzero()[0])
+        raise InvalidInput(
+            f"the model's output is NaN or infinite for sample {place}.",
+            hint="Its weights may be damaged, or the inputs not as in training.",
+        )
+    places = wanted[:, None].long()
+    own = logits.gather(1, places)[:, 0]
+    others = logits.scatter(1, places, -torch.inf)
+    losses = nn.functional.softplus(others.logsumexp(1) - own, threshold=50.0)
+    return torch.stack([losses, own - others.amax(1), logits.argmax(1).double()])
