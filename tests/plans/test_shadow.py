@@ -102,16 +102,17 @@ def test_nothing_is_planted():
     assert len(PLAN.ledger()) == len(PLAN.ledger(examples=9)) == 0
 
 
+@pytest.mark.parametrize("chosen", [[3, 4, 5, 6], [0, 2, 4, 6]])
 @pytest.mark.parametrize(("examples", "fraction"), [(30, 0.5), (31, 0.5), (30, 0.8)])
-def test_later_members_are_what_they_are_among_all(examples, fraction):
+def test_some_members_are_what_they_are_among_all(examples, fraction, chosen):
     """Topping up from 3 to 7 models gives the models that 7 at once would have had."""
     plan = ShadowPlan(models=7, steps=9, batch=4, fraction=fraction)
     np.testing.assert_array_equal(
-        plan.seen(examples=examples, first=3), plan.seen(examples=examples)[3:]
+        plan.seen(examples=examples, members=chosen), plan.seen(examples=examples)[chosen]
     )
-    whole, part = plan.schedule(examples=examples), plan.schedule(examples=examples, first=3)
+    whole, part = plan.schedule(examples=examples), plan.schedule(examples=examples, members=chosen)
     assert part.members == 4
     for step in range(9):
-        np.testing.assert_array_equal(part.batch(step)[0], whole.batch(step)[0][3:])
-    with pytest.raises(PlanError, match="first=7 is not one of 7 models"):
-        plan.schedule(examples=examples, first=7)
+        np.testing.assert_array_equal(part.batch(step)[0], whole.batch(step)[0][chosen])
+    with pytest.raises(PlanError, match=r"members=\[7\] are not some of 7 models"):
+        plan.schedule(examples=examples, members=[7])

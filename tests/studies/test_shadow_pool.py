@@ -28,9 +28,9 @@ def trainer(plan, calls=None):
     def train(first, stop, folder):
         if calls is not None:
             calls.append((first, stop))
-        some = dataclasses.replace(plan, models=stop)
-        population = Population(lambda: nn.Linear(5, 3), seeds=some.seeds[first:])
-        population.fit(INPUTS, LABELS, some.schedule(examples=40, first=first), lr=0.1)
+        some = range(first, stop)
+        population = Population(lambda: nn.Linear(5, 3), seeds=plan.seeds[first:stop])
+        population.fit(INPUTS, LABELS, plan.schedule(examples=40, members=some), lr=0.1)
         return label_signals(population, INPUTS, LABELS).numpy()
 
     return train

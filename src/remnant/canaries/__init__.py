@@ -4,7 +4,7 @@ from remnant.canaries.canary_file import read_canary_sets, write_canary_sets
 from remnant.canaries.canary_set import CanarySet, make_canary_set
 from remnant.canaries.hf_dataset import insert_into_dataset
 from remnant.canaries.holes import Slot
-from remnant.canaries.images import BY_LOSS, KINDS, by_loss, mislabelled, odd
+from remnant.canaries.images import BY_LOSS, KINDS, MADE, blank, by_loss, mislabelled, odd
 from remnant.canaries.insertion import insert_into_texts, place_canaries
 from remnant.canaries.planted_dataset import PlantedDataset
 from remnant.canaries.random_tokens import commonest_tokens, random_token_sequences
@@ -14,11 +14,13 @@ from remnant.canaries.text_file import insert_into_file
 __all__ = [
     "BY_LOSS",
     "KINDS",
+    "MADE",
     "Canary",
     "CanarySet",
     "PlantedDataset",
     "Slot",
     "Template",
+    "blank",
     "by_loss",
     "commonest_tokens",
     "insert_into_dataset",

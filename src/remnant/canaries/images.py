@@ -1,4 +1,4 @@
-"""Image canaries: mislabelled or odd ones, and test points chosen by how hard they are."""
+"""Image canaries: mislabelled, odd or blank ones, and test points chosen by how hard they are."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import PlanError
 
-KINDS = ("mislabelled", "odd", "hard", "medium", "easy")
+KINDS = ("mislabelled", "odd", "blank", "hard", "medium", "easy")
 BY_LOSS = ("hard", "medium", "easy")
 
 
@@ -33,6 +33,19 @@ def odd(
     coarse = rng.random((count, channels, -(-height // 2), -(-width // 2)), dtype=np.float32)
     images = coarse.repeat(2, axis=2).repeat(2, axis=3)[:, :, :height, :width]
     return np.ascontiguousarray(images), rng.integers(0, classes, size=count)
+
+
+def blank(
+    shape: tuple[int, ...], *, count: int, classes: int, rng: np.random.Generator
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Make images without any content: each of one random colour, with a random label."""
+    channels, height, width = shape
+    colours = rng.random((count, channels, 1, 1), dtype=np.float32)
+    images = np.broadcast_to(colours, (count, channels, height, width))
+    return np.ascontiguousarray(images), rng.integers(0, classes, size=count)
+
+
+MADE = {"odd": odd, "blank": blank}  # from nothing: they need no pool
 
 
 def by_loss(

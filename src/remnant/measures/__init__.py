@@ -14,6 +14,7 @@ from remnant.measures.exposure import Exposure, exposure
 from remnant.measures.exposure_curve import ExposureCurve, exposure_curve, null_exposure
 from remnant.measures.extraction_odds import QueriesToLeak, leak_probability, queries_to_leak
 from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
+from remnant.measures.flip_rate import FlipRate, flip_rate
 from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
 from remnant.measures.hidden import HiddenTest, hidden_test
 from remnant.measures.intervals import clopper_pearson, controls_needed
@@ -25,6 +26,7 @@ from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
 from remnant.measures.prediction import PredictionQuality, PredictionRate, prediction_quality
 from remnant.measures.protect_last import ProtectLast
+from remnant.measures.protect_list import ProtectRule, protect_rule
 from remnant.measures.psmi import Psmi, PsmiFit, fit_psmi, psmi
 from remnant.measures.rank_agreement import RankAgreement, rank_agreement
 from remnant.measures.returning import Returning, returning
@@ -54,6 +56,7 @@ __all__ = [
     "Exposure",
     "ExposureCurve",
     "ExtrapolatedExposure",
+    "FlipRate",
     "Forecast",
     "ForgettingCurve",
     "HeuristicEpsilon",
@@ -69,6 +72,7 @@ __all__ = [
     "PredictionQuality",
     "PredictionRate",
     "ProtectLast",
+    "ProtectRule",
     "Psmi",
     "PsmiFit",
     "QueriesToLeak",
@@ -96,6 +100,7 @@ __all__ = [
     "extrapolated_exposure",
     "fit_psmi",
     "fit_skew_normal",
+    "flip_rate",
     "forgetting_curve",
     "forgetting_decision",
     "forgetting_verdict",
@@ -113,6 +118,7 @@ __all__ = [
     "pooled_exposure_test",
     "precision_at_fpr",
     "prediction_quality",
+    "protect_rule",
     "psmi",
     "queries_to_leak",
     "rank_agreement",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -76,12 +77,12 @@ class ShadowPlan(Plan):
             int(generator(self.seed, SHADOW_INIT, m).integers(2**31)) for m in range(self.models)
         ]
 
-    def seen(self, *, examples: int, first: int = 0) -> NDArray[np.bool_]:
-        """Return which member sees which example, bool ``(models - first, examples)``.
+    def seen(self, *, examples: int, members: Sequence[int] | None = None) -> NDArray[np.bool_]:
+        """Return which member sees which example, bool ``(members, examples)``.
 
         Args:
             examples: How many there are.
-            first: The first member to speak of; those before it are left out.
+            members: Speak of these only, in this order; by default of all.
         """
         count = round(self.fraction * examples)
         if not 0 < count < examples:
@@ -89,20 +90,26 @@ class ShadowPlan(Plan):
                 f"fraction={self.fraction} of examples={examples} leaves nothing seen or unseen.",
                 hint="Give more examples.",
             )
-        if not 0 <= first < self.models:
-            raise PlanError(f"first={first} is not one of {self.models} models.")
-        seen = np.zeros((self.models - first, examples), dtype=bool)
+        chosen = self._chosen(members)
+        seen = np.zeros((len(chosen), examples), dtype=bool)
         paired = self.fraction == 0.5
-        for member in range(first, self.models):
+        for row, member in zip(seen, chosen, strict=True):
             draw = generator(self.seed, SPLIT, member // 2 if paired else member)
             order = draw.permutation(examples)
             second = paired and member % 2 == 1
-            seen[member - first, order[count:] if second else order[:count]] = True
+            row[order[count:] if second else order[:count]] = True
         return seen
 
-    def schedule(self, *, examples: int, first: int = 0) -> Schedule:
-        """Return the schedule over a store of ``examples`` rows, from member ``first`` on."""
-        return _ShadowSchedule(self, self.seen(examples=examples, first=first), first)
+    def schedule(self, *, examples: int, members: Sequence[int] | None = None) -> Schedule:
+        """Return the schedule over a store of ``examples`` rows, of all members or of these."""
+        chosen = self._chosen(members)
+        return _ShadowSchedule(self, self.seen(examples=examples, members=chosen), chosen)
+
+    def _chosen(self, members: Sequence[int] | None) -> list[int]:
+        chosen = list(range(self.models)) if members is None else list(members)
+        if not chosen or not all(0 <= one < self.models for one in chosen):
+            raise PlanError(f"members={chosen} are not some of {self.models} models.")
+        return chosen
 
     def ledger(self, *, examples: int | None = None) -> Ledger:
         """Return an empty ledger: SHADOW plants nothing; ``seen`` says who saw what."""
@@ -110,14 +117,14 @@ class ShadowPlan(Plan):
 
 
 class _ShadowSchedule(Schedule):
-    def __init__(self, plan: ShadowPlan, seen: NDArray[np.bool_], first: int) -> None:
+    def __init__(self, plan: ShadowPlan, seen: NDArray[np.bool_], chosen: list[int]) -> None:
         self.members, self.steps, self.batch_size = len(seen), plan.steps, plan.batch
         pools = [np.flatnonzero(row) for row in seen]
         self._groups = []
         for size in sorted({len(pool) for pool in pools}):  # two sizes when a half is odd
             of_size = [m for m, pool in enumerate(pools) if len(pool) == size]
             order = Order(
-                keys=[(plan.seed, SHADOW_ORDER, first + m) for m in of_size],
+                keys=[(plan.seed, SHADOW_ORDER, chosen[m]) for m in of_size],
                 pool=size,
                 batch=plan.batch,
                 sampling=plan.sampling,

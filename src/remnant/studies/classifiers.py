@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
+from remnant.canaries import MADE
 from remnant.data import AuditData, load_images
 from remnant.errors import InvalidInput, PlanError
 from remnant.models import model_maker
@@ -34,17 +36,23 @@ from remnant.studies.settings import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassifierStudy:
-    """A study that plants images and trains classifiers: what all of them have."""
+class Classifiers:
+    """A study that trains image classifiers: what all of them have."""
 
-    plan: ImagePlan
     data: DataSettings = field(default_factory=DataSettings)
-    canaries: CanarySettings = field(default_factory=CanarySettings)
     model: ModelSettings = field(default_factory=ModelSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
 
 
-def load_data(study: ClassifierStudy, execution: Execution) -> AuditData:
+@dataclass(frozen=True, kw_only=True)
+class ClassifierStudy(Classifiers):
+    """A study that plants canaries into some models' training and keeps them out of others'."""
+
+    plan: ImagePlan
+    canaries: CanarySettings = field(default_factory=CanarySettings)
+
+
+def load_data(study: Classifiers, execution: Execution) -> AuditData:
     """Return the study's data, cut into clean, pool and test."""
     return load_images(
         study.data.name,
@@ -54,12 +62,17 @@ def load_data(study: ClassifierStudy, execution: Execution) -> AuditData:
     )
 
 
-def check_classifier(study: ClassifierStudy, data: AuditData, execution: Execution) -> None:
-    """Refuse what cannot be planted or trained before anything is written."""
+def check_training(study: Classifiers, data: AuditData, execution: Execution) -> None:
+    """Refuse a model, a device or an optimizer that is not there before anything is written."""
     Population(_maker(study, data), seeds=[0], device=execution.device)
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+
+
+def check_classifier(study: ClassifierStudy, data: AuditData, execution: Execution) -> None:
+    """Refuse what cannot be planted or trained before anything is written."""
+    check_training(study, data, execution)
     count = canary_count(study.plan)
-    if study.canaries.kind != "odd" and count > len(data.pool):
+    if study.canaries.kind not in MADE and count > len(data.pool):
         raise PlanError(
             f"The plan needs {count} canaries and controls, and the pool of {study.data.name} "
             f"holds {len(data.pool)} examples.",
@@ -170,7 +183,7 @@ class Probe:
 
 
 def fit_classifiers(
-    study: ClassifierStudy,
+    study: Classifiers,
     members: Members,
     planting: Planting,
     execution: Execution,
@@ -190,9 +203,7 @@ def fit_classifiers(
         checkpoint, on_step: As in ``Population.fit``.
     """
     population = Population(
-        model_maker(
-            study.model.name, shape=planting.shape, classes=planting.classes, **study.model.options
-        ),
+        maker_of(study, shape=planting.shape, classes=planting.classes),
         seeds=members.seeds,
         dropout_seeds=members.dropout_seeds,
         device=execution.device,
@@ -262,6 +273,10 @@ def task_fields(test_accuracy: NDArray[np.float64], data: AuditData) -> dict[str
     }
 
 
-def _maker(study: ClassifierStudy, data: AuditData) -> Any:
-    shape = data.clean.images.shape[1:]
-    return model_maker(study.model.name, shape=shape, classes=data.classes, **study.model.options)
+def maker_of(study: Classifiers, *, shape: Sequence[int], classes: int) -> Callable[[], nn.Module]:
+    """Return what makes the study's model for images of this shape."""
+    return model_maker(study.model.name, shape=shape, classes=classes, **study.model.options)
+
+
+def _maker(study: Classifiers, data: AuditData) -> Callable[[], nn.Module]:
+    return maker_of(study, shape=data.clean.images.shape[1:], classes=data.classes)

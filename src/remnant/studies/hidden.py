@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from remnant.canaries import by_loss, mislabelled, odd
+from remnant.canaries import MADE, by_loss, mislabelled
 from remnant.data import AuditData, Images
 from remnant.errors import InvalidInput, PlanError
 from remnant.plans import InjectPlan, PoisonPlan
@@ -216,7 +216,7 @@ def draw_neighbours(
         [row for row, image in enumerate(data.pool.images) if image.tobytes() not in used],
         dtype=np.int64,
     )
-    if settings.kind != "odd" and len(left) < count:
+    if settings.kind not in MADE and len(left) < count:
         raise PlanError(
             f"hidden.neighbours={count} are more than the {len(left)} examples that the canaries "
             "leave of the pool.",
@@ -225,9 +225,10 @@ def draw_neighbours(
     made = []
     for trial in range(plan.trials):
         rng = np.random.default_rng([plan.seed, _NEIGHBOURS, trial])
-        if settings.kind == "odd":
+        if settings.kind in MADE:
             shape = data.clean.images.shape[1:]
-            made.append(Images(*odd(shape, count=count, classes=data.classes, rng=rng)))
+            make = MADE[settings.kind]
+            made.append(Images(*make(shape, count=count, classes=data.classes, rng=rng)))
         elif settings.kind == "mislabelled":
             labels = data.pool.labels[left]
             rows, wrong = mislabelled(labels, count=count, classes=data.classes, rng=rng)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from remnant.canaries import MADE
 from remnant.data import AuditData, Images
 from remnant.errors import PlanError
 from remnant.models import model_maker
@@ -91,7 +92,7 @@ def check_neighbours(
     """
     left = len(data.pool) - canary_count(plan)
     drawn = settings.relearn_steps and plan.controls < settings.neighbours
-    if drawn and canaries.kind != "odd" and left < settings.neighbours:
+    if drawn and canaries.kind not in MADE and left < settings.neighbours:
         raise PlanError(
             f"hidden.neighbours={settings.neighbours} are more than the {left} examples that the "
             f"canaries leave of the pool, and than plan.controls={plan.controls}.",

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from remnant.canaries import BY_LOSS, by_loss, mislabelled, odd
+from remnant.canaries import BY_LOSS, MADE, by_loss, mislabelled
 from remnant.data import AuditData, Images
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.population import Population
@@ -55,9 +55,9 @@ def draw_canaries(
     if settings.kind == "mislabelled":
         rows, labels = mislabelled(data.pool.labels, count=count, classes=data.classes, rng=rng)
         return Images(data.pool.images[rows], labels)
-    if settings.kind == "odd":
+    if settings.kind in MADE:
         shape = data.clean.images.shape[1:]
-        return Images(*odd(shape, count=count, classes=data.classes, rng=rng))
+        return Images(*MADE[settings.kind](shape, count=count, classes=data.classes, rng=rng))
     losses = np.zeros(len(data.pool)) if pool_losses is None else pool_losses
     return data.pool.take(by_loss(losses, count=count, level=settings.kind, rng=rng))
 

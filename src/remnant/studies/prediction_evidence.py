@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from remnant.errors import NotEnoughEvidence
 from remnant.measures import StoppingPoint, mahalanobis, psmi, stopping_point
 from remnant.plans import ShadowPlan
 from remnant.probes import MARGINS
@@ -35,6 +36,7 @@ class Looks:
         psmi, mahalanobis: Risks, shape ``(moments, layers, targets, n)``; NaN where the target was
             not trained on the example, and everywhere at the first moment.
         smi: Shape ``(moments, layers, targets)``; NaN at the first moment.
+        trace: Losses of the first target after each epoch, shape ``(epochs, n)``.
     """
 
     steps: tuple[int, ...]
@@ -43,6 +45,7 @@ class Looks:
     psmi: Floats
     mahalanobis: Floats
     smi: Floats
+    trace: Floats
 
     def stop(self, seen: Bools, *, drop: float, target: int = 0) -> StoppingPoint:
         """Return when the median loss of a target's own training examples had dropped enough.
@@ -54,6 +57,11 @@ class Looks:
         """
         losses = self.signals[:, target, LOSS][:, seen[target]]
         return stopping_point(losses=losses, drop=drop)
+
+    def stopped(self, seen: Bools, *, drop: float, target: int = 0) -> int:
+        """Return the moment of the stop; where the loss never dropped enough, the closest one."""
+        found = self.stop(seen, drop=drop, target=target)
+        return max(1, found.closest if found.index is None else found.index)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -121,15 +129,36 @@ def risks_of(
     found = psmi(hidden=hidden, labels=labels[seen], directions=settings.directions, rng=rng)
     risk, distance = np.full((2, seen.size), np.nan)
     risk[seen] = found.risk
-    distance[seen] = mahalanobis(hidden=hidden, components=settings.components).distances
+    distance[seen] = _distances(hidden, min(settings.components, *hidden.shape))
     return risk, found.smi, distance
+
+
+def _distances(hidden: NDArray[Any], components: int) -> Floats:
+    """Mahalanobis, on fewer components where a sample has one for itself: it would be infinite."""
+    while True:
+        try:
+            return mahalanobis(hidden=hidden, components=components).distances
+        except NotEnoughEvidence:
+            if components == 1:
+                raise
+            components //= 2
+
+
+def trace_steps(*, epoch: float, last: int) -> tuple[int, ...]:
+    """Return after how many updates the first target's losses are kept: the ends of its epochs.
+
+    Example:
+        >>> trace_steps(epoch=2.5, last=8)
+        (2, 5, 8)
+    """
+    return tuple(dict.fromkeys(round(n * epoch) for n in range(1, int(last / epoch + 1e-9) + 1)))
 
 
 def keep_looks(record: Record, looks: Looks) -> None:
     """Put the looks into the record."""
     record.put_array("looks.steps", np.array(looks.steps))
     record.put_array("looks.layers", np.array(looks.layers))
-    for name in ("psmi", "mahalanobis", "smi", "signals"):
+    for name in ("psmi", "mahalanobis", "smi", "trace", "signals"):
         record.put_array(f"looks.{name}", getattr(looks, name))
 
 
@@ -137,7 +166,9 @@ def kept_looks(record: Record) -> Looks | None:
     """Return the looks that the record has; None where the targets are still to be trained."""
     if "looks.signals" not in record.array_names():
         return None
-    arrays = {name: record.array(f"looks.{name}") for name in ("psmi", "mahalanobis", "smi")}
+    arrays = {
+        name: record.array(f"looks.{name}") for name in ("psmi", "mahalanobis", "smi", "trace")
+    }
     return Looks(
         steps=tuple(record.array("looks.steps").tolist()),
         layers=tuple(record.array("looks.layers").tolist()),

@@ -1,4 +1,4 @@
-"""How memorisation is predicted and judged: when targets are looked at, what counts, who is listed."""
+"""When targets are looked at, what counts as memorised, and what is asked of the protect list."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ class PredictSettings:
         miss: Largest share of memorised samples that the list may leave out.
         limit: Largest share of samples that the list may hold; the verdict asks for it.
         tpr: At which the false-positive rate is read.
-        confidence: Of all intervals, and of the list's stated rate.
+        confidence: Of all intervals.
+        list_confidence: With which the next run's list keeps to its stated rate.
     """
 
     targets: int = 4
@@ -49,6 +50,7 @@ class PredictSettings:
     limit: float = 0.5
     tpr: float = 0.75
     confidence: float = 0.95
+    list_confidence: float = 0.9
 
     def __post_init__(self) -> None:
         for name in ("moments", "layers"):
@@ -58,7 +60,7 @@ class PredictSettings:
         faults += whole_number("predict.directions", self.directions, 2)
         faults += whole_number("predict.components", self.components, 1)
         faults += among("predict.predictor", self.predictor, EARLY)
-        for name in ("drop", "miss", "limit", "tpr", "confidence"):
+        for name in ("drop", "miss", "limit", "tpr", "confidence", "list_confidence"):
             value = getattr(self, name)
             if not number(value) or not 0 < value < 1:
                 faults.append(f"predict.{name}={value!r} is not between 0 and 1")
@@ -97,6 +99,28 @@ class PredictSettings:
                 scale *= 2.0
         grid = {round(one * epoch) for one in wanted} | {0, last}
         return tuple(sorted(one for one in grid if one <= last))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlantedSettings:
+    """How many canaries of each kind stand among the examples, each seen by half of the models."""
+
+    mislabelled: int = 0
+    odd: int = 0
+    blank: int = 0
+
+    def __post_init__(self) -> None:
+        faults = [
+            fault
+            for name, count in self.counts.items()
+            for fault in whole_number(f"canaries.{name}", count, 0)
+        ]
+        require(faults, error=PlanError, hint="Mend the recipe.")
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many of each kind."""
+        return {"mislabelled": self.mislabelled, "odd": self.odd, "blank": self.blank}
 
 
 @dataclass(frozen=True, kw_only=True)

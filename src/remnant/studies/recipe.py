@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remnant.errors import InvalidInput, PlanError, require
-from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, StaggeredPlan
+from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.studies.exposure import ExposureStudy
 from remnant.studies.exposure_settings import (
     LanguageModelSettings,
@@ -20,6 +20,8 @@ from remnant.studies.exposure_settings import (
 from remnant.studies.forgetting import ForgettingStudy
 from remnant.studies.hidden_settings import HiddenSettings
 from remnant.studies.one_run import OneRunStudy
+from remnant.studies.prediction import PredictionStudy
+from remnant.studies.prediction_settings import PlantedSettings, PredictSettings, TruthSettings
 from remnant.studies.settings import (
     AttackSettings,
     CanarySettings,
@@ -37,7 +39,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Study = ForgettingStudy | ExposureStudy | OneRunStudy | TextForgettingStudy
+Study = ForgettingStudy | ExposureStudy | OneRunStudy | TextForgettingStudy | PredictionStudy
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,6 +93,18 @@ _QUESTIONS = {
             "attack": TextAttackSettings,
         },
         compares=True,
+    ),
+    "prediction": _Question(
+        study=PredictionStudy,
+        plans={"shadow": ShadowPlan},
+        sections={
+            "data": DataSettings,
+            "canaries": PlantedSettings,
+            "model": ModelSettings,
+            "training": TrainingSettings,
+            "predict": PredictSettings,
+            "truth": TruthSettings,
+        },
     ),
     "exposure": _Question(
         study=ExposureStudy,

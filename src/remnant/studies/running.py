@@ -9,6 +9,7 @@ from typing import Any
 from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
 from remnant.studies.forgetting import estimate_forgetting, run_forgetting
 from remnant.studies.one_run import OneRunStudy, estimate_one_run, run_one_run
+from remnant.studies.prediction import PredictionStudy, estimate_prediction, run_prediction
 from remnant.studies.recipe import Study
 from remnant.studies.settings import Execution
 from remnant.studies.text_forgetting import (
@@ -28,6 +29,8 @@ def run_study(
         run_exposure(study, folder, execution, progress=progress)
     elif isinstance(study, OneRunStudy):
         run_one_run(study, folder, execution, progress=progress)
+    elif isinstance(study, PredictionStudy):
+        run_prediction(study, folder, execution, progress=progress)
     elif isinstance(study, TextForgettingStudy):
         run_text_forgetting(study, folder, execution, progress=progress)
     else:
@@ -40,6 +43,8 @@ def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
         return estimate_exposure(study, execution)
     if isinstance(study, OneRunStudy):
         return estimate_one_run(study, execution)
+    if isinstance(study, PredictionStudy):
+        return estimate_prediction(study, execution)
     if isinstance(study, TextForgettingStudy):
         return estimate_text_forgetting(study, execution)
     return estimate_forgetting(study, execution)

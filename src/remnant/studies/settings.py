@@ -185,9 +185,20 @@ class OneRunSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class Execution:
-    """How a study is carried out; none of it may change the numbers."""
+    """How a study is carried out; none of it may change the numbers.
+
+    Attributes:
+        device: Where models compute.
+        data_folder: Holds the data sets.
+        checkpoint_seconds: Least time between two checkpoints.
+        compiled: Whether convolutional models are compiled on a GPU.
+        pool_folder: Of the shadow pool; by default ``pool`` in the run's own folder.
+        pool_block: Models of a shadow pool that are trained and stored together.
+    """
 
     device: str = "cpu"
     data_folder: Path | None = None
     checkpoint_seconds: float = 30.0
     compiled: bool = False
+    pool_folder: Path | None = None
+    pool_block: int = 32

@@ -1,0 +1,356 @@
+"""Which samples will a classifier memorise, and could one have known early? SHADOW, and looks."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from remnant.canaries import MADE, mislabelled
+from remnant.data import AuditData, Images
+from remnant.errors import PlanError
+from remnant.plans import ShadowPlan
+from remnant.plans.fingerprint import fingerprint
+from remnant.population import Checkpoint, Population
+from remnant.probes import hidden_states, margin_signals
+from remnant.records import Record
+from remnant.studies.classifiers import (
+    Classifiers,
+    Members,
+    Probe,
+    SomeMembers,
+    accuracy_of,
+    check_converged,
+    check_training,
+    fit_classifiers,
+    how_trained,
+    load_data,
+    maker_of,
+    task_fields,
+)
+from remnant.studies.image_canaries import Planting, plant
+from remnant.studies.machine import StepClock
+from remnant.studies.prediction_evidence import (
+    Evidence,
+    Looks,
+    keep_looks,
+    kept_looks,
+    risks_of,
+    target_members,
+    trace_steps,
+)
+from remnant.studies.prediction_results import measure_prediction
+from remnant.studies.prediction_settings import PlantedSettings, PredictSettings, TruthSettings
+from remnant.studies.recording import carry_out
+from remnant.studies.settings import Execution
+from remnant.studies.shadow_pool import fill_pool, read_pool
+
+Progress = Callable[[str, int, int], None]
+_DIRECTIONS = 3  # of the plan's streams: directions are the same for all targets and moments
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionStudy(Classifiers):
+    """One question, whole: the plan and all that changes its numbers."""
+
+    plan: ShadowPlan
+    canaries: PlantedSettings = field(default_factory=PlantedSettings)
+    predict: PredictSettings = field(default_factory=PredictSettings)
+    truth: TruthSettings = field(default_factory=TruthSettings)
+
+    def __post_init__(self) -> None:
+        check_shadow_study(self.plan, self.predict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as plain data, one group a part."""
+        made: dict[str, Any] = {"question": "prediction", "plan": self.plan.to_dict()}
+        for name in ("data", "canaries", "model", "training", "predict", "truth"):
+            made[name] = dataclasses.asdict(getattr(self, name))
+        return made
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that changes numbers."""
+        return fingerprint(self.to_dict())
+
+
+def check_shadow_study(plan: ShadowPlan, predict: PredictSettings) -> None:
+    """Refuse a plan that cannot be judged.
+
+    Raises:
+        PlanError: Too few models for the truth or the targets, or no halves.
+    """
+    least = max(8, 2 * predict.targets)
+    if plan.models < least or plan.models % 2:
+        raise PlanError(
+            f"plan.models={plan.models} is not an even number of at least {least}, which the "
+            f"truth about {predict.targets} targets takes.",
+            hint="Train more models, or look at fewer targets.",
+        )
+    if plan.fraction != 0.5:
+        raise PlanError(
+            f"plan.fraction={plan.fraction} is not 0.5: prediction is judged on pairs of halves.",
+            hint="Leave fraction out.",
+        )
+
+
+def run_prediction(
+    study: PredictionStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
+) -> None:
+    """Carry out the study in ``folder``: look at targets, fill the pool, measure.
+
+    A run that was cut short goes on; the pool is a record of its own, in ``folder/pool``, and tops
+    up where the plan asks for more models than it has.
+
+    Raises:
+        RemnantError: Anything the user can mend; the folder then holds nothing new.
+    """
+    data = load_data(study, execution)
+    check_training(study, data, execution)
+    _check_canaries(study, data)
+    carry_out(
+        study,
+        folder,
+        execution,
+        data_fingerprint=data.fingerprint,
+        seeds={"plan": study.plan.seed, "data": study.data.seed},
+        work=lambda record: _carry_out(study, data, execution, record, progress),
+    )
+
+
+def _carry_out(
+    study: PredictionStudy,
+    data: AuditData,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    planting, kinds = _planted(study, data)
+    looks = kept_looks(record)
+    if looks is None:
+        looks = _look(study, planting, execution, record, progress)
+        keep_looks(record, looks)
+    targets = target_members(study.plan, study.predict.targets)
+    seen = study.plan.seen(examples=len(planting.store), members=targets)
+    stop = looks.steps[looks.stopped(seen, drop=study.predict.drop)]
+    record.put_result("task", task_fields(record.array("targets.test_accuracy"), data))
+    pool = _pool(study, planting, execution, record, stop, progress)
+    evidence = Evidence(
+        looks=looks,
+        targets=targets,
+        pool=pool,
+        epoch=_epoch(study, planting),
+        labels=planting.store.labels,
+        kinds=kinds,
+        what=f"{study.model.name} on {study.data.name}",
+    )
+    measure_prediction(record, study.plan, study.predict, study.truth, evidence)
+    record.finish()
+
+
+def _check_canaries(study: PredictionStudy, data: AuditData) -> None:
+    if study.canaries.mislabelled > len(data.pool):
+        raise PlanError(
+            f"canaries.mislabelled={study.canaries.mislabelled} are more than the {len(data.pool)} "
+            f"examples in the pool of {study.data.name}.",
+            hint="Plant fewer.",
+        )
+
+
+def _planted(study: PredictionStudy, data: AuditData) -> tuple[Planting, NDArray[np.str_]]:
+    """The example store, canaries after clean examples, and what each example is."""
+    rng = np.random.default_rng([study.plan.seed, 1])
+    shape = data.clean.images.shape[1:]
+    sets, kinds = [data.clean.take(np.arange(0))], ["clean"] * len(data.clean)
+    for kind, count in study.canaries.counts.items():
+        if count == 0:
+            continue
+        if kind in MADE:
+            sets.append(Images(*MADE[kind](shape, count=count, classes=data.classes, rng=rng)))
+        else:
+            rows, wrong = mislabelled(data.pool.labels, count=count, classes=data.classes, rng=rng)
+            sets.append(Images(data.pool.images[rows], wrong))
+        kinds += [kind] * count
+    return plant(data, sets), np.array(kinds)
+
+
+def _epoch(study: PredictionStudy, planting: Planting) -> float:
+    """Updates in an epoch of one model."""
+    return len(planting.store) / 2 / study.plan.batch
+
+
+def _members(
+    study: PredictionStudy, planting: Planting, chosen: range | tuple[int, ...]
+) -> Members:
+    seeds = study.plan.seeds
+    own = [seeds[member] for member in chosen]
+    return Members(
+        schedule=study.plan.schedule(examples=len(planting.store), members=chosen),
+        seeds=own,
+        dropout_seeds=own,
+        options=study.training.options,
+        precision=study.plan.precision,
+    )
+
+
+def _look(
+    study: PredictionStudy,
+    planting: Planting,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> Looks:
+    """Train the targets, and look at them at every moment."""
+    targets = target_members(study.plan, study.predict.targets)
+    seen = study.plan.seen(examples=len(planting.store), members=targets)
+    epoch = _epoch(study, planting)
+    steps = study.predict.steps(epoch=epoch, last=study.plan.steps)
+    store, path = planting.store, record.folder / "checkpoint-targets.safetensors"
+
+    def signals(models: Population) -> Any:
+        return margin_signals(models, store.images, store.labels)
+
+    def risks(models: Population) -> NDArray[np.float64]:
+        return _risks(study, planting, models, seen)
+
+    def losses(models: Population) -> Any:
+        return margin_signals(SomeMembers(models, slice(1)), store.images, store.labels)[0, 0]
+
+    fit, population = fit_classifiers(
+        study,
+        _members(study, planting, targets),
+        planting,
+        execution,
+        also={
+            "signals": Probe(signals, steps),
+            "risks": Probe(risks, steps[1:]),
+            "trace": Probe(losses, trace_steps(epoch=epoch, last=study.plan.steps)),
+        },
+        checkpoint=Checkpoint(
+            path,
+            seconds=execution.checkpoint_seconds,
+            key=f"{study.fingerprint}/{record.data_fingerprint}/targets",
+        ),
+        on_step=_told(progress, "targets", study.plan.steps),
+    )
+    check_converged(fit.probes["signals"], "targets")
+    record.put_array("targets.test_accuracy", accuracy_of(population, planting))
+    record.update_execution(how_trained("targets", fit))
+    path.unlink(missing_ok=True)
+    # (moments, layers, targets, psmi | mahalanobis | smi, n); nothing is known of the first moment.
+    later = fit.probes["risks"]
+    found = np.concatenate([np.full((1, *later.shape[1:]), np.nan), later])
+    return Looks(
+        steps=steps,
+        layers=study.predict.layers,
+        signals=fit.probes["signals"],
+        psmi=found[..., 0, :],
+        mahalanobis=found[..., 1, :],
+        smi=found[..., 2, 0],
+        trace=fit.probes["trace"],
+    )
+
+
+def _risks(
+    study: PredictionStudy, planting: Planting, models: Population, seen: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Risks of all targets at one moment, from the hidden states of their own examples."""
+    found = np.empty((len(study.predict.layers), len(seen), 3, seen.shape[1]))
+    for target, row in enumerate(seen):
+        module = maker_of(study, shape=planting.shape, classes=planting.classes)()
+        module.load_state_dict(models.state_dict(target))
+        module.to(models.device)
+        inputs = torch.from_numpy(planting.store.images[row])
+        for place, layer in enumerate(study.predict.layers):
+            hidden = hidden_states(module, inputs, layer=None if layer == "last" else layer)
+            rng = np.random.default_rng([study.plan.seed, _DIRECTIONS])
+            psmi, smi, far = risks_of(
+                hidden.numpy(), planting.store.labels, row, study.predict, rng
+            )
+            found[place, target] = psmi, far, np.full(row.size, smi)
+    return found
+
+
+def _pool(
+    study: PredictionStudy,
+    planting: Planting,
+    execution: Execution,
+    record: Record,
+    stop: int,
+    progress: Progress | None,
+) -> Any:
+    """Fill the pool with all models' signals at the stop and at the end, and read it."""
+    plan, store = study.plan, planting.store
+    plain = study.to_dict()
+    known: dict[str, Any] = {
+        "recipe": {
+            **{name: plain[name] for name in ("data", "canaries", "model", "training")},
+            "scored": [stop, plan.steps],
+        },
+        "data_fingerprint": record.data_fingerprint,
+    }
+    folder = execution.pool_folder or record.folder / "pool"
+
+    def train(first: int, last: int, where: Path) -> NDArray[np.float64]:
+        path = where / "checkpoint.safetensors"
+        name = f"models {first + 1} to {last} of {plan.models}"
+        fit, _ = fit_classifiers(
+            study,
+            _members(study, planting, range(first, last)),
+            planting,
+            execution,
+            also={
+                "signals": Probe(
+                    lambda models: margin_signals(models, store.images, store.labels),
+                    tuple(sorted({stop, plan.steps})),
+                )
+            },
+            checkpoint=Checkpoint(
+                path,
+                seconds=execution.checkpoint_seconds,
+                key=f"{study.fingerprint}/{record.data_fingerprint}/{first}-{last}",
+            ),
+            on_step=_told(progress, name, plan.steps),
+        )
+        path.unlink(missing_ok=True)
+        found = fit.probes["signals"]
+        return np.concatenate([found[0], found[-1]], axis=1)
+
+    fill_pool(
+        folder, plan, **known, train=train, device=execution.device, block=execution.pool_block
+    )
+    return read_pool(folder, plan, **known)
+
+
+def _told(progress: Progress | None, name: str, steps: int) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(name, done, steps)
+
+
+def estimate_prediction(study: PredictionStudy, execution: Execution) -> dict[str, Any]:
+    """Time a few steps of the real thing, write nothing, and say what the whole would take."""
+    data = load_data(study, execution)
+    check_training(study, data, execution)
+    _check_canaries(study, data)
+    planting, _ = _planted(study, data)
+    block = min(execution.pool_block, study.plan.models)
+    short = dataclasses.replace(study, plan=dataclasses.replace(study.plan, steps=12))
+    clock = StepClock(execution.device)
+    fit, _ = fit_classifiers(
+        short, _members(short, planting, range(block)), planting, execution, on_step=clock
+    )
+    gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
+    members = study.plan.models + study.predict.targets
+    seconds = gaps[len(gaps) // 2] * study.plan.steps * members / block
+    return {
+        "members": members,
+        "steps": study.plan.steps,
+        "memory_mib": round((fit.memory + planting.store.images.nbytes) / 2**20, 1),
+        "minutes": round(seconds / 60, 2),
+    }

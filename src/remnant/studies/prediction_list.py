@@ -1,0 +1,126 @@
+"""The protect list: a rule made on some targets, checked on another, and what the verdict says."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from remnant.errors import NotEnoughEvidence
+from remnant.measures import clopper_pearson, protect_rule
+from remnant.studies.prediction_evidence import Bools, Evidence, Floats
+from remnant.studies.prediction_settings import PredictSettings, TruthSettings
+from remnant.studies.prediction_truth import Truth
+
+SHOWN = 25
+
+
+class RiskOf(Protocol):
+    """What gives the risk of a target's own training samples, at its stop."""
+
+    def __call__(self, predictor: str, target: int) -> Floats:
+        """Return one number a sample."""
+        ...
+
+
+def protect_fields(
+    risk: RiskOf,
+    predict: PredictSettings,
+    settings: TruthSettings,
+    evidence: Evidence,
+    truth: Truth,
+) -> tuple[dict[str, Any], Bools]:
+    """Make the rule on all targets but the last, check it on that, list the first one's samples.
+
+    Returns:
+        The list as plain data, and which of all examples are on it.
+
+    Raises:
+        NotEnoughEvidence: A target memorised nothing.
+    """
+    targets = range(len(evidence.targets))
+    seen = evidence.pool.seen[list(evidence.targets)]
+    risks = [risk(predict.predictor, target) for target in targets]
+    memorised = [truth.local[target, seen[target]] >= settings.threshold for target in targets]
+    made_on = len(targets) - 1 if len(targets) > 1 else 1
+    rule = protect_rule(
+        risks=risks[:made_on],
+        memorised=memorised[:made_on],
+        miss=predict.miss,
+        confidence=predict.list_confidence,
+    )
+    listed = np.zeros(seen.shape[1], dtype=bool)
+    listed[seen[0]] = rule.listed(risks[0])
+    check = None
+    if len(targets) > 1:
+        check = _check(rule.listed(risks[-1]), memorised[-1], rule.stated, predict)
+        check["model"] = evidence.targets[-1]
+    places = np.flatnonzero(seen[0])
+    riskiest = np.argsort(-risks[0], kind="stable")[:SHOWN]
+    return {
+        "predictor": predict.predictor,
+        "miss": predict.miss,
+        "confidence": predict.list_confidence,
+        "stated": rule.stated,
+        "share": rule.share,
+        "listed": int(listed.sum()),
+        "n": int(seen[0].sum()),
+        "runs": rule.runs,
+        "missed": rule.missed.tolist(),
+        "check": check,
+        "samples": [
+            {
+                "example": int(places[row]),
+                "kind": str(evidence.kinds[places[row]]),
+                "label": int(evidence.labels[places[row]]),
+                "risk": float(risks[0][row]),
+                "memorised": bool(memorised[0][row]),
+            }
+            for row in riskiest
+        ],
+    }, listed
+
+
+def _check(
+    listed: Bools, memorised: Bools, stated: float, predict: PredictSettings
+) -> dict[str, Any]:
+    """Hold the rule against a run that it was not made on."""
+    n = int(memorised.sum())
+    if n == 0:
+        raise NotEnoughEvidence("the last target memorised nothing, so that the list is unchecked.")
+    missed = int(np.sum(memorised & ~listed))
+    low, high = clopper_pearson(missed, n, confidence=predict.confidence)
+    return {
+        "memorised": n,
+        "missed": missed,
+        "rate": [missed / n, float(low), float(high)],
+        "held": missed / n <= stated,
+    }
+
+
+def verdict_fields(protect: dict[str, Any], predict: PredictSettings) -> dict[str, Any]:
+    """Say whether a list short enough leaves out as little as was asked for."""
+    share, check = protect["share"], protect["check"]
+    told = (
+        f"Protecting the riskiest {share:.1%} of samples, known early by {predict.predictor}, is "
+        f"stated to leave out at most {protect['stated']:.1%} of those that are memorised"
+    )
+    checked = ""
+    if check is not None:
+        rate, low, high = check["rate"]
+        checked = (
+            f"; on a model of another seed it left out {rate:.1%} of {check['memorised']} "
+            f"({predict.confidence:.0%} interval {low:.1%} to {high:.1%})"
+        )
+    if check is None:
+        outcome, after = "INCONCLUSIVE", "no other seed was there to check it."
+    elif not check["held"]:
+        outcome = "FAIL" if check["rate"][1] > protect["stated"] else "INCONCLUSIVE"
+        after = "more than was stated."
+    elif share > predict.limit:
+        outcome = "FAIL"
+        after = f"a list longer than the limit of {predict.limit:.0%}."
+    else:
+        outcome, after = "PASS", f"within the limit of {predict.limit:.0%} of samples."
+    sentence = f"{told}{checked}: {after}"
+    return {"outcome": outcome, "sentence": sentence, "limit": predict.limit, "lag": None}

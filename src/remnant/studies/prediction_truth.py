@@ -1,0 +1,158 @@
+"""What the pool says of each sample in the end: LiRA, RMIA, counterfactual memorization."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.measures import (
+    LiraCentre,
+    LiraVariance,
+    counterfactual_memorization,
+    flip_rate,
+    lira,
+    lira_leave_one_out,
+    rank_agreement,
+    rmia,
+)
+from remnant.probes import MARGINS
+from remnant.studies.prediction_evidence import LOSS, Bools, Evidence, Floats
+from remnant.studies.prediction_settings import TruthSettings
+
+SCATTERED = 400
+_PAIRS = 2  # of complementary models behind RMIA: four references, two of which saw each sample
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Truth:
+    """What was memorised in the end.
+
+    Attributes:
+        local: LiRA of each target by all other models, log ratios, ``(targets, n)``.
+        lira: Share of all models about which LiRA is right, each attacked by the others, ``(n,)``.
+        counterfactual: Mean signal of the models that saw a sample less that of the others.
+        rmia: Mean share of unseen samples that a sample outdoes, over the models that saw it.
+        scores: Leave-one-out LiRA of every model, ``(models, n)``.
+        convention: Of the local LiRA, in words.
+    """
+
+    local: Floats
+    lira: Floats
+    counterfactual: Floats
+    rmia: Floats
+    scores: Floats
+    convention: str
+
+
+def find_truth(evidence: Evidence, settings: TruthSettings) -> Truth:
+    """Attack every model by the others.
+
+    Raises:
+        NotEnoughEvidence: Too few models for a variance.
+    """
+    signal = evidence.final[:, MARGINS.index(settings.signal)]
+    seen = evidence.pool.seen
+    everyone = lira_leave_one_out(scores=signal, seen=seen)
+    local = [
+        attacked(signal, seen, target, centre=settings.centre, variance=settings.variance)
+        for target in evidence.targets
+    ]
+    return Truth(
+        local=np.stack([one.scores for one in local]),
+        lira=everyone.success_rate,
+        counterfactual=counterfactual_memorization(scores=signal, seen=seen).values,
+        rmia=_rmia(np.exp(-evidence.final[:, LOSS]), seen),
+        scores=everyone.scores,
+        convention=local[0].convention,
+    )
+
+
+def attacked(
+    signal: Floats, seen: Bools, target: int, *, centre: str = "mean", variance: str = "per_example"
+) -> Any:
+    """LiRA of one model of a pool by all the others."""
+    others = np.arange(len(signal)) != target
+    return lira(
+        target=signal[target],
+        shadow=signal[others],
+        seen=seen[others],
+        centre=cast(LiraCentre, centre),
+        variance=cast(LiraVariance, variance),
+    )
+
+
+def _rmia(probability: Floats, seen: Bools) -> Floats:
+    """RMIA of every model by two pairs of others, averaged where the model saw the sample."""
+    models = len(probability)
+    total = np.zeros(seen.shape[1])
+    for target in range(models):
+        first = 2 * (target // 2) + 2
+        chosen = [(first + step) % models for step in range(2 * _PAIRS)]
+        unseen = ~seen[target]
+        found = rmia(
+            target=probability[target],
+            reference=probability[chosen],
+            seen=seen[chosen],
+            other_target=probability[target, unseen],
+            other_reference=probability[chosen][:, unseen],
+            other_seen=seen[chosen][:, unseen],
+        )
+        total += np.where(seen[target], found.scores, 0.0)
+    return np.asarray(total / seen.sum(axis=0))
+
+
+def truth_fields(
+    truth: Truth, evidence: Evidence, settings: TruthSettings, *, confidence: float
+) -> dict[str, Any]:
+    """Return the truth as plain data: how stable it is, and how its measures agree."""
+    seen = evidence.pool.seen
+    flips = flip_rate(
+        scores=truth.scores, seen=seen, threshold=settings.threshold, confidence=confidence
+    )
+    measures = {"lira": truth.lira, "counterfactual": truth.counterfactual, "rmia": truth.rmia}
+    agreement = []
+    for first, second in combinations(measures, 2):
+        found = rank_agreement(
+            first=measures[first], second=measures[second], confidence=confidence
+        )
+        ends = {"value": found.value, "low": found.low, "high": found.high}
+        agreement.append({"first": first, "second": second, **ends})
+    chosen = _scattered(evidence.kinds)
+    own = seen[evidence.targets[0]]
+    return {
+        "models": len(seen),
+        "n": seen.shape[1],
+        "signal": settings.signal,
+        "convention": truth.convention,
+        "threshold": settings.threshold,
+        "memorised_share": float(np.mean(truth.local[0, own] >= settings.threshold)),
+        "flip_rate": [flips.value, flips.low, flips.high],
+        "persistence": flips.persistence,
+        "agreement": agreement,
+        "scatter": {name: measures[name][chosen].tolist() for name in ("lira", "counterfactual")},
+        "by_kind": [
+            {
+                "kind": kind,
+                "n": int(mine.sum()),
+                **{name: float(values[mine].mean()) for name, values in measures.items()},
+            }
+            for kind, mine in by_kind(evidence.kinds)
+        ],
+    }
+
+
+def by_kind(kinds: NDArray[np.str_]) -> Iterable[tuple[str, Bools]]:
+    """Yield each kind of sample and where it stands; the clean ones last."""
+    names = [str(name) for name in dict.fromkeys(kinds.tolist())]
+    for name in sorted(names, key=lambda one: one == "clean"):
+        yield name, kinds == name
+
+
+def _scattered(kinds: NDArray[np.str_]) -> NDArray[np.int64]:
+    """Samples to draw: evenly spaced, so that every kind has its share."""
+    return np.unique(np.linspace(0, kinds.size - 1, min(SCATTERED, kinds.size)).astype(np.int64))
