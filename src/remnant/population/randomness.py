@@ -37,12 +37,16 @@ def keys(seeds: Tensor, counters: Tensor, layer: int) -> Tensor:
     return _finalise64(_finalise64(seeds * _GOLDEN + counters) + offset)
 
 
-def keep_scale(key: Tensor, rate: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-    """Return the dropout factors: 0 with probability ``rate``, else ``1 / (1 - rate)``."""
-    place = torch.arange(shape.numel(), dtype=torch.int32, device=key.device)
+def words(key: Tensor, place: Tensor) -> Tensor:
+    """Return a random 32-bit word for each place under a key."""
     low = (key & 0x7FFFFFFF).to(torch.int32)
     high = ((key >> 31) & 0x7FFFFFFF).to(torch.int32)
-    word = _finalise32(_finalise32(place ^ low) + high)
+    return _finalise32(_finalise32(place ^ low) + high)
+
+
+def keep_scale(key: Tensor, rate: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """Return the dropout factors: 0 with probability ``rate``, else ``1 / (1 - rate)``."""
+    word = words(key, torch.arange(shape.numel(), dtype=torch.int32, device=key.device))
     uniform = ((word >> 8) & 0xFFFFFF).to(torch.float32) * 2.0**-24
     scale = torch.where(rate < 1, 1 / (1 - rate), torch.zeros_like(rate))
     return ((uniform >= rate.to(torch.float32)) * scale).to(dtype).reshape(shape)

@@ -1,0 +1,280 @@
+"""Fine-tuned models by the hundred: a population of LoRA adapters over one frozen model."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from remnant.errors import InvalidInput, require
+from remnant.population import checkpoint as files
+from remnant.population.adapters import PADDING, ROWS, Adapters, FrozenModel, Lora
+from remnant.population.checkpoint import Checkpoint, settings_digest
+from remnant.population.feeding import as_schedule, probe_times, walked_steps
+from remnant.population.fit import Fit
+from remnant.population.learning_rates import LearningRate
+from remnant.population.memory import Footprint, fitting_split, free_bytes
+from remnant.population.optimizers import Optimizer, make_optimizer
+from remnant.population.per_member import per_member, whole_numbers
+from remnant.population.precision import arithmetic, dtype_of
+from remnant.population.state import State
+from remnant.population.store import ExampleStore, as_tensor
+from remnant.population.training import Training
+
+_OVERHEAD = 1.5  # a backward pass holds gradients of activations beside the activations
+_AT_ONCE = {"cuda": 2**16, "cpu": 2**12}  # tokens asked about in one pass
+
+
+class AdapterPopulation:
+    """N adapters of one frozen causal language model, trained together, each as if alone.
+
+    What is learnt is the token that follows a sequence: the loss is its cross-entropy over the
+    whole vocabulary, at that one place.
+
+    Args:
+        model: The frozen model. It is put into evaluation mode; its own dropout is off.
+        seeds: One per member, from which its first adapters and its dropout masks follow.
+        lora: Rank, scale, dropout and layers.
+        precision: ``float32``, ``tf32``, ``bf16`` (autocast) or ``float64``; ``None`` keeps the
+            model's own type. Adapters are in float32, or float64 with ``float64``.
+
+    Guarantees:
+        * A member of N equals the same member alone, to rounding.
+        * Padding changes nothing, to rounding.
+        * torch's global generator is not used.
+        * What members are asked is never computed in bf16: in TF32 at the coarsest, and in the
+          model's own type unless the precision is ``tf32`` or ``bf16``.
+    """
+
+    def __init__(
+        self,
+        model: FrozenModel,
+        seeds: Sequence[int],
+        *,
+        lora: Lora | None = None,
+        precision: str | None = None,
+    ) -> None:
+        self.seeds = whole_numbers("seeds", seeds)
+        require([] if self.seeds else ["seeds is empty"], hint="Give one seed per member.")
+        self.precision = precision
+        kind = dtype_of(precision) or torch.float32
+        self.device = next(model.module.parameters()).device
+        self._adapters = Adapters(model, lora or Lora(), precision=precision)
+        rows = [self._adapters.start(seed, kind) for seed in self.seeds]
+        self._state = State(
+            {
+                "params": {self._adapters.name: torch.stack(rows).to(self.device)},
+                "seeds": {
+                    "dropout": torch.tensor(
+                        [seed & 0x7FFFFFFFFFFFFFFF for seed in self.seeds], device=self.device
+                    )
+                },
+                "clocks": {
+                    "lifetime": torch.zeros(len(rows), dtype=torch.int64, device=self.device)
+                },
+            }
+        )
+
+    def __len__(self) -> int:
+        return len(self.seeds)
+
+    def fit(
+        self,
+        tokens: Any,
+        answers: Any,
+        indices: Any,
+        *,
+        optimizer: str = "adamw",
+        steps: int | None = None,
+        learning_rate: LearningRate | None = None,
+        clip: float | None = None,
+        split: int | None = None,
+        probes: Mapping[str, Callable[[AdapterPopulation], Any]] | None = None,
+        probe_steps: Sequence[int] | Mapping[str, Sequence[int]] = (),
+        checkpoint: Checkpoint | None = None,
+        on_step: Callable[[int], None] | None = None,
+        **options: Any,
+    ) -> Fit:
+        """Train every member on its own rows of the sequences.
+
+        Args:
+            tokens: int64 ``(n, time)``, ``PADDING`` after each sequence's last token.
+            answers: The token that is to follow each, ``(n,)``.
+            indices: int64 ``(steps, members, batch)``, or a ``Schedule``.
+            optimizer, options, learning_rate, clip: As in ``Population.fit``.
+            steps: How many steps of the schedule to walk; all, if not given.
+            split: Members per pass, where the free memory is not to decide.
+            probes: Called with this population after each number of updates in ``probe_steps``.
+            probe_steps: For all probes, or for each by its name.
+            checkpoint: Where to save the training and go on from.
+            on_step: Called with the number of steps done.
+
+        Raises:
+            InvalidInput: Tokens, rows or options do not fit.
+        """
+        store = ExampleStore(self._checked(tokens), answers, device=self.device, dtype=None)
+        schedule = as_schedule(indices, None, members=len(self))
+        steps = walked_steps(steps, schedule)
+        wanted = probe_times(probes or {}, probe_steps, last=steps)
+        rule = make_optimizer(optimizer, members=len(self), options=options)
+        with arithmetic(self.precision, self.device):
+            rule.attach(self._state)
+            self._set_clip(clip)
+            need = self._footprint(store, schedule.batch_size, rule)
+            found = files.peek(checkpoint.path) if checkpoint is not None else None
+            if split is None and found is not None:
+                split = int(found["split"])
+            elif split is None:
+                free = free_bytes(self.device)
+                split = fitting_split(need, members=len(self), in_flight=None, free=free)
+            notes = {"backend": self._adapters.name, "split": split, "precision": self.precision}
+            if checkpoint is not None:
+                notes["settings"] = settings_digest(
+                    state=self._state,
+                    store=store,
+                    schedule=schedule,
+                    steps=steps,
+                    plain=[
+                        [rule.name, rule.flags, rule.settings],
+                        dataclasses.asdict(learning_rate or LearningRate()),
+                        wanted,
+                    ],
+                )
+            training = Training(
+                home=self._state,
+                store=store,
+                schedule=schedule,
+                steps=steps,
+                backend=self._adapters,
+                optimizer=rule,
+                factors=(learning_rate or LearningRate()).table(steps).to(self.device),
+                split=split,
+                clipped=clip is not None,
+                graphed=False,
+                probes={name: self._probe(read) for name, read in (probes or {}).items()},
+                probe_steps=wanted,
+                watch=None,
+                losses=None,
+                checkpoint=checkpoint,
+                notes=notes,
+                on_step=on_step,
+            )
+            training.run()
+        self._state = training.home
+        return Fit(
+            steps=training.step,
+            backend=self._adapters.name,
+            reason="one frozen model for all",
+            split=split,
+            precision=self.precision,
+            memory=need.total(members=len(self), split=split, in_flight=split),
+            probe_steps=tuple(training.probed),
+            probes={name: np.stack(found) for name, found in training.history.items() if found},
+            stopped_at=None,
+        )
+
+    def ask(
+        self, tokens: Any, *, layers: Sequence[str] = (), at_once: int | None = None
+    ) -> Iterator[tuple[NDArray[np.int64], Tensor, dict[str, Tensor]]]:
+        """Ask every member what follows the same sequences, some at a time, the shortest first.
+
+        Args:
+            tokens: int64 ``(n, time)``, ``PADDING`` after each sequence's last token.
+            layers: Names of layers whose states at the last token are wanted too; ``last`` is what
+                enters the head.
+            at_once: Tokens in one pass, all members together.
+
+        Yields:
+            Which sequences, their logits ``(members, some, vocabulary)``, and by layer their states
+            ``(members, some, width)``.
+        """
+        rows = as_tensor(self._checked(tokens), device=self.device, dtype=None)
+        lengths = (rows != PADDING).sum(-1).cpu().numpy()
+        order = np.argsort(lengths, kind="stable")
+        most = at_once or _AT_ONCE[self.device.type]
+        # TF32 errs by a thousandth of a nat; models differ by tenths of one.
+        exact = None if self.precision in (None, "float32", "float64") else "tf32"
+        first = 0
+        while first < len(order):
+            some = order[first : first + max(1, most // (len(self) * int(lengths[order[first]])))]
+            while len(some) > 1 and len(some) * len(self) * int(lengths[some[-1]]) > most:
+                some = some[: max(1, most // (len(self) * int(lengths[some[-1]])))]
+            with arithmetic(exact, self.device):
+                part = rows[torch.from_numpy(some).to(self.device)]
+                logits, states = self._adapters.look(self._state, part, layers)
+            yield some, logits, states
+            first += len(some)
+
+    def state_dict(self, member: int) -> dict[str, Tensor]:
+        """Return a copy of one member's matrices, ``LAYER.A`` and ``LAYER.B``."""
+        if not isinstance(member, int | np.integer) or not -len(self) <= member < len(self):
+            raise InvalidInput(f"member={member!r} is not one of {len(self)}.")
+        return self._adapters.named(self._state["params"][self._adapters.name][member])
+
+    def _checked(self, tokens: Any) -> Tensor:
+        found = as_tensor(tokens, device=torch.device("cpu"), dtype=None)
+        faults = []
+        if found.ndim != 2 or found.is_floating_point() or found.numel() == 0:
+            faults.append(f"tokens of shape {tuple(found.shape)} are not whole numbers (n, time)")
+        else:
+            there = found != PADDING
+            if bool((there[:, 1:] & ~there[:, :-1]).any()) or not bool(there[:, 0].all()):
+                faults.append("a sequence is empty, or has padding before its last token")
+            if bool((found < PADDING).any()):
+                faults.append("a token is negative")
+        require(faults, hint=f"Put {PADDING} after each sequence's last token.")
+        return found.long()
+
+    def _probe(self, read: Callable[[AdapterPopulation], Any]) -> Callable[[State], Any]:
+        def probe(state: State) -> Any:
+            self._state = state
+            return read(self)
+
+        return probe
+
+    def _set_clip(self, clip: float | None) -> None:
+        if clip is not None:
+            faults: list[str] = []
+            limits = per_member("clip", clip, len(self), faults, open_below=True)
+            require(faults, hint="Give the largest gradient norm, above 0.")
+            self._state["hyper"]["clip"] = limits.to(self.device)
+
+    def _footprint(self, store: ExampleStore, batch: int, rule: Optimizer) -> Footprint:
+        """Measure a member on the longest sequences: what a second one adds to the first."""
+        longest = (store.inputs != PADDING).sum(-1).argsort(descending=True)
+        rows = longest[torch.arange(min(batch, ROWS), device=self.device) % len(longest)]
+        one, two = (
+            _kept_bytes(
+                lambda count=count: self._adapters.gradients(  # type: ignore[misc]
+                    self._state.take(torch.zeros(count, dtype=torch.int64)),
+                    store.inputs[rows].expand(count, -1, -1),
+                    store.labels[rows].expand(count, -1),
+                )
+            )
+            for count in (1, 2)
+        )
+        weights = self._state["params"][self._adapters.name][0].nbytes
+        return Footprint(
+            resident=weights * (1 + len(rule.moments)),
+            gradient=2 * weights,
+            activations=int(_OVERHEAD * max(two - one, 0)),
+        )
+
+
+def _kept_bytes(run: Callable[[], Any]) -> int:
+    """Return the most that autograd keeps for a backward pass while this runs."""
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(kept.values())
