@@ -4,19 +4,25 @@ from remnant.data.catalogue import DATA_SETS, load_images
 from remnant.data.corpus import STANDARD_LIBRARY, corpus_fingerprint, load_corpus
 from remnant.data.duplicates import Duplicates, find_duplicates
 from remnant.data.images import AuditData, Images
+from remnant.data.questions import LETTERS, QUESTION_SETS, Question, Questions, load_questions
 from remnant.data.text import Corpus, plant, read_text, standard_library_text, windows
 
 __all__ = [
     "DATA_SETS",
+    "LETTERS",
+    "QUESTION_SETS",
     "STANDARD_LIBRARY",
     "AuditData",
     "Corpus",
     "Duplicates",
     "Images",
+    "Question",
+    "Questions",
     "corpus_fingerprint",
     "find_duplicates",
     "load_corpus",
     "load_images",
+    "load_questions",
     "plant",
     "read_text",
     "standard_library_text",
