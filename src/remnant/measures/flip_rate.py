@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.errors import InvalidInput, require
 from remnant.measures.checks import check_share
 from remnant.measures.intervals import beta_ends
 from remnant.measures.shadow_models import Bools, check_sides, read_scores, read_seen
@@ -60,7 +60,7 @@ def flip_rate(
 
     Raises:
         InvalidInput: Faulty arrays or settings, all listed at once.
-        NotEnoughEvidence: Fewer than three models, or a sample that fewer than two saw.
+        NotEnoughEvidence: A sample that fewer than three models saw.
 
     Example:
         >>> found = flip_rate(scores=[[9.0, 0.0], [8.0, 9.0], [9.0, 0.0]], seen=[[1, 1]] * 3)
@@ -76,9 +76,7 @@ def flip_rate(
     require(faults)
     if table is None or mask is None:
         raise InvalidInput("scores and seen must be arrays of numbers.")
-    if len(table) < 3:
-        raise NotEnoughEvidence(f"{len(table)} models; an interval over models takes three.")
-    check_sides(mask, least_seen=2, least_unseen=0, what="comparing two models")
+    check_sides(mask, least_seen=3, least_unseen=0, what="comparing two models")
     yes = mask & (table >= threshold)
     counts, hits = mask.sum(axis=0).astype(np.float64), yes.sum(axis=0).astype(np.float64)
     apart = _disagreement(counts, hits)
@@ -113,6 +111,5 @@ def _over_models(mask: Bools, yes: Bools, counts: Floats, hits: Floats) -> float
     without = np.empty(len(mask))
     for model in range(len(mask)):
         left, found = counts - mask[model], hits - yes[model]
-        enough = left >= 2.0
-        without[model] = _disagreement(left[enough], found[enough]).mean()
+        without[model] = _disagreement(left, found).mean()
     return float((len(mask) - 1.0) / len(mask) * np.sum((without - without.mean()) ** 2))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy.special import betaln, gammaln, stdtrit
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.checks import check_share, read_floats
@@ -126,16 +126,24 @@ def _bound(missed: Floats, counts: Floats, confidence: float) -> float:
     if out >= total:
         return 1.0
     new = max(1, round(float(counts.mean())))
-    alike = float(stats.betabinom.ppf(confidence, new, out + 1.0, total - out)) / new
+    alike = _predicted(new, out + 1.0, total - out, confidence) / new
     if counts.size == 1:
         return alike
     rates = missed / counts
     middle = (out + 1.0) / (total + 2.0)
     counting = middle * (1.0 - middle) * float(np.mean(1.0 / counts))
     spread = max(float(rates.var(ddof=1)), counting)
-    reach = float(stats.t.ppf(confidence, counts.size - 1))
+    reach = float(stdtrit(counts.size - 1, confidence))
     over_runs = float(rates.mean()) + reach * np.sqrt(spread * (1.0 + 1.0 / counts.size))
     return min(1.0, max(alike, float(over_runs)))
+
+
+def _predicted(n: int, a: float, b: float, confidence: float) -> int:
+    """The beta-binomial quantile: how many of ``n`` new ones may be missed."""
+    k = np.arange(n + 1)
+    choose = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
+    share = np.exp(choose + betaln(k + a, n - k + b) - betaln(a, b))
+    return min(int(np.searchsorted(np.cumsum(share), confidence)), n)
 
 
 def _places(risk: Floats) -> Floats:

@@ -1,0 +1,116 @@
+"""A protect list is as short as it may be, and a new run keeps to the rate that it states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from remnant.errors import InvalidInput, NotEnoughEvidence
+from remnant.measures import protect_rule
+
+
+def run(rng, *, n=400, memorised=40, shift=2.0, between=0.0):
+    """One run's risks and truth: memorised samples stand out by ``shift``, give or take."""
+    truth = np.arange(n) < memorised
+    return rng.normal(size=n) + truth * (shift + between * rng.normal()), truth
+
+
+def missed(rule, risk, truth):
+    return float(np.mean(~rule.listed(risk)[truth]))
+
+
+@pytest.mark.parametrize(
+    ("runs", "between", "memorised"),
+    [(1, 0.0, 40), (1, 0.0, 150), (2, 0.3, 40), (3, 0.0, 20), (3, 0.3, 60), (5, 0.5, 40)],
+)
+def test_a_new_run_keeps_to_the_stated_rate(runs, between, memorised):
+    """One run knows nothing of how runs differ, so that it is only asked about alike ones."""
+    rng = np.random.default_rng(runs + memorised)
+    audits, confidence = 300, 0.9
+    broken = 0
+    for _ in range(audits):
+        *made_on, new = [run(rng, memorised=memorised, between=between) for _ in range(runs + 1)]
+        risks, truths = zip(*made_on, strict=True)
+        rule = protect_rule(risks=risks, memorised=truths, miss=0.3, confidence=confidence)
+        assert rule.stated <= 0.3
+        assert rule.runs == runs
+        broken += missed(rule, *new) > rule.stated
+    # More breaches than chance would allow at the nominal rate fail the test.
+    assert stats.binom.sf(broken - 1, audits, 1 - confidence) > 1e-3, broken / audits
+
+
+def test_the_list_is_no_longer_than_it_must_be():
+    """The next shorter list of the grid would not stand, by the definition of the bound."""
+    rng = np.random.default_rng(0)
+    risk, truth = run(rng, n=1000, memorised=100)
+    rule = protect_rule(risks=[risk], memorised=[truth], miss=0.2, confidence=0.9)
+
+    def bound(share):
+        order = np.argsort(-risk)[: round(share * risk.size)]
+        out = 100 - truth[order].sum()
+        return stats.betabinom.ppf(0.9, 100, out + 1, 100 - out) / 100
+
+    assert rule.stated == pytest.approx(bound(rule.share))
+    assert bound(rule.share) <= 0.2 < bound(rule.share - 0.005)
+    assert rule.missed[0] == pytest.approx(missed(rule, risk, truth))
+    assert rule.listed(risk).sum() == round(rule.share * 1000)
+
+
+def test_runs_that_differ_need_a_longer_list_than_runs_that_agree():
+    rng = np.random.default_rng(1)
+    truth = np.arange(400) < 40
+    noise = [rng.normal(size=400) for _ in range(3)]
+    alike = [one + 2.0 * truth for one in noise]
+    apart = [one + shift * truth for one, shift in zip(noise, (1.0, 2.0, 3.0), strict=True)]
+    short, long = (
+        protect_rule(risks=risks, memorised=[truth] * 3).share for risks in (alike, apart)
+    )
+    assert short < long
+
+
+def test_risks_that_say_nothing_list_nearly_everything_and_few_memorised_list_all():
+    rng = np.random.default_rng(2)
+    truth = np.arange(400) < 40
+    rule = protect_rule(risks=[rng.normal(size=400)], memorised=[truth], miss=0.1)
+    assert rule.share > 0.9
+    few = np.arange(400) < 2
+    whole = protect_rule(risks=[rng.normal(size=400)], memorised=[few], miss=0.05)
+    assert whole.share == 1.0
+    assert whole.stated == 0.0
+    assert whole.listed(rng.normal(size=9)).all()
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 999), scale=st.floats(0.1, 50), shift=st.floats(-9, 9))
+def test_only_ranks_within_a_run_count(seed, scale, shift):
+    rng = np.random.default_rng(seed)
+    runs = [run(rng, n=120, memorised=20) for _ in range(2)]
+    risks, truths = zip(*runs, strict=True)
+    rule = protect_rule(risks=risks, memorised=truths)
+    other = protect_rule(risks=[risks[0], scale * risks[1] + shift], memorised=truths)
+    assert (other.share, other.stated) == (rule.share, rule.stated)
+
+
+def test_samples_of_the_same_risk_are_listed_together_or_not_at_all():
+    rng = np.random.default_rng(3)
+    risk, truth = run(rng)
+    rule = protect_rule(risks=[risk], memorised=[truth])
+    tied = np.repeat([3.0, 2.0, 1.0], [1, 200, 199])
+    listed = rule.listed(tied)
+    assert listed.mean() <= rule.share
+    assert {bool(one) for one in listed[1:201]} in ({True}, {False})
+
+
+def test_faults_are_named():
+    truth = [True, False, False]
+    with pytest.raises(InvalidInput, match=r"miss=2 is not between 0 and 1.*risks of 2 and mem"):
+        protect_rule(risks=[[1.0, 2.0, 3.0]] * 2, memorised=[truth], miss=2)
+    with pytest.raises(InvalidInput, match="memorised is not one True or False for each of 2"):
+        protect_rule(risks=[[1.0, 2.0]], memorised=[truth])
+    with pytest.raises(InvalidInput, match="NaN"):
+        protect_rule(risks=[[1.0, np.nan, 2.0]], memorised=[truth])
+    with pytest.raises(NotEnoughEvidence, match="run 1 memorised none"):
+        protect_rule(risks=[[1.0, 2.0, 0.0]] * 2, memorised=[truth, [False] * 3])
