@@ -29,15 +29,32 @@ def load_images(
     Raises:
         PlanError: An unknown name, or a set from files without a folder.
     """
+    return cut(*_parts(name, folder), examples=examples, seed=seed)
+
+
+def training_images(name: str, *, folder: Path | None = None) -> Images:
+    """Load the training part of a data set, in the order of its files; of the digits, all.
+
+    Args:
+        name: As for ``load_images``.
+        folder: Likewise.
+
+    Raises:
+        PlanError: An unknown name, or a set from files without a folder.
+    """
+    return _parts(name, folder)[0]
+
+
+def _parts(name: str, folder: Path | None) -> tuple[Images, Images | None]:
+    """The training part and, where there is one, the held-out part."""
     if name not in DATA_SETS:
         raise PlanError(f"data.name={name!r} is not one of {', '.join(DATA_SETS)}.")
     if name == "digits":
-        return cut(_digits(), None, examples=examples, seed=seed)
+        return _digits(), None
     if folder is None:
         raise PlanError(f"{name} is read from files.", hint="Pass --data FOLDER.")
     inner = folder / name
-    train, held_out = _FROM_FILES[name](inner if inner.is_dir() or not folder.is_dir() else folder)
-    return cut(train, held_out, examples=examples, seed=seed)
+    return _FROM_FILES[name](inner if inner.is_dir() or not folder.is_dir() else folder)
 
 
 def _digits() -> Images:

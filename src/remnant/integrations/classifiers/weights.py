@@ -1,0 +1,180 @@
+"""Weights that somebody else trained, put into a network that is made here."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from remnant.errors import InvalidInput, UnsupportedModel, require
+from remnant.models.catalogue import model_maker
+
+# What wrappers put before every name.
+_PREFIXES = ("module.", "_orig_mod.")
+# Whatever a maker of somebody else's may raise.
+_FAULTS = (
+    *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError),
+    *(OSError, RuntimeError, SyntaxError, TypeError, ValueError),
+)
+_SHOWN = 3
+
+
+def read_weights(path: str | Path) -> dict[str, Tensor]:
+    """Read a file of safetensors; a prefix that wrappers put before all names is taken off.
+
+    Raises:
+        InvalidInput: It is not there, not of this format, empty, or holds NaN.
+    """
+    try:
+        state = load_file(str(path))
+    except FileNotFoundError:
+        raise InvalidInput(f"{path} is not there.", hint="Check its path.") from None
+    except (SafetensorError, OSError, ValueError) as fault:
+        raise InvalidInput(
+            f"{path} is no file of safetensors, or damaged.",
+            hint="Write it with safetensors.torch.save_file(model.state_dict(), path).",
+        ) from fault
+    for prefix in _PREFIXES:
+        if state and all(name.startswith(prefix) for name in state):
+            state = {name.removeprefix(prefix): tensor for name, tensor in state.items()}
+    if not state:
+        raise InvalidInput(f"{path} holds no tensor.")
+    damaged = [
+        name
+        for name, tensor in state.items()
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all())
+    ]
+    if damaged:
+        raise InvalidInput(
+            f"{path} holds NaN or infinite weights, in {_listed(damaged)}.",
+            hint="Its training may have diverged; pass an earlier checkpoint.",
+        )
+    return state
+
+
+def model_of_architecture(
+    name: str,
+    state: Mapping[str, Tensor],
+    *,
+    shape: Sequence[int],
+    classes: int,
+    options: Mapping[str, Any] | None = None,
+) -> nn.Module:
+    """Make a network of ours for these weights.
+
+    Args:
+        name: In the catalogue of recipes: ``mlp1``, ``cnn1``, ``cnn2``, ...
+        state: The weights; they decide how many classes there are.
+        shape: Of one input.
+        classes: To begin with, those of the data.
+        options: Of the architecture, as in a recipe.
+
+    Raises:
+        PlanError: An unknown name or option, or images too small for it.
+        InvalidInput: The weights do not fit.
+    """
+    given = dict(options or {})
+    with torch.device("meta"):
+        plain = model_maker(name, shape=shape, classes=max(2, classes), **given)()
+    dense = [one for one, module in plain.named_modules() if isinstance(module, nn.Linear)]
+    head = state.get(f"{dense[-1]}.weight") if dense else None
+    outputs = len(head) if head is not None and head.ndim == 2 else classes
+    module = model_maker(name, shape=shape, classes=max(2, outputs), **given)()
+    return _filled(module, state, f"{name} for samples of shape {tuple(shape)}")
+
+
+def model_of_maker(maker: str, state: Mapping[str, Tensor]) -> nn.Module:
+    """Call a function of somebody's own that makes the network, and fill in the weights.
+
+    Args:
+        maker: ``package.module:function``; modules of the current folder are found too. The
+            function takes no arguments and returns the network.
+        state: The weights.
+
+    Raises:
+        InvalidInput: There is no such function, it fails, or the weights do not fit.
+        UnsupportedModel: It returns no network.
+    """
+    made = _call(maker, _function(maker))
+    if not isinstance(made, nn.Module):
+        raise UnsupportedModel(
+            f"maker={maker!r} returns {type(made).__name__}, not a torch.nn.Module.",
+            hint="Let the function return the network, untrained.",
+        )
+    return _filled(made, state, f"the network of {maker}")
+
+
+def _function(maker: str) -> Callable[[], Any]:
+    module, colon, name = maker.partition(":")
+    if not (colon and name.isidentifier() and all(p.isidentifier() for p in module.split("."))):
+        raise InvalidInput(
+            f"maker={maker!r} is not of the form package.module:function.",
+            hint="For make() in networks.py it is networks:make.",
+        )
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found = getattr(import_module(module), name, None)
+    except _FAULTS as fault:
+        raise InvalidInput(
+            f"maker={maker!r}: {module} cannot be imported: {_said(fault)}.",
+            hint="Run the command in the folder that holds it, or install it.",
+        ) from fault
+    finally:
+        if here in sys.path:
+            sys.path.remove(here)
+    if not callable(found):
+        raise InvalidInput(f"maker={maker!r}: {module} has no function {name}.")
+    function: Callable[[], Any] = found
+    return function
+
+
+def _call(maker: str, function: Callable[[], Any]) -> Any:
+    try:
+        return function()
+    except _FAULTS as fault:
+        raise InvalidInput(
+            f"maker={maker!r} fails: {_said(fault)}.",
+            hint="It is called without arguments.",
+        ) from fault
+
+
+def _said(fault: BaseException) -> str:
+    text = str(fault).strip().partition("\n")[0].rstrip(".")
+    return f"{type(fault).__name__}: {text}" if text else type(fault).__name__
+
+
+def _filled(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Module:
+    own = module.state_dict()
+    missing = [name for name in own if name not in state and not _counter(name)]
+    strange = [name for name in state if name not in own]
+    other = [
+        f"{name} ({tuple(state[name].shape)} instead of {tuple(own[name].shape)})"
+        for name in own
+        if name in state and state[name].shape != own[name].shape
+    ]
+    faults = [f"the file lacks {_listed(missing)}"] if missing else []
+    faults += [f"the network has no {_listed(strange)}"] if strange else []
+    faults += [f"of another shape is {_listed(other)}"] if other else []
+    if faults:
+        faults[0] = f"the weights are not those of {what}: {faults[0]}"
+    require(faults, hint="Name the architecture with its options, or the maker, it was made with.")
+    module.load_state_dict(dict(state), strict=False)
+    return module
+
+
+def _counter(name: str) -> bool:
+    """Whether a buffer only counts batches, which nothing is computed from."""
+    return name.endswith("num_batches_tracked")
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_SHOWN])
+    return shown if len(names) <= _SHOWN else f"{shown} and {len(names) - _SHOWN} more"
