@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from remnant.canaries import BY_LOSS, KINDS, by_loss, mislabelled, odd
+from remnant.canaries import BY_LOSS, KINDS, blank, by_loss, mislabelled, odd
 from remnant.errors import PlanError
 
 
@@ -40,6 +40,19 @@ def test_wrong_labels_are_uniform_over_the_wrong_ones_and_rows_over_the_pool():
         assert stats.chisquare(np.delete(counts, own)).pvalue > 1e-4
     assert stats.chisquare(np.histogram(rows, bins=20, range=(0, 20_000))[0]).pvalue > 1e-4
     assert stats.chisquare(np.bincount(labels[rows])).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 7, 9), (1, 1, 1)])
+def test_blank_images_are_of_one_colour_each_and_differ(shape):
+    images, labels = blank(shape, count=6, classes=4, rng=rng())
+    assert images.shape == (6, *shape)
+    assert images.dtype == np.float32
+    assert images.flags.c_contiguous
+    assert images.flags.writeable
+    assert (images == images[:, :, :1, :1]).all()
+    assert len(np.unique(images[:, 0, 0, 0])) == 6
+    assert 0.0 <= images.min() <= images.max() <= 1.0
+    assert set(labels.tolist()) <= {0, 1, 2, 3}
 
 
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 7, 9), (1, 1, 1), (2, 5, 4)])

@@ -12,7 +12,7 @@ from torch import nn
 
 from remnant import Population
 from remnant.errors import InvalidInput
-from remnant.probes import SIGNALS, label_signals
+from remnant.probes import MARGINS, SIGNALS, label_signals, margin_signals
 
 
 class Fixed:
@@ -46,6 +46,21 @@ def test_signals_agree_with_their_definitions(data):
     assert found.dtype == torch.float64
     assert found.shape == (members, len(SIGNALS), n)
     np.testing.assert_allclose(found, by_hand(logits, labels), rtol=1e-9, atol=1e-9)
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_margins_are_loss_odds_and_the_gap_to_the_best_other_logit(data):
+    members, n, classes = (data.draw(st.integers(low, 4)) for low in (1, 1, 2))
+    logits = data.draw(hnp.arrays(np.float64, (members, n, classes), elements=st.floats(-50, 50)))
+    labels = data.draw(hnp.arrays(np.int64, (n,), elements=st.integers(0, classes - 1)))
+    found = margin_signals(Fixed(logits), None, labels).numpy()
+    assert found.shape == (members, len(MARGINS), n)
+    np.testing.assert_array_equal(found[:, :2], label_signals(Fixed(logits), None, labels)[:, :2])
+    for m in range(members):
+        for i, own in enumerate(labels):
+            gap = logits[m, i, own] - max(np.delete(logits[m, i], own))
+            assert found[m, 2, i] == pytest.approx(gap)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -41,8 +41,8 @@ def blank(
     """Make images without any content: each of one random colour, with a random label."""
     channels, height, width = shape
     colours = rng.random((count, channels, 1, 1), dtype=np.float32)
-    images = np.broadcast_to(colours, (count, channels, height, width))
-    return np.ascontiguousarray(images), rng.integers(0, classes, size=count)
+    images = colours.repeat(height, axis=2).repeat(width, axis=3)
+    return images, rng.integers(0, classes, size=count)
 
 
 MADE = {"odd": odd, "blank": blank}  # from nothing: they need no pool

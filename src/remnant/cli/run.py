@@ -29,6 +29,18 @@ from remnant.cli.device import device_option
     show_default=True,
     help="Least time between two checkpoints.",
 )
+@click.option(
+    "--pool",
+    type=click.Path(path_type=Path),
+    help="Folder of the shadow pool, to share or to top up.  [default: pool in the run's folder]",
+)
+@click.option(
+    "--pool-block",
+    type=click.IntRange(min=1),
+    default=32,
+    show_default=True,
+    help="Shadow models that are trained and stored together.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def run(
     recipes: tuple[Path, ...],
@@ -39,6 +51,8 @@ def run(
     dry_run: bool,
     compiled: bool,
     checkpoint_seconds: float,
+    pool: Path | None,
+    pool_block: int,
     as_json: bool,
 ) -> None:
     """Carry out RECIPES, TOML files: plan, data, canaries, model, training and attack.
@@ -66,6 +80,8 @@ def run(
         data_folder=data,
         checkpoint_seconds=checkpoint_seconds,
         compiled=compiled,
+        pool_folder=pool,
+        pool_block=pool_block,
     )
     if not dry_run:
         if len(studies) == 1:

@@ -12,16 +12,19 @@ from remnant.population.blueprint import Loss
 from remnant.population.state import State
 from remnant.population.store import ExampleStore
 
-_NUMBERS = 2**27  # that one pass may hold, all members together
-_EXAMPLES = 2**24  # likewise, one member: how examples are cut must not depend on the neighbours
+# Numbers that one pass may hold: all members together, and one member alone; how examples are cut
+# must not depend on the neighbours. A GPU is slow at small pieces.
+_NUMBERS = {"cpu": 2**27, "cuda": 2**30}
+_EXAMPLES = {"cpu": 2**24, "cuda": 2**28}
 _GROWTH = 64  # how much larger than an input a model's inner activations are taken to be
 
 
 def all_outputs(backend: Backend, state: State, inputs: Tensor) -> Tensor:
     """Return every member's evaluation outputs, ``(members, n, ...)``."""
     per_example = _GROWTH * max(1, inputs[:1].numel())
-    chunk = max(1, _EXAMPLES // per_example)
-    group = max(1, _NUMBERS // (per_example * min(chunk, max(1, len(inputs)))))
+    where = inputs.device.type
+    chunk = max(1, _EXAMPLES[where] // per_example)
+    group = max(1, _NUMBERS[where] // (per_example * min(chunk, max(1, len(inputs)))))
     made = []
     for first in range(0, len(state), group):
         some = state.view(first, min(first + group, len(state)))

@@ -19,7 +19,8 @@ from remnant.errors import PlanError
 from remnant.plans import ShadowPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.population import Checkpoint, Population
-from remnant.probes import hidden_states, margin_signals
+from remnant.probes import margin_signals
+from remnant.probes.one_pass import one_pass
 from remnant.records import Record
 from remnant.studies.classifiers import (
     Classifiers,
@@ -53,6 +54,7 @@ from remnant.studies.settings import Execution
 from remnant.studies.shadow_pool import fill_pool, read_pool
 
 Progress = Callable[[str, int, int], None]
+_BATCH = 1024  # examples whose hidden states are made at once
 _DIRECTIONS = 3  # of the plan's streams: directions are the same for all targets and moments
 
 
@@ -113,8 +115,7 @@ def run_prediction(
         RemnantError: Anything the user can mend; the folder then holds nothing new.
     """
     data = load_data(study, execution)
-    check_training(study, data, execution)
-    _check_canaries(study, data)
+    _check(study, data, execution)
     carry_out(
         study,
         folder,
@@ -155,13 +156,21 @@ def _carry_out(
     record.finish()
 
 
-def _check_canaries(study: PredictionStudy, data: AuditData) -> None:
+def _check(study: PredictionStudy, data: AuditData, execution: Execution) -> None:
+    """Refuse what cannot be planted, trained or looked at before anything is written."""
+    check_training(study, data, execution)
     if study.canaries.mislabelled > len(data.pool):
         raise PlanError(
             f"canaries.mislabelled={study.canaries.mislabelled} are more than the {len(data.pool)} "
             f"examples in the pool of {study.data.name}.",
             hint="Plant fewer.",
         )
+    shape = data.clean.images.shape[1:]
+    examples = len(data.clean) + sum(study.canaries.counts.values())
+    study.predict.steps(epoch=examples / 2 / study.plan.batch, last=study.plan.steps)
+    module = maker_of(study, shape=shape, classes=data.classes)()
+    few = torch.from_numpy(data.clean.images[:2])
+    one_pass(module, few, torch.zeros(2, dtype=torch.int64), layers=study.predict.layers)
 
 
 def _planted(study: PredictionStudy, data: AuditData) -> tuple[Planting, NDArray[np.str_]]:
@@ -268,8 +277,9 @@ def _risks(
         module.load_state_dict(models.state_dict(target))
         module.to(models.device)
         inputs = torch.from_numpy(planting.store.images[row])
-        for place, layer in enumerate(study.predict.layers):
-            hidden = hidden_states(module, inputs, layer=None if layer == "last" else layer)
+        labels = torch.from_numpy(planting.store.labels[row])
+        looked = one_pass(module, inputs, labels, layers=study.predict.layers, batch=_BATCH)
+        for place, hidden in enumerate(looked.hidden):
             rng = np.random.default_rng([study.plan.seed, _DIRECTIONS])
             psmi, smi, far = risks_of(
                 hidden.numpy(), planting.store.labels, row, study.predict, rng
@@ -336,8 +346,7 @@ def _told(progress: Progress | None, name: str, steps: int) -> Callable[[int], N
 def estimate_prediction(study: PredictionStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     data = load_data(study, execution)
-    check_training(study, data, execution)
-    _check_canaries(study, data)
+    _check(study, data, execution)
     planting, _ = _planted(study, data)
     block = min(execution.pool_block, study.plan.models)
     short = dataclasses.replace(study, plan=dataclasses.replace(study.plan, steps=12))

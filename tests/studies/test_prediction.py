@@ -1,0 +1,254 @@
+"""The prediction study keeps what its definitions give, and survives being killed."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from remnant import ShadowPlan, lira, lira_leave_one_out
+from remnant.errors import PlanError, RecordError, UnsupportedModel
+from remnant.measures import counterfactual_memorization, loss_trace_iqr, roc, stopping_point
+from remnant.records import Record
+from remnant.studies import Execution, estimate_study, run_study
+from remnant.studies import prediction as module
+from remnant.studies.prediction import PredictionStudy
+from remnant.studies.prediction_evidence import kept_looks, target_members, trace_steps
+from remnant.studies.prediction_settings import PlantedSettings, PredictSettings, TruthSettings
+from remnant.studies.settings import DataSettings, ModelSettings, TrainingSettings
+
+STUDY = PredictionStudy(
+    plan=ShadowPlan(models=12, steps=200, batch=16),
+    data=DataSettings(name="digits", examples=200),
+    canaries=PlantedSettings(mislabelled=30, odd=10, blank=10),
+    model=ModelSettings(name="mlp1", options={"width": 0.125}),
+    training=TrainingSettings(options={"lr": 0.2}),
+    predict=PredictSettings(
+        directions=50, layers=("last", "2"), targets=3, moments=(1.0, 4.0, 8.0, 12.0, 16.0)
+    ),
+    truth=TruthSettings(threshold=1.0, thresholds=(0.0, 1.0)),
+)
+QUICK = Execution(pool_block=6)
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prediction") / "run"
+    run_study(STUDY, folder, QUICK)
+    return Record.open(folder)
+
+
+def pooled(record):
+    """The pool's scores ``(models, 6, n)`` and who saw what, read by hand."""
+    pool = Record.open(record.folder / "pool")
+    scores = np.concatenate([pool.array("models-0-6"), pool.array("models-6-12")])
+    return scores, STUDY.plan.seen(examples=250)
+
+
+def test_the_truth_is_that_of_the_measures_on_the_pool(done):
+    scores, seen = pooled(done)
+    gaps = scores[:, 5]
+    everyone = lira_leave_one_out(scores=gaps, seen=seen)
+    np.testing.assert_allclose(done.array("truth.lira"), everyone.success_rate)
+    np.testing.assert_allclose(
+        done.array("truth.counterfactual"),
+        counterfactual_memorization(scores=gaps, seen=seen).values,
+    )
+    for row, target in enumerate((0, 2, 4)):
+        others = np.arange(12) != target
+        local = lira(target=gaps[target], shadow=gaps[others], seen=seen[others]).scores
+        np.testing.assert_allclose(done.array("truth.local")[row], local)
+    truth = done.results()["truth"]
+    assert truth["memorised_share"] == np.mean(everyone.scores[0, seen[0]] >= 1.0)
+    assert [one["kind"] for one in truth["by_kind"]] == ["mislabelled", "odd", "blank", "clean"]
+    assert [one["n"] for one in truth["by_kind"]] == [30, 10, 10, 200]
+
+
+def test_targets_are_the_pools_own_members(done):
+    """Looking at a model early does not change it, nor do its neighbours."""
+    scores, _ = pooled(done)
+    looks = kept_looks(done)
+    stop = looks.steps.index(done.results()["prediction"]["stop"]["step"])
+    for row, target in enumerate(target_members(STUDY.plan, 3)):
+        for moment, part in ((stop, scores[target, :3]), (-1, scores[target, 3:])):
+            np.testing.assert_allclose(looks.signals[moment, row], part, rtol=1e-3, atol=1e-3)
+
+
+def test_rows_are_made_from_what_was_kept(done):
+    """Every predictor's AUC again, from the arrays and the definitions."""
+    found = done.results()["prediction"]
+    looks, scores = kept_looks(done), pooled(done)[0]
+    seen = STUDY.plan.seen(examples=250)
+    own = seen[0]
+    losses = looks.signals[:, 0, 0][:, own]
+    point = stopping_point(losses=losses, drop=0.95)
+    stop = point.closest if point.index is None else point.index
+    assert found["stop"]["step"] == looks.steps[stop]
+    assert found["stop"]["median_loss"] == np.median(losses, axis=1).tolist()
+    others = np.arange(12) != 0
+    early = lira(target=scores[0, 2], shadow=scores[others, 2], seen=seen[others]).scores
+    risks = {
+        "psmi": looks.psmi[stop, 0, 0, own],
+        "loss": losses[stop],
+        "logit_gap": -looks.signals[stop, 0, 2, own],
+        "mahalanobis": looks.mahalanobis[stop, 0, 0, own],
+        "lt_iqr": loss_trace_iqr(looks.trace[:, own]),
+        "early_lira": early[own],
+    }
+    truth = done.array("truth.local")[0, own] >= 1.0
+    assert [row["predictor"] for row in found["quality"]] == list(risks)
+    for row in found["quality"]:
+        risk = risks[row["predictor"]]
+        curve = roc(risk[truth], risk[~truth])
+        area = np.trapezoid(curve.tpr, curve.fpr)
+        assert row["auc"][0] == pytest.approx(area), row["predictor"]
+        assert row["auc"][1] <= row["auc"][0] <= row["auc"][2]
+        assert row["n_memorised"] == truth.sum()
+        assert len(row["others"]) == (0 if row["predictor"] == "lt_iqr" else 2)
+    flagged = found["quality"][0]["default_tpr"][0]
+    assert flagged == pytest.approx(np.mean(risks["psmi"][truth] >= 0))
+    moments = len(looks.steps) - 1
+    assert len(found["by_time"]) == 4 * moments
+    assert [row["layer"] for row in found["by_layer"]] == ["last", "last", "2", "2"]
+    assert {row["threshold"] for row in found["by_threshold"]} == {0.0, 1.0}
+    assert np.isnan(looks.psmi[1:, :, 0][..., ~own]).all()
+    assert np.isfinite(looks.psmi[1:, :, 0][..., own]).all()
+
+
+def test_the_list_is_checked_on_a_target_it_was_not_made_on(done):
+    protect = done.results()["protect"]
+    looks, seen = kept_looks(done), STUDY.plan.seen(examples=250)
+    assert protect["runs"] == 2
+    assert protect["check"]["model"] == 4
+    listed = done.array("protect.listed")
+    assert not listed[~seen[0]].any()
+    assert listed.sum() == protect["listed"] <= np.ceil(protect["share"] * protect["n"])
+    losses = looks.signals[:, 2, 0][:, seen[4]]
+    point = stopping_point(losses=losses)
+    stop = point.closest if point.index is None else point.index
+    risk = looks.psmi[stop, 0, 2, seen[4]]
+    truth = done.array("truth.local")[2, seen[4]] >= 1.0
+    order = np.argsort(-risk)[: int(protect["share"] * risk.size + 1e-9)]
+    assert protect["check"]["missed"] == truth.sum() - truth[order].sum()
+    verdict = done.results()["verdict"]
+    assert verdict["outcome"] in ("PASS", "FAIL", "INCONCLUSIVE")
+    risks = [one["risk"] for one in protect["samples"]]
+    assert risks == sorted(risks, reverse=True)
+    assert len(risks) == 25
+
+
+def test_mislabelled_samples_are_predicted_better_than_chance(done):
+    psmi = done.results()["prediction"]["quality"][0]
+    assert psmi["auc"][1] > 0.5
+
+
+class Killed(BaseException):
+    pass
+
+
+def test_a_run_that_was_killed_in_the_pool_goes_on_with_the_same_numbers(
+    done, tmp_path, monkeypatch
+):
+    honest = module.fit_classifiers
+    calls = []
+
+    def killed(*args, **kwargs):
+        calls.append(1)
+        if len(calls) == 3:  # the targets, the first block, and then
+            raise Killed
+        return honest(*args, **kwargs)
+
+    monkeypatch.setattr(module, "fit_classifiers", killed)
+    with pytest.raises(Killed):
+        run_study(STUDY, tmp_path / "run", QUICK)
+    run_study(STUDY, tmp_path / "run", QUICK)
+    assert len(calls) == 4, "neither targets nor the first block are trained again"
+    assert Record.open(tmp_path / "run").results() == done.results()
+
+
+def test_a_pool_is_topped_up_and_refused_to_another_recipe(done, tmp_path, monkeypatch):
+    trained = []
+    honest = module.fit_classifiers
+
+    def counted(study, members, *args, **kwargs):
+        trained.append(len(members.seeds))
+        return honest(study, members, *args, **kwargs)
+
+    monkeypatch.setattr(module, "fit_classifiers", counted)
+    small = dataclasses.replace(STUDY, plan=dataclasses.replace(STUDY.plan, models=8))
+    shared = dataclasses.replace(QUICK, pool_folder=tmp_path / "pool")
+    run_study(small, tmp_path / "small", shared)
+    run_study(STUDY, tmp_path / "large", shared)
+    assert trained == [3, 6, 2, 3, 4], "three targets, eight models; then the other four"
+    large = Record.open(tmp_path / "large").array("truth.lira")
+    np.testing.assert_allclose(large, done.array("truth.lira"))
+    other = dataclasses.replace(STUDY, training=TrainingSettings(options={"lr": 0.1}))
+    with pytest.raises(RecordError, match="another"):
+        run_study(other, tmp_path / "other", shared)
+
+
+def test_nothing_memorised_is_told_and_not_judged(done, tmp_path):
+    study = dataclasses.replace(STUDY, truth=TruthSettings(threshold=1e6, thresholds=()))
+    shared = dataclasses.replace(QUICK, pool_folder=done.folder / "pool")
+    run_study(study, tmp_path / "run", shared)
+    results = Record.open(tmp_path / "run").results()
+    assert "memorised" in results["prediction"]["absent"]
+    assert "absent" in results["protect"]
+    assert results["verdict"]["outcome"] == "INCONCLUSIVE"
+    assert results["truth"]["memorised_share"] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("plan", "match"),
+    [
+        ({"models": 7}, "plan.models=7 is not an even number of at least 8"),
+        ({"models": 6}, "plan.models=6 is not an even number of at least 8"),
+        ({"fraction": 0.4}, r"plan.fraction=0.4 is not 0.5"),
+    ],
+)
+def test_plans_that_cannot_be_judged_are_refused(plan, match):
+    with pytest.raises(PlanError, match=match):
+        dataclasses.replace(STUDY, plan=dataclasses.replace(STUDY.plan, **plan))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "match"),
+    [
+        ({"predict": PredictSettings(layers=("nowhere",))}, UnsupportedModel, "no layer 'nowhere'"),
+        ({"predict": PredictSettings(moments=(99.0,))}, PlanError, "beyond the 25.6 epochs"),
+        (
+            {"canaries": PlantedSettings(mislabelled=10_000)},
+            PlanError,
+            "mislabelled=10000 are more",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path, changes, error, match):
+    with pytest.raises(error, match=match):
+        run_study(dataclasses.replace(STUDY, **changes), tmp_path / "run", QUICK)
+    assert not (tmp_path / "run").exists()
+
+
+def test_faulty_settings_are_all_named():
+    with pytest.raises(PlanError, match=r"targets=0 .*predictor='guess' .*drop=2 .*layers=\(\)"):
+        PredictSettings(targets=0, predictor="guess", drop=2, layers=())
+    with pytest.raises(PlanError, match=r"signal='x' .*variance='y' .*threshold=None"):
+        TruthSettings(signal="x", variance="y", threshold=None)
+    with pytest.raises(PlanError, match="odd=-1 is not a whole number"):
+        PlantedSettings(odd=-1)
+
+
+def test_moments_thin_out_and_epochs_are_kept_whole():
+    steps = PredictSettings().steps(epoch=100, last=1000)
+    assert steps == (0, 20, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
+    assert PredictSettings(moments=[0.5, 2]).steps(epoch=10, last=30) == (0, 5, 20, 30)
+    assert PredictSettings().steps(epoch=100, last=30) == (0, 20, 30)
+    assert trace_steps(epoch=100, last=350) == (100, 200, 300)
+
+
+def test_the_estimate_counts_pool_and_targets():
+    found = estimate_study(STUDY, QUICK)
+    assert found["members"] == 15
+    assert found["steps"] == 200
+    assert found["minutes"] > 0
