@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "population": {"plans"},
     "search": {"canaries", "probes", "models.protocols"},
     "records": {"plans", "measures"},
-    "studies": BELOW_STUDIES,
+    "studies": BELOW_STUDIES | {"integrations.pretrained"},
     "report": {"records", "measures"},
     "integrations": BELOW_STUDIES | {"studies"},
     "cli": {"studies", "report", "records", "integrations", "measures", "canaries"},

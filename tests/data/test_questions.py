@@ -111,6 +111,8 @@ def test_parts_have_nothing_in_common_and_follow_from_the_seed(tmp_path):
     more = load_questions("arc-easy", folder=tmp_path, examples=25, seed=3)
     assert more.train[:20] == found.train
     assert len(load_questions("arc-easy", folder=tmp_path).train) == 40
+    fitting = load_questions("arc-easy", folder=tmp_path, fits=lambda one: "7" not in one.text)
+    assert (len(fitting.train), len(fitting.test), fitting.left_out) == (36, 9, 9)
 
 
 def test_a_set_without_a_test_part_is_cut(tmp_path):

@@ -8,7 +8,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,7 +74,8 @@ class Questions:
         train: What models are trained on.
         spare: More of the same, for canaries.
         test: What they are judged by.
-        left_out: How many were dropped: asked before, or with another number of choices than most.
+        left_out: How many were dropped: asked before, with another number of choices than most, or
+            not fitting.
     """
 
     train: tuple[Question, ...]
@@ -129,6 +130,7 @@ def load_questions(
     examples: int | None = None,
     spare: int = 0,
     seed: int = 0,
+    fits: Callable[[Question], bool] | None = None,
 ) -> Questions:
     """Load questions and cut them into parts, at random from ``seed``.
 
@@ -141,6 +143,7 @@ def load_questions(
         examples: How many questions to train on; all, if not given.
         spare: How many more to keep aside.
         seed: Decides who is in which part.
+        fits: Questions of which it is false are left out.
 
     Raises:
         PlanError: An unknown name, no folder, or fewer questions than were asked for.
@@ -157,7 +160,7 @@ def load_questions(
             f"questions.name={name!r} is not one of {', '.join(_SETS)}.",
             hint="Or name a .json, .jsonl or .csv file of the data folder.",
         )
-    kept, later = _alike(train, held_out or [])
+    kept, later = _alike(train, held_out or [], fits or (lambda _: True))
     found = len(train) + len(held_out or [])
     rng = np.random.default_rng(seed)
     kept = [kept[place] for place in rng.permutation(len(kept))]
@@ -225,15 +228,18 @@ def _read_set(known: _Set, folder: Path) -> tuple[list[Question], list[Question]
     return train, None if known.test is None else read_questions(home / known.test)
 
 
-def _alike(train: Iterable[Question], later: Iterable[Question]) -> tuple[list[Question], ...]:
-    """Keep each question once, and those with the commonest number of choices."""
+def _alike(
+    train: Iterable[Question], later: Iterable[Question], fits: Callable[[Question], bool]
+) -> tuple[list[Question], ...]:
+    """Keep each question once, if it fits, and those with the commonest number of choices."""
     parts = [list(train), list(later)]
     common = Counter(len(one.choices) for one in parts[0]).most_common(1)[0][0]
     asked: set[tuple[str, tuple[str, ...]]] = set()
     kept: tuple[list[Question], ...] = ([], [])
     for given, chosen in zip(parts, kept, strict=True):
         for one in given:
-            if len(one.choices) == common and (one.text, one.choices) not in asked:
+            known = (one.text, one.choices) in asked
+            if len(one.choices) == common and not known and fits(one):
                 asked.add((one.text, one.choices))
                 chosen.append(one)
     return kept

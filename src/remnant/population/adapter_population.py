@@ -13,7 +13,7 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, require
 from remnant.population import checkpoint as files
-from remnant.population.adapters import PADDING, ROWS, Adapters, FrozenModel, Lora
+from remnant.population.adapters import PADDING, Adapters, FrozenModel, Lora
 from remnant.population.checkpoint import Checkpoint, settings_digest
 from remnant.population.feeding import as_schedule, probe_times, walked_steps
 from remnant.population.fit import Fit
@@ -125,13 +125,17 @@ class AdapterPopulation:
         with arithmetic(self.precision, self.device):
             rule.attach(self._state)
             self._set_clip(clip)
-            need = self._footprint(store, schedule.batch_size, rule)
+            need = self._footprint(store, rule)
             found = files.peek(checkpoint.path) if checkpoint is not None else None
             if split is None and found is not None:
                 split = int(found["split"])
-            elif split is None:
-                free = free_bytes(self.device)
+            free = free_bytes(self.device)
+            if split is None:
                 split = fitting_split(need, members=len(self), in_flight=None, free=free)
+            room = max(0, free // 2 - need.resident * len(self)) // need.activations
+            self._adapters.most_tokens = max(room, 1) * store.inputs.shape[1]
+            shape = split, schedule.batch_size, store.inputs.shape[1]
+            rows = self._adapters.rows_of(shape, self.device)
             notes = {"backend": self._adapters.name, "split": split, "precision": self.precision}
             if checkpoint is not None:
                 notes["settings"] = settings_digest(
@@ -172,14 +176,19 @@ class AdapterPopulation:
             reason="one frozen model for all",
             split=split,
             precision=self.precision,
-            memory=need.total(members=len(self), split=split, in_flight=split),
+            memory=need.total(members=len(self), split=split, in_flight=split * rows),
             probe_steps=tuple(training.probed),
             probes={name: np.stack(found) for name, found in training.history.items() if found},
             stopped_at=None,
         )
 
     def ask(
-        self, tokens: Any, *, layers: Sequence[str] = (), at_once: int | None = None
+        self,
+        tokens: Any,
+        *,
+        layers: Sequence[str] = (),
+        members: slice = slice(None),
+        at_once: int | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], Tensor, dict[str, Tensor]]]:
         """Ask every member what follows the same sequences, some at a time, the shortest first.
 
@@ -187,6 +196,7 @@ class AdapterPopulation:
             tokens: int64 ``(n, time)``, ``PADDING`` after each sequence's last token.
             layers: Names of layers whose states at the last token are wanted too; ``last`` is what
                 enters the head.
+            members: Ask only these, a slice without a step.
             at_once: Tokens in one pass, all members together.
 
         Yields:
@@ -196,17 +206,19 @@ class AdapterPopulation:
         rows = as_tensor(self._checked(tokens), device=self.device, dtype=None)
         lengths = (rows != PADDING).sum(-1).cpu().numpy()
         order = np.argsort(lengths, kind="stable")
-        most = at_once or _AT_ONCE[self.device.type]
+        begin, end, _ = members.indices(len(self))
+        state = self._state.view(begin, end)
+        most = max(1, (at_once or _AT_ONCE[self.device.type]) // len(state))
         # TF32 errs by a thousandth of a nat; models differ by tenths of one.
         exact = None if self.precision in (None, "float32", "float64") else "tf32"
         first = 0
         while first < len(order):
-            some = order[first : first + max(1, most // (len(self) * int(lengths[order[first]])))]
-            while len(some) > 1 and len(some) * len(self) * int(lengths[some[-1]]) > most:
-                some = some[: max(1, most // (len(self) * int(lengths[some[-1]])))]
+            some = order[first : first + max(1, most // int(lengths[order[first]]))]
+            while len(some) > 1 and len(some) * int(lengths[some[-1]]) > most:
+                some = some[: max(1, most // int(lengths[some[-1]]))]
             with arithmetic(exact, self.device):
                 part = rows[torch.from_numpy(some).to(self.device)]
-                logits, states = self._adapters.look(self._state, part, layers)
+                logits, states = self._adapters.look(state, part, layers)
             yield some, logits, states
             first += len(some)
 
@@ -244,16 +256,15 @@ class AdapterPopulation:
             require(faults, hint="Give the largest gradient norm, above 0.")
             self._state["hyper"]["clip"] = limits.to(self.device)
 
-    def _footprint(self, store: ExampleStore, batch: int, rule: Optimizer) -> Footprint:
-        """Measure a member on the longest sequences: what a second one adds to the first."""
-        longest = (store.inputs != PADDING).sum(-1).argsort(descending=True)
-        rows = longest[torch.arange(min(batch, ROWS), device=self.device) % len(longest)]
+    def _footprint(self, store: ExampleStore, rule: Optimizer) -> Footprint:
+        """Measure a member on the longest sequence: what a second one adds to the first."""
+        longest = (store.inputs != PADDING).sum(-1).argmax()
         one, two = (
             _kept_bytes(
                 lambda count=count: self._adapters.gradients(  # type: ignore[misc]
                     self._state.take(torch.zeros(count, dtype=torch.int64)),
-                    store.inputs[rows].expand(count, -1, -1),
-                    store.labels[rows].expand(count, -1),
+                    store.inputs[longest].expand(count, 1, -1),
+                    store.labels[longest].expand(count, 1),
                 )
             )
             for count in (1, 2)
@@ -262,7 +273,7 @@ class AdapterPopulation:
         return Footprint(
             resident=weights * (1 + len(rule.moments)),
             gradient=2 * weights,
-            activations=int(_OVERHEAD * max(two - one, 0)),
+            activations=int(_OVERHEAD * max(two - one, 1)),
         )
 
 

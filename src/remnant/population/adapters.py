@@ -7,6 +7,7 @@ gradients, so the frozen layers keep nothing for the backward pass but their wei
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from remnant.population.randomness import keys, words
 from remnant.population.state import Named, State
 
 PADDING = -1  # stands after a sequence's last token
-ROWS = 4  # of a member in one pass; they are taken by length, so that little is padded
+_PASS = {"cuda": 2**15, "cpu": 2**11}  # tokens that fill the device, so that more gain nothing
 _STRIDE = 2**13  # between the first tokens of two rows, in the places of dropout
 _NAME = "adapters"
 
@@ -99,6 +100,7 @@ class Adapters:
             for shape in ((lora.rank, layer.in_features), (layer.out_features, lora.rank))
         ]
         self._sizes = [rows * columns for rows, columns in self._shapes]
+        self.most_tokens: int | None = None  # in one pass, where memory is short
         model.module.requires_grad_(False).eval()
 
     def start(self, seed: int, dtype: torch.dtype) -> Tensor:
@@ -137,7 +139,8 @@ class Adapters:
         matrices = [part.requires_grad_() for part in self._matrices(rows.detach())]
         total: Tensor | None = None
         order = (inputs != PADDING).sum(-1).argsort(dim=1, stable=True)
-        for columns in order.split(ROWS, dim=1):
+        rows_of_one = self.rows_of(inputs.shape, inputs.device)
+        for columns in order.split(rows_of_one, dim=1):  # by length, so that little is padded
             tokens = inputs.take_along_dim(columns[..., None], dim=1)
             wanted = targets.take_along_dim(columns, dim=1)
             drop = self._dropout(state, columns)
@@ -212,6 +215,19 @@ class Adapters:
         with self._adapted(matrices, drop):
             logits: Tensor = self._model.head(ends.flatten(0, 1)).unflatten(0, ends.shape[:2])
         return logits
+
+    def rows_of(self, shape: Sequence[int], device: torch.device) -> int:
+        """Return how many rows of each member go through one pass.
+
+        Args:
+            shape: Members, rows of each, tokens of the longest.
+            device: Where they do.
+        """
+        members, batch, time = shape
+        most = _PASS[device.type]
+        most = most if self.most_tokens is None else min(most, self.most_tokens)
+        passes = max(1, math.ceil(members * batch * time / most))
+        return math.ceil(batch / min(passes, batch))
 
     def _dropout(self, state: State, rows: Tensor) -> _Dropout | None:
         if not self._lora.dropout:

@@ -32,6 +32,12 @@ from remnant.studies.settings import (
 )
 from remnant.studies.text_forgetting import TextForgettingStudy
 from remnant.studies.text_forgetting_settings import TextAttackSettings, TextCanarySettings
+from remnant.studies.text_prediction import TextPredictionStudy
+from remnant.studies.text_prediction_settings import (
+    LoraSettings,
+    PretrainedSettings,
+    QuestionSettings,
+)
 from remnant.studies.variants import Variant, with_changes
 
 if sys.version_info >= (3, 11):
@@ -39,7 +45,14 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Study = ForgettingStudy | ExposureStudy | OneRunStudy | TextForgettingStudy | PredictionStudy
+Study = (
+    ForgettingStudy
+    | ExposureStudy
+    | OneRunStudy
+    | TextForgettingStudy
+    | PredictionStudy
+    | TextPredictionStudy
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -101,6 +114,18 @@ _QUESTIONS = {
             "data": DataSettings,
             "canaries": PlantedSettings,
             "model": ModelSettings,
+            "training": TrainingSettings,
+            "predict": PredictSettings,
+            "truth": TruthSettings,
+        },
+    ),
+    "text-prediction": _Question(
+        study=TextPredictionStudy,
+        plans={"shadow": ShadowPlan},
+        sections={
+            "questions": QuestionSettings,
+            "model": PretrainedSettings,
+            "lora": LoraSettings,
             "training": TrainingSettings,
             "predict": PredictSettings,
             "truth": TruthSettings,

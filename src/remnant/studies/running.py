@@ -17,6 +17,11 @@ from remnant.studies.text_forgetting import (
     estimate_text_forgetting,
     run_text_forgetting,
 )
+from remnant.studies.text_prediction import (
+    TextPredictionStudy,
+    estimate_text_prediction,
+    run_text_prediction,
+)
 
 Progress = Callable[[str, int, int], None]
 
@@ -31,6 +36,8 @@ def run_study(
         run_one_run(study, folder, execution, progress=progress)
     elif isinstance(study, PredictionStudy):
         run_prediction(study, folder, execution, progress=progress)
+    elif isinstance(study, TextPredictionStudy):
+        run_text_prediction(study, folder, execution, progress=progress)
     elif isinstance(study, TextForgettingStudy):
         run_text_forgetting(study, folder, execution, progress=progress)
     else:
@@ -45,6 +52,8 @@ def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
         return estimate_one_run(study, execution)
     if isinstance(study, PredictionStudy):
         return estimate_prediction(study, execution)
+    if isinstance(study, TextPredictionStudy):
+        return estimate_text_prediction(study, execution)
     if isinstance(study, TextForgettingStudy):
         return estimate_text_forgetting(study, execution)
     return estimate_forgetting(study, execution)
