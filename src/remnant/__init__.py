@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from remnant import theory
     from remnant.canaries import Template
+    from remnant.integrations.early_prediction import EarlyPrediction
     from remnant.measures.counterfactual import (
         CounterfactualMemorization,
         counterfactual_memorization,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from remnant.measures.lira_leave_one_out import LiraLeaveOneOut, lira_leave_one_out
     from remnant.measures.mahalanobis import Mahalanobis, mahalanobis
     from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
+    from remnant.measures.predicted import PredictedMemorisation, predicted_memorisation
     from remnant.measures.prediction import PredictionQuality, prediction_quality
     from remnant.measures.psmi import Psmi, PsmiFit, fit_psmi, psmi
     from remnant.measures.rmia import Rmia, rmia
@@ -35,6 +37,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "CounterfactualMemorization": "remnant.measures.counterfactual",
+    "EarlyPrediction": "remnant.integrations.early_prediction",
     "ExactExposure": "remnant.search",
     "Exposure": "remnant.measures.exposure",
     "ExposureAudit": "remnant.studies.exposure_audit",
@@ -50,6 +53,7 @@ _HOME = {
     "OneRunForgetting": "remnant.measures.one_run",
     "PoisonPlan": "remnant.plans",
     "Population": "remnant.population",
+    "PredictedMemorisation": "remnant.measures.predicted",
     "PredictionQuality": "remnant.measures.prediction",
     "Psmi": "remnant.measures.psmi",
     "PsmiFit": "remnant.measures.psmi",
@@ -70,6 +74,7 @@ _HOME = {
     "mahalanobis": "remnant.measures.mahalanobis",
     "measure_exposure": "remnant.studies.exposure_audit",
     "one_run_forgetting": "remnant.measures.one_run",
+    "predicted_memorisation": "remnant.measures.predicted",
     "prediction_quality": "remnant.measures.prediction",
     "psmi": "remnant.measures.psmi",
     "rmia": "remnant.measures.rmia",
@@ -79,6 +84,7 @@ _ROOMS = {"theory"}
 
 __all__ = [
     "CounterfactualMemorization",
+    "EarlyPrediction",
     "ExactExposure",
     "Exposure",
     "ExposureAudit",
@@ -94,6 +100,7 @@ __all__ = [
     "OneRunForgetting",
     "PoisonPlan",
     "Population",
+    "PredictedMemorisation",
     "PredictionQuality",
     "Psmi",
     "PsmiFit",
@@ -115,6 +122,7 @@ __all__ = [
     "mahalanobis",
     "measure_exposure",
     "one_run_forgetting",
+    "predicted_memorisation",
     "prediction_quality",
     "psmi",
     "rmia",

@@ -24,6 +24,7 @@ from remnant.measures.loss_trace import StoppingPoint, loss_trace_iqr, stopping_
 from remnant.measures.mahalanobis import Mahalanobis, mahalanobis
 from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
+from remnant.measures.predicted import PredictedMemorisation, predicted_memorisation
 from remnant.measures.prediction import PredictionQuality, PredictionRate, prediction_quality
 from remnant.measures.protect_last import ProtectLast
 from remnant.measures.protect_list import ProtectRule, protect_rule
@@ -69,6 +70,7 @@ __all__ = [
     "Mahalanobis",
     "OneRunForgetting",
     "PooledExposureTest",
+    "PredictedMemorisation",
     "PredictionQuality",
     "PredictionRate",
     "ProtectLast",
@@ -117,6 +119,7 @@ __all__ = [
     "one_run_forgetting",
     "pooled_exposure_test",
     "precision_at_fpr",
+    "predicted_memorisation",
     "prediction_quality",
     "protect_rule",
     "psmi",

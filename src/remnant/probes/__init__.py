@@ -4,6 +4,7 @@ from remnant.probes.asking import Asked
 from remnant.probes.classification import MARGINS, SIGNALS, label_signals, margin_signals
 from remnant.probes.decoding import decoding_log_probability
 from remnant.probes.hidden import hidden_states
+from remnant.probes.one_pass import OnePass, one_pass
 from remnant.probes.sequences import TextCosts, text_costs, token_costs
 from remnant.probes.windows import WINDOW_SIGNALS, window_signals
 
@@ -12,11 +13,13 @@ __all__ = [
     "SIGNALS",
     "WINDOW_SIGNALS",
     "Asked",
+    "OnePass",
     "TextCosts",
     "decoding_log_probability",
     "hidden_states",
     "label_signals",
     "margin_signals",
+    "one_pass",
     "text_costs",
     "token_costs",
     "window_signals",
