@@ -246,6 +246,14 @@ def test_runs_are_listed_with_their_state_and_a_damaged_one_does_not_hide_them(c
         list_runs(tmp_path / "nowhere")
 
 
+def test_a_shadow_pool_is_listed_as_one_and_never_as_interrupted(create, tmp_path):
+    with create("pool", question="shadow-pool"):
+        (filling,) = list_runs(tmp_path)
+    (pool,) = list_runs(tmp_path)
+    assert (filling.status, pool.status) == ("running", "pool")
+    assert (pool.question, pool.verdict) == ("shadow-pool", None)
+
+
 def test_provenance_names_versions_without_importing_torch():
     code = (
         "import sys; from remnant.records import gather_provenance as g;"

@@ -1,12 +1,15 @@
-"""Three realistic runs.
+"""Four realistic runs.
 
 Forgetting: 32 canaries planted once at step 300, three trials, a curve that decays. Exposure: 24
 canaries with six digits each, planted 1 to 64 times in two trials, 16 controls. One run: 160
-canaries planted once or 8 times in two windows of 50 steps, 120 controls, 600 steps.
+canaries planted once or 8 times in two windows of 50 steps, 120 controls, 600 steps. Prediction:
+1 000 samples, 100 of them planted, that 24 models saw or not; drawn from a law, and measured.
 """
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from remnant.measures import (
+    clopper_pearson,
+    counterfactual_memorization,
+    lira_leave_one_out,
+    prediction_quality,
+    rank_agreement,
+)
 from remnant.records import Record
 
 LAGS = [0, 1, 2, 5, 10, 20, 35, 50, 75, 100, 150, 200, 250, 300, 350, 400]
@@ -447,9 +457,231 @@ ONE_RUN_PLAN: dict[str, Any] = {
     "plan": {"kind": "staggered", "canaries": 280, "never": 120, "starts": [100, 300]},
     "model": {"name": "mlp1", "options": {}},
 }
+
+
+SAMPLES, MODELS, EPOCH, TRAINED = 1000, 24, 14, 420
+MOMENTS = (0, 3, 6, 8, 11, 14, 21, 28, 42, 56, 84, 112, 168, 224, 336, 420)
+LOOK = 84
+SHARP = {"psmi": 1.0, "loss": 1.15, "logit_gap": 1.1, "mahalanobis": 0.25, "lt_iqr": 1.6}
+EARLY = ("psmi", "loss", "logit_gap", "mahalanobis")
+
+
+class _Simulated:
+    """Samples with an oddness, which decides how much models that saw them stand out.
+
+    A predictor sees the oddness through noise, the less of it the later; the truth is LiRA on the
+    simulated logit gaps.
+    """
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(11)
+        kinds = ["mislabelled"] * 50 + ["odd"] * 50 + ["clean"] * (SAMPLES - 100)
+        self.kinds = np.array(kinds)
+        means = np.select([self.kinds == "mislabelled", self.kinds == "odd"], [3.2, 2.2], 0.0)
+        self.oddness = means + self.rng.gamma(0.6, 0.6, SAMPLES)
+        seen = np.array([self.rng.permutation(MODELS) < MODELS // 2 for _ in range(SAMPLES)]).T
+        gaps = 6.0 + self.rng.normal(0, 1.0, (MODELS, SAMPLES)) - 2.5 * self.oddness * ~seen
+        self.lira = lira_leave_one_out(scores=gaps, seen=seen)
+        self.counterfactual = counterfactual_memorization(scores=gaps, seen=seen).values
+        self.rmia = np.clip(
+            0.5 + 0.1 * self.counterfactual + self.rng.normal(0, 0.05, SAMPLES), 0, 1
+        )
+        self.seen = seen
+        self.labels = self.rng.integers(0, 10, SAMPLES)
+        self.own = np.flatnonzero(seen[0])
+        self.ratio = self.lira.scores[0, self.own]
+
+    def risk(self, predictor: str, step: int = LOOK, sharp: float = 1.0) -> Any:
+        noise = np.random.default_rng([len(predictor), step, self.own.size])
+        clear = sharp * SHARP.get(predictor, 0.4) * (1 - np.exp(-step / 40))
+        return clear * (self.oddness[self.own] - 1.6) + noise.normal(0, 0.8, self.own.size)
+
+    def row(self, predictor: str, **at: Any) -> dict[str, Any]:
+        """One row of the record: at a ``step``, ``layer`` and ``threshold``; ``whole`` has all."""
+        step, threshold = at.get("step", LOOK), at.get("threshold", 4.0)
+        layer = at.get("layer", "last")
+        sharp = {"first": 0.3, "middle": 0.7}.get(layer, 1.0)
+        found = prediction_quality(
+            risk=self.risk(predictor, step, sharp),
+            memorised=self.ratio >= threshold,
+            rng=np.random.default_rng(1),
+            threshold=0.0 if predictor == "psmi" else None,
+            draws=60,
+        )
+        kept = np.unique(np.linspace(0, found.curve.fpr.size - 1, 120).astype(int))
+        rates = ("auc", "fpr_at_tpr", "precision_at_k", "default_tpr", "default_fpr")
+        return {
+            "predictor": predictor,
+            "layer": layer,
+            "step": step,
+            "epoch": step / EPOCH,
+            "threshold": threshold,
+            "n_memorised": found.n_memorised,
+            "n_others": found.n_others,
+            "base_rate": found.base_rate,
+            "k": found.k,
+            **{
+                name: None if rate is None else [rate.value, rate.low, rate.high]
+                for name in rates
+                for rate in (getattr(found, name),)
+            },
+            "others": [found.auc.value - 0.02, found.auc.value + 0.01] if "whole" in at else [],
+            "curve": {
+                "fpr": found.curve.fpr[kept].tolist(),
+                "tpr": found.curve.tpr[kept].tolist(),
+            }
+            if "whole" in at
+            else None,
+        }
+
+
+@functools.cache
+def _predicted() -> dict[str, dict[str, Any]]:
+    made = _Simulated()
+    memorised, risk = made.ratio >= 4.0, made.risk("psmi")
+    losses = 2.4 * np.exp(-np.array(MOMENTS) / 26) + 0.02
+    dropped = 1 - losses / losses[0]
+    order = np.argsort(-risk)
+    listed = int(np.flatnonzero(memorised[order])[int(0.88 * memorised.sum())]) + 1
+    missed = clopper_pearson(7, 61, confidence=0.95)
+    kinds = ("mislabelled", "odd", "clean")
+    truths = {"lira": made.lira.success_rate, "counterfactual": made.counterfactual}
+    truths["rmia"] = made.rmia
+    pairs = (("lira", "counterfactual"), ("lira", "rmia"), ("counterfactual", "rmia"))
+    agreed = {pair: rank_agreement(first=truths[pair[0]], second=truths[pair[1]]) for pair in pairs}
+    return {
+        "prediction": {
+            "models": MODELS,
+            "targets": 4,
+            "layer": "last",
+            "confidence": 0.95,
+            "tpr": 0.75,
+            "smi": 1.234,
+            "stop": {
+                "step": LOOK,
+                "epoch": LOOK / EPOCH,
+                "dropped": float(dropped[MOMENTS.index(LOOK)]),
+                "drop": 0.95,
+                "reached": True,
+                "steps": TRAINED,
+                "epochs": TRAINED / EPOCH,
+                "at_step": list(MOMENTS),
+                "at_epoch": [step / EPOCH for step in MOMENTS],
+                "median_loss": losses.tolist(),
+                "dropped_at": dropped.tolist(),
+            },
+            "quality": [made.row(name, whole=True) for name in (*SHARP, "early_lira")],
+            "by_time": [made.row(name, step=at) for at in MOMENTS[1:] for name in EARLY],
+            "by_layer": [
+                made.row(name, layer=layer)
+                for layer in ("first", "middle", "last")
+                for name in ("psmi", "mahalanobis")
+            ],
+            "by_threshold": [
+                made.row(name, threshold=float(limit))
+                for limit in (0, 2, 4, 6, 8)
+                for name in ("psmi", "loss", "logit_gap")
+            ],
+            "canaries": [
+                {
+                    "kind": kind,
+                    "n": int(mine.sum()),
+                    "memorised": float(memorised[mine].mean()),
+                    "flagged": float((risk[mine] >= 0).mean()),
+                }
+                for kind in kinds
+                for mine in (made.kinds[made.own] == kind,)
+            ],
+            "forward_passes": 0.6,
+        },
+        "truth": {
+            "models": MODELS,
+            "n": SAMPLES,
+            "signal": "logit_gap",
+            "convention": "online, mean, per-example variance",
+            "threshold": 4.0,
+            "memorised_share": float(memorised.mean()),
+            "flip_rate": [0.081, 0.062, 0.104],
+            "persistence": 0.71,
+            "agreement": [
+                {
+                    "first": pair[0],
+                    "second": pair[1],
+                    "value": a.value,
+                    "low": a.low,
+                    "high": a.high,
+                }
+                for pair, a in agreed.items()
+            ],
+            "scatter": {
+                key: truths[key][:: SAMPLES // 400].tolist()[:400]
+                for key in ("lira", "counterfactual")
+            },
+            "by_kind": [
+                {
+                    "kind": kind,
+                    "n": int((made.kinds == kind).sum()),
+                    **{key: float(each[made.kinds == kind].mean()) for key, each in truths.items()},
+                }
+                for kind in kinds
+            ],
+        },
+        "protect": {
+            "predictor": "psmi",
+            "miss": 0.2,
+            "confidence": 0.9,
+            "stated": 0.187,
+            "share": listed / made.own.size,
+            "listed": listed,
+            "n": int(made.own.size),
+            "runs": 3,
+            "missed": [0.1, 0.12, 0.14],
+            "check": {
+                "model": 6,
+                "memorised": 61,
+                "missed": 7,
+                "rate": [7 / 61, float(missed[0]), float(missed[1])],
+                "held": True,
+            },
+            "samples": [
+                {
+                    "example": int(made.own[i]),
+                    "kind": str(made.kinds[made.own[i]]),
+                    "label": int(made.labels[made.own[i]]),
+                    "risk": float(risk[i]),
+                    "memorised": bool(memorised[i]),
+                }
+                for i in order[:25].tolist()
+            ],
+        },
+        "verdict": {
+            "outcome": "PASS",
+            "sentence": "Protecting the riskiest samples, known early by psmi, is stated to leave "
+            "out at most 18.7% of those that are memorised: within the limit of 50% of samples.",
+            "limit": 0.5,
+            "lag": None,
+        },
+        "task": {"test_accuracy": 0.963, "test_examples": 360, "majority": 0.102},
+        "scope": {
+            "tested": ["SHADOW: 24 models, each trained on a random half of 1000 examples."],
+            "not_tested": [
+                "attacks stronger than LiRA on one query: a sample that LiRA does not find may "
+                "still be memorised",
+            ],
+        },
+    }
+
+
+PREDICTION_PLAN: dict[str, Any] = {
+    "plan": {"kind": "shadow", "models": MODELS, "steps": TRAINED, "batch": 32, "seed": 0},
+    "predict": {"targets": 4, "layers": ["last", "middle", "first"], "miss": 0.2, "limit": 0.5},
+    "truth": {"signal": "logit_gap", "threshold": 4.0},
+}
 FAMILIES: dict[str, tuple[dict[str, Any], Callable[[], dict[str, dict[str, Any]]]]] = {
     "exposure": (EXPOSURE_PLAN, _exposure_results),
     "one-run": (ONE_RUN_PLAN, _one_run_results),
+    "prediction": (PREDICTION_PLAN, lambda: copy.deepcopy(_predicted())),
+    "text-prediction": (PREDICTION_PLAN, lambda: copy.deepcopy(_predicted())),
 }
 
 
@@ -487,15 +719,16 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
                     record.put_result(key, value)
             for key, reason in absent:
                 record.put_absent(key, reason)
-            members, canaries = np.meshgrid([0, 4, 8], np.arange(32), indexing="ij")
-            record.put_ledger(
-                {
-                    "member": members.ravel(),
-                    "canary": canaries.ravel(),
-                    "step": np.full(96, 300),
-                    "uses": np.ones(96, dtype=int),
-                }
-            )
+            if "prediction" not in question:
+                members, canaries = np.meshgrid([0, 4, 8], np.arange(32), indexing="ij")
+                record.put_ledger(
+                    {
+                        "member": members.ravel(),
+                        "canary": canaries.ravel(),
+                        "step": np.full(96, 300),
+                        "uses": np.ones(96, dtype=int),
+                    }
+                )
             if finish:
                 record.finish()
             return record.folder
@@ -539,6 +772,53 @@ def make_one_run(make_run: Callable[..., Path]) -> Callable[..., Path]:
         return make_run(name=name, question="one-run", results=changed, **options)
 
     return make
+
+
+@pytest.fixture
+def make_prediction(make_run: Callable[..., Path]) -> Callable[..., Path]:
+    """Make a prediction run; ``change`` maps a result's name to entries to be set in it."""
+
+    def make(
+        *,
+        name: str = "early",
+        question: str = "prediction",
+        change: dict[str, dict[str, Any]] | None = None,
+        results: dict[str, dict[str, Any]] | None = None,
+        **options: Any,
+    ) -> Path:
+        changed = {
+            key: copy.deepcopy(_predicted())[key] | entries
+            for key, entries in (change or {}).items()
+        }
+        return make_run(name=name, question=question, results=changed | (results or {}), **options)
+
+    return make
+
+
+@pytest.fixture
+def make_pool(tmp_path: Path) -> Callable[[str], Path]:
+    """Make a pool of shadow models' scores, as far as anyone but its study can see."""
+
+    def make(name: str) -> Path:
+        with Record.create(
+            tmp_path / name,
+            question="shadow-pool",
+            plan={"plan": {"kind": "shadow"}, "recipe": {}},
+            plan_fingerprint="77aa",
+            data_fingerprint="a71e",
+            execution={"device": "cpu"},
+            provenance={},
+        ) as record:
+            record.put_array("models-0-2", np.zeros((2, 3, 5)))
+            return record.folder
+
+    return make
+
+
+@pytest.fixture
+def predicted() -> dict[str, dict[str, Any]]:
+    """The results of a prediction run, to be changed at will."""
+    return copy.deepcopy(_predicted())
 
 
 @pytest.fixture

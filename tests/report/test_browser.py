@@ -202,6 +202,52 @@ def test_a_later_window_shows_its_places_when_pointed_at(make_one_run, visit):
     assert dot.evaluate("e => getComputedStyle(e).opacity") == "1"
 
 
+@pytest.mark.parametrize("width", [1200, 800, 390, 320])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_prediction_report_is_readable_at_any_width(make_prediction, visit, width, scheme):
+    page = visit(write_report(make_prediction()), width=width, scheme=scheme)
+    assert page.get_by_role("heading", name="PASS").bounding_box()["y"] < 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    charts = page.evaluate(INSIDE)
+    assert len(charts) == 5
+    for chart in charts:
+        assert chart["width"] > 200
+        assert chart["height"] > 150
+        assert chart["lines"] >= 1
+        assert chart["inside"], chart
+        assert chart["words"], chart
+    assert page.evaluate(OVERLAPS) == []
+    for title in ("Memorised samples found against others flagged", "AUC against epochs"):
+        assert page.get_by_role("img", name=title).first.is_visible()
+    rows = page.locator("details tbody tr")
+    assert not rows.first.is_visible()
+    page.get_by_text("Every moment (60 rows)").click()
+    assert rows.first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_prediction_text_stands_out_from_its_ground(make_prediction, visit, scheme):
+    check = {"model": 6, "memorised": 60, "missed": 30, "rate": [0.5, 0.37, 0.63], "held": False}
+    folder = make_prediction(change={"protect": {"check": check}})
+    page = visit(write_report(folder), scheme=scheme)
+    for selector in (".lead", ".tiles small", "td small", "th small", ".notice", ".note"):
+        assert page.evaluate(CONTRAST, selector) >= 4.5, selector
+
+
+def test_a_crowded_prediction_page_keeps_to_its_width(make_prediction, predicted, visit):
+    row, word = predicted["prediction"]["by_layer"][0], "w" * 200
+    rows = [row | {"layer": f"model.layers.{i}.{word}"} for i in range(32)]
+    samples = [one | {"kind": word} for one in predicted["protect"]["samples"]]
+    folder = make_prediction(
+        change={"prediction": {"by_layer": rows}, "protect": {"samples": samples}}
+    )
+    page = visit(write_report(folder), width=320)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    assert len(page.evaluate(INSIDE)) == 6
+    assert all(chart["inside"] for chart in page.evaluate(INSIDE))
+
+
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
     curve = make_curve(start=0.9, floor=0.6, chance=0.5, spread=0.05)

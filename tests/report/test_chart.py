@@ -213,3 +213,26 @@ def test_labels_do_not_overlap(places):
     assert all(gap >= 15 - 1e-9 for gap in gaps)
     assert all(0 <= place <= 300 + 1e-9 for place in moved)
     assert all(math.isfinite(place) for place in moved)
+
+
+@pytest.mark.parametrize(
+    ("form", "xs", "ticks"),
+    [
+        ("share", (0.0, 1.0), ["0 %", "25 %", "50 %", "75 %", "100 %"]),
+        ("number", (0.0, 1.0), ["0", "0.25", "0.5", "0.75", "1"]),
+        ("number", (-10.0, 5000.0), ["0", "2 000", "4 000"]),
+        ("steps", (0.0, 1000.0), ["0", "250", "500", "750", "1 000"]),
+    ],
+)
+def test_the_horizontal_axis_prints_what_it_measures(form, xs, ticks):
+    line = Line("a", "main", xs, (0.1, 0.2))
+    svg = _draw(_chart((line,), x_form=form), width=350, direct_labels=False)
+    found = [part for part in _by_class(svg, "tick") if "middle" in part.get("class")]
+    assert [part.text.replace("\u202f", " ") for part in found] == ticks
+
+
+@given(low=st.floats(0.01, 5), factor=st.floats(2, 1000))
+def test_ticks_lie_within_the_scale(low, factor):
+    for kind in ("linear", "symlog"):
+        scale = Scale(low, low * factor, 0.0, 100.0, kind, threshold=low)
+        assert all(low * 0.999 <= tick <= low * factor * 1.001 for tick in scale.ticks(6))

@@ -278,6 +278,160 @@ def test_text_of_a_one_run_record_is_escaped(make_one_run):
     assert _Page(page).text.count(HOSTILE) == 6
 
 
+def test_a_prediction_page_is_well_formed_and_has_every_section(make_prediction):
+    page = render(Record.open(make_prediction()))
+    found = _Page(page)
+    assert found.open == []
+    assert not {"script", "link", "img", "iframe", "object", "a", "base"} & set(found.tags)
+    ids = [value for name, value in found.attributes if name == "id"]
+    labels = [value for name, value in found.attributes if name == "aria-labelledby"]
+    assert len(ids) == len(set(ids))
+    assert {one for label in labels for one in label.split()} <= set(ids)
+    headings = [re.sub("<[^>]*>", "", h) for h in re.findall(r"<h2[^>]*>(.*?)</h2>", page)]
+    assert headings == [
+        "PASS A short list holds most of what will be memorised",
+        "In plain words",
+        "How good each predictor is",
+        "When to look",
+        "Where to look, and what counts as memorised",
+        "Is the truth stable?",
+        "Which samples to protect",
+        "What was tested, and what was not",
+        "How to read this",
+        "What was run",
+    ]
+    for words in (
+        "Prediction of memorisation report early",
+        "epochs; median loss down by 95.3 %",
+        "stated to miss at most 18.7 %; held on another run",
+        "FPR at TPR 75 %",
+        "one model, to the stop",
+        "AUC in other runs",
+        "Every moment (60 rows)",
+        "AUC at the stop, by layer",
+        "AUC at the stop, by LiRA’s threshold",
+        "Do the truths rank 1 000 samples alike? (Spearman)",
+        "By kind of sample, of those the first model looked at was trained on",
+        "What it does not mean",
+        "The 25 samples of highest risk, by PSMI at the stop",
+        "3f9c2d7be4a1905c6f",
+    ):
+        assert words in found.text, words
+
+
+def test_every_predictor_moment_and_risky_sample_has_its_row(make_prediction):
+    folder = make_prediction()
+    page, view = render(Record.open(folder)), read_view(Record.open(folder))
+    tables = [
+        [
+            [re.sub("<[^>]*>", "", cell).replace("\u202f", " ") for cell in cells]
+            for row in re.findall(r"<tr>(<th scope=.row.*?)</tr>", table)
+            for cells in [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        ]
+        for table in re.findall(r"<table class=.numbers.>(.*?)</table>", page, re.DOTALL)
+    ]
+    quality, moments, layers, thresholds, agreed, kinds, flagged, risky = tables
+    rows = view.prediction.quality
+    assert [cells[0].split(" ")[0] for cells in quality] == [
+        *("PSMI", "Loss", "Logit", "Mahalanobis", "LT-IQR", "Early")
+    ]
+    auc, psmi = rows[0].auc, rows[0]
+    assert quality[0][1] == f"{auc.value:.3f} {auc.low:.3f} to {auc.high:.3f}"
+    assert quality[0][4].startswith(f"{100 * psmi.default_tpr.value:.1f} % ")
+    assert quality[1][4:6] == ["–", "–"]
+    assert quality[0][6] == f"{auc.value - 0.02:.3f} to {auc.value + 0.01:.3f}"
+    assert (len(moments), len(thresholds), len(agreed), len(risky)) == (60, 5, 3, 25)
+    assert [cells[0] for cells in layers] == ["first", "middle", "last"]
+    assert thresholds[2][1].startswith(f"{rows[0].n_memorised} ")
+    assert [cells[0] for cells in kinds] == [cells[0] for cells in flagged]
+    first = view.protect.samples[0]
+    said = "yes" if first.memorised else "no"
+    assert risky[0] == [str(first.example), first.kind, str(first.label), f"{first.risk:.2f}", said]
+
+
+def test_an_empty_prediction_record_is_shown_as_not_measured(make_prediction):
+    names = ("verdict", "prediction", "truth", "protect", "task", "scope")
+    absent = (("prediction", "no time"), ("protect", "nothing was memorised"))
+    page = render(Record.open(make_prediction(without=names, absent=absent)))
+    text = _Page(page).text
+    for words in (
+        "No verdict",
+        "How well memorisation can be predicted was not measured: no time.",
+        "Prediction: not measured: no time.",
+        "What was memorised in the end: not measured: this run recorded none.",
+        "Protect list: not measured: nothing was memorised.",
+        "Scope: not measured: this run recorded none.",
+    ):
+        assert words in text, words
+    assert "<svg" not in page
+    assert 'class="tiles"' not in page
+    assert "When to look" not in text
+
+
+def test_a_prediction_page_without_layers_rows_or_check(make_prediction):
+    empty = {"quality": [], "by_time": [], "by_layer": [], "by_threshold": [], "canaries": []}
+    change = {
+        "prediction": empty,
+        "truth": {"agreement": [], "by_kind": []},
+        "protect": {"samples": [], "check": None},
+    }
+    text = _Page(render(Record.open(make_prediction(change=change)))).text
+    assert "Quality of the predictors: not measured: too few samples were memorised." in text
+    assert "No run was left to check the rule on." in text
+    assert "What counts as memorised" not in text
+    assert "Spearman" not in text
+    one = render(Record.open(make_prediction(name="one", change={"prediction": {"by_layer": []}})))
+    assert ">What counts as memorised</h2>" in one
+    assert "by layer" not in one
+
+
+def test_a_list_that_did_not_hold_is_a_notice(make_prediction):
+    check = {"model": 6, "memorised": 60, "missed": 30, "rate": [0.5, 0.37, 0.63], "held": False}
+    page = render(Record.open(make_prediction(change={"protect": {"check": check}})))
+    assert '<p class="notice">To miss at most' in page
+    assert "Do not rely on it." in page
+
+
+def test_text_of_a_prediction_record_is_escaped(make_prediction, predicted):
+    samples = [{"example": 1, "kind": HOSTILE, "label": 3, "risk": 1.0, "memorised": True}]
+    canary = {"kind": HOSTILE, "n": 3, "memorised": 0.5, "flagged": 0.5}
+    kind = {"kind": HOSTILE, "n": 3, "lira": 0.5, "counterfactual": 1.0, "rmia": 0.5}
+    layers = [row | {"layer": HOSTILE} for row in predicted["prediction"]["by_layer"][:2]]
+    layers += predicted["prediction"]["by_layer"][2:]
+    folder = make_prediction(
+        plan={"plan": {HOSTILE: HOSTILE}},
+        change={
+            "prediction": {"layer": HOSTILE, "by_layer": layers, "canaries": [canary]},
+            "truth": {"signal": HOSTILE, "convention": HOSTILE, "by_kind": [kind]},
+            "protect": {"samples": samples},
+        },
+        results={"scope": {"tested": [HOSTILE], "not_tested": [HOSTILE]}},
+    )
+    page = render(Record.open(folder))
+    assert "<script" not in page
+    assert "<img" not in page
+    assert _Page(page).text.count(HOSTILE) >= 12
+
+
+def test_all_questions_stand_on_one_page_and_pools_do_not(
+    make_run, make_exposure, make_one_run, make_prediction, make_pool, tmp_path
+):
+    make_run(name="demo")
+    make_exposure(name="demo/keys")
+    make_one_run(name="demo/staggered")
+    make_prediction(name="demo/early")
+    make_prediction(name="demo/text", question="text-prediction")
+    make_pool("demo/pool")
+    page = write_report(tmp_path / "demo").read_text(encoding="utf-8")
+    found = _Page(page)
+    assert found.open == []
+    ids = [value for name, value in found.attributes if name == "id"]
+    assert len(ids) == len(set(ids))
+    assert "Report on 5 runs" in found.text
+    assert "prediction PASS" in page
+    assert "text-prediction PASS" in page
+
+
 def test_a_long_ledger_is_folded(make_run):
     folder = make_run()
     with Record.open(folder, write=True) as record:

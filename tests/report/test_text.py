@@ -7,6 +7,7 @@ import json
 from click.testing import CliRunner
 
 from remnant.cli.main import commands
+from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.report import detail_text, read_view, read_views, summary_text
 
@@ -162,6 +163,85 @@ def test_the_summary_of_all_three_questions(make_run, make_exposure, make_one_ru
     for name in ("demo, forgetting", "keys, exposure and extraction"):
         assert f"  run {name}" in lines
     assert lines[-8:] == ["  run staggered, one-run forgetting", *ONE_RUN]
+
+
+def test_the_summary_of_a_prediction_run(make_prediction, predicted):
+    rows = predicted["prediction"]["quality"][:2]
+    rows[0] |= {"auc": [0.9, 0.85, 0.94], "fpr_at_tpr": [0.071, 0.049, 0.107]}
+    rows[1] |= {"auc": [0.8, 0.7, 0.9], "fpr_at_tpr": [0.2, 0.1, 1.0]}
+    change = {
+        "prediction": {"quality": rows},
+        "truth": {"memorised_share": 0.064},
+        "protect": {"listed": 77, "share": 0.155},
+    }
+    view = read_view(Record.open(make_prediction(change=change)))
+    lines = summary_text(view, report="r.html").splitlines()
+    assert lines[0].startswith("PASS: Protecting the riskiest samples")
+    assert lines[1:] == [
+        "  look after 6 of 30 epochs: median loss down by 95.3 %",
+        "  memorised in the end: 6.4 %; two of 24 models disagree on 8.1 % [6.2 % to 10.4 %]",
+        "  AUC at the stop (guessing 0.5), FPR at TPR 75 %",
+        "    PSMI  0.900  [0.850 to 0.940]   7.1 %  [4.9 % to 10.7 %]",
+        "    Loss  0.800  [0.700 to 0.900]  20.0 %  [10.0 % to 100.0 %]",
+        "  protect 77 of 502 samples (15.5 %): stated to miss at most 18.7 % of what is memorised, "
+        "at 90 % confidence",
+        "    held on another run: 7 of 61 missed, 11.5 % [4.7 % to 22.2 %]",
+        "report: r.html",
+    ]
+    assert detail_text(view).splitlines() == [
+        "AUC, 95 % interval",
+        "predictor  value    low   high  0.500                              0.940",
+        "     PSMI  0.900  0.850  0.940  ┊                              ────●────",
+        "     Loss  0.800  0.700  0.900  ┊                 ─────────●────────",
+        "┊ chance, 0.500",
+    ]
+
+
+def test_the_summary_of_a_prediction_run_that_lacks_something(make_prediction, predicted):
+    view = read_view(
+        Record.open(make_prediction(without=("verdict", "prediction", "truth", "protect")))
+    )
+    assert summary_text(view).splitlines() == [
+        "no verdict: this run recorded none",
+        "  prediction  not measured: this run recorded none",
+        "  protect list  not measured: this run recorded none",
+    ]
+    assert detail_text(view) == ""
+    stop = predicted["prediction"]["stop"] | {"reached": False, "dropped": 0.9}
+    change = {"prediction": {"quality": [], "stop": stop}, "protect": {"check": None}}
+    view = read_view(Record.open(make_prediction(name="two", change=change)))
+    lines = summary_text(view).splitlines()
+    assert lines[1].endswith("median loss down by 90.0 %; 95 % was never reached")
+    assert lines[-1] == "    no run was left to check it on"
+    assert detail_text(view) == ""
+    check = predicted["protect"]["check"] | {"held": False}
+    view = read_view(
+        Record.open(make_prediction(name="three", change={"protect": {"check": check}}))
+    )
+    assert "    not held on another run: 7 of 61 missed" in summary_text(view)
+
+
+def test_the_commands_that_read_records_know_prediction_runs_and_their_pools(
+    make_pool, make_prediction
+):
+    folder = make_prediction(name="out")
+    pool = make_pool("out/pool")
+    shown = CliRunner().invoke(commands, ["show", str(folder)])
+    view = read_view(Record.open(folder))
+    assert shown.output == f"{summary_text(view)}\n\n{detail_text(view)}\n"
+    listed = CliRunner().invoke(commands, ["runs", str(folder)])
+    assert [line.split() for line in listed.output.splitlines()] == [
+        ["out", "complete", "prediction", "PASS"],
+        ["pool", "pool", "shadow-pool", "no", "run"],
+    ]
+    written = CliRunner().invoke(commands, ["report", str(folder)])
+    assert written.output == f"{folder / 'report.html'}\n"
+    for command in ("show", "report"):
+        refused = CliRunner().invoke(commands, [command, str(pool)])
+        assert isinstance(refused.exception, RecordError)
+        assert str(refused.exception).startswith(f"{pool} is a pool of shadow models’ scores")
+    kept = CliRunner().invoke(commands, ["show", str(pool), "--json"])
+    assert json.loads(kept.output)["question"] == "shadow-pool"
 
 
 def test_the_details_of_a_forgetting_run_are_its_curve(make_run):

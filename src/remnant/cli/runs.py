@@ -14,7 +14,7 @@ import click
 def runs(folder: Path, as_json: bool) -> None:
     """List the runs in FOLDER (runs/, if not given), with their status and verdict.
 
-    A FOLDER that is a run itself comes first.
+    A FOLDER that is a run itself comes first. Pools of shadow models' scores are listed as such.
 
     \b
     Example:
@@ -22,7 +22,7 @@ def runs(folder: Path, as_json: bool) -> None:
     """
     from remnant.records import list_runs
     from remnant.records.folder import RECORD_FILE
-    from remnant.records.listing import summarise
+    from remnant.records.listing import SHADOW_POOL, summarise
 
     found = list_runs(folder)
     if (folder / RECORD_FILE).is_file():
@@ -33,6 +33,7 @@ def runs(folder: Path, as_json: bool) -> None:
     if not found:
         click.echo(f"No runs in {folder}.")
     for entry in found:
-        told = entry.fault or entry.verdict or "no verdict yet"
+        pool = entry.question == SHADOW_POOL
+        told = entry.fault or entry.verdict or ("no run" if pool else "no verdict yet")
         name = entry.folder.resolve().name
-        click.echo(f"{name:<28} {entry.status:<12} {entry.question or '?':<12} {told}")
+        click.echo(f"{name:<28} {entry.status:<12} {entry.question or '?':<15} {told}")

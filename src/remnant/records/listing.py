@@ -11,6 +11,8 @@ from remnant.records.folder import RECORD_FILE
 from remnant.records.lock import being_written
 from remnant.records.store import Record
 
+SHADOW_POOL = "shadow-pool"  # the question of records that runs take shadow models' scores from
+
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
@@ -20,7 +22,8 @@ class RunSummary:
         folder: Where it lies.
         question, plan_fingerprint, started: As recorded; None where the record is damaged.
         status: ``"complete"``, ``"running"`` (a process holds it now), ``"interrupted"`` (begun,
-            and no process holds it) or ``"damaged"``.
+            and no process holds it), ``"pool"`` (shadow models' scores, which can always be
+            topped up and so are never complete) or ``"damaged"``.
         verdict: PASS, FAIL or INCONCLUSIVE, or None where there is none.
         fault: What is wrong with a damaged record, or None.
     """
@@ -60,7 +63,7 @@ def summarise(folder: Path) -> RunSummary:
         record = Record.open(folder)
         status: str = record.status
         if status == "running" and not being_written(folder):
-            status = "interrupted"
+            status = "pool" if record.question == SHADOW_POOL else "interrupted"
         return RunSummary(
             folder=folder,
             question=record.question,

@@ -120,6 +120,10 @@ def y_text(chart: Chart, value: float, *, fine: bool = False) -> str:
 
 def x_text(chart: Chart, value: float) -> str:
     """A value of the horizontal axis in print."""
+    if chart.x_form == "share":
+        return percent(value, digits=1 if round(value * 100, 6) % 1 else 0)
+    if chart.x_form == "number" and abs(value) < 1000:
+        return f"{value:.3g}".replace("-", "−")
     return "never" if chart.x_kind == "apart" and value == 0 else lag_text(value)
 
 
@@ -136,7 +140,8 @@ def _y_range(chart: Chart) -> tuple[float, float]:
     low, high = min(found, default=0.0), max(found, default=1.0)
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     low, high = low - room, high + room
-    return (max(low, 0.0), min(high, 1.0)) if chart.shares else (low, high)
+    most = 0.02 if chart.dots else 0.0  # a dot at an end is not to hang over it
+    return (max(low, -most), min(high, 1.0 + most)) if chart.shares else (low, high)
 
 
 def _x_range(chart: Chart) -> tuple[float, float, float]:

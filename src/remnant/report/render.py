@@ -17,6 +17,8 @@ from remnant.report import (
     exposure_words,
     hidden_words,
     one_run_words,
+    prediction_numerals,
+    prediction_words,
     text_forgetting_words,
     words,
 )
@@ -32,6 +34,8 @@ from remnant.report.figures import (
 from remnant.report.numerals import bits_number, count_text, pvalue_text
 from remnant.report.one_run_figures import one_run_figures
 from remnant.report.one_run_view import OneRunView
+from remnant.report.prediction_figures import prediction_figures
+from remnant.report.prediction_view import PredictionView, lines_of
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_figures import text_forgetting_figures
 from remnant.report.text_forgetting_view import TextForgettingView
@@ -117,6 +121,8 @@ def _run(view: View, *, ident: str, level: int) -> dict[str, Any]:
     if isinstance(view, TextForgettingView):
         figures = text_forgetting_figures(view, ident)
         return shared | {"body": "text_forgetting.html.j2", "figures": figures}
+    if isinstance(view, PredictionView):
+        return shared | {"body": "prediction.html.j2", "figures": prediction_figures(view, ident)}
     figures = {
         "curve": main_figure(view, ident),
         "comparison": comparison_figure(view.comparison, ident),
@@ -140,6 +146,7 @@ def _environment() -> Environment:
         "bits": bits_number,
         "count": count_text,
         "pvalue": pvalue_text,
+        "lines_of": lines_of,
     }
     environment.globals |= {
         "words": words,
@@ -148,6 +155,8 @@ def _environment() -> Environment:
         "decision_words": decision_words,
         "hidden_words": hidden_words,
         "text_words": text_forgetting_words,
+        "prediction_words": prediction_words,
+        "prediction_numerals": prediction_numerals,
     }
     environment.tests |= {"not_measured": lambda found: isinstance(found, NotMeasured)}
     return environment

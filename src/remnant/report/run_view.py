@@ -112,7 +112,7 @@ class Results:
         if found is None:
             return NotMeasured("this run recorded none")
         if "absent" in found:
-            return NotMeasured(str(found["absent"]))
+            return NotMeasured(str(found["absent"]).removesuffix("."))
         try:
             return make(found)
         except (KeyError, TypeError, ValueError) as error:

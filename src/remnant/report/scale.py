@@ -46,7 +46,8 @@ class Scale:
         halves = sorted({*decades, *(3 * d for d in decades if 3 * d <= self.high)})
         ticks = halves if len(halves) < count else decades[:: max(1, -(-len(decades) // count))]
         negative = [-tick for tick in reversed(ticks) if -tick >= self.low]
-        return [*negative, *([0.0] if self.low <= 0 <= self.high else []), *ticks]
+        positive = [tick for tick in ticks if tick >= self.low]
+        return [*negative, *([0.0] if self.low <= 0 <= self.high else []), *positive]
 
     def _bend(self, value: float) -> float:
         if self.kind == "linear":

@@ -9,6 +9,7 @@ from remnant.report.scale import Kind
 
 Stroke = Literal["full", "dashed", "dotted", "chain", "thin"]
 STROKES: tuple[Stroke, ...] = ("full", "dashed", "dotted", "chain", "thin")
+Form = Literal["steps", "share", "number"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +105,7 @@ class Chart:
         shares: Whether y is a share, printed in percent and kept between 0 and 1.
         x_word: What an x is, in the words shown when a place is pointed at.
         x_ticks: Numbers worth a tick; None leaves it to the scale.
+        x_form: How an x is printed: as steps, as a share in percent, or as any number.
         unnamed: Labels that the legend has and the right margin has not.
     """
 
@@ -118,6 +120,7 @@ class Chart:
     x_kind: Kind = "linear"
     x_word: str = "lag"
     x_ticks: tuple[float, ...] | None = None
+    x_form: Form = "steps"
     dots: tuple[Dots, ...] = ()
     bars: Bars | None = None
     flags: tuple[Flag, ...] = ()

@@ -23,6 +23,8 @@ from remnant.report.numerals import (
 )
 from remnant.report.one_run_text import one_run_lines, one_run_table
 from remnant.report.one_run_view import OneRunView
+from remnant.report.prediction_text import prediction_lines, prediction_table
+from remnant.report.prediction_view import PredictionView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.view import View
@@ -55,6 +57,8 @@ def detail_text(view: View) -> str:
     if isinstance(view, TextForgettingView):
         shown = view.exposure
         return "" if isinstance(shown, NotMeasured) else _curve_table(shown.curve)
+    if isinstance(view, PredictionView):
+        return prediction_table(view.prediction).replace(SPACE, " ")
     return "" if isinstance(view.curve, NotMeasured) else _curve_table(view.curve)
 
 
@@ -124,6 +128,8 @@ def _summary(view: View, *, named: bool) -> list[str]:
         return lines + one_run_lines(view)
     if isinstance(view, TextForgettingView):
         return lines + _text_forgetting(view)
+    if isinstance(view, PredictionView):
+        return lines + prediction_lines(view)
     return lines + (_exposure(view) if isinstance(view, ExposureView) else _forgetting(view))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from remnant.report.curve import Curve, lag_text
+from remnant.report.curve import Curve, lag_text, percent, short_percent
 from remnant.report.exposure_view import ExposureView
 from remnant.report.exposure_words import extracted
 from remnant.report.forgetting_view import ForgettingView
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
 from remnant.report.one_run_view import OneRunView
+from remnant.report.prediction_numerals import ends_text, epoch_text, name_of
+from remnant.report.prediction_view import PredictionView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.view import View
@@ -30,6 +32,8 @@ def tiles_of(view: View) -> list[Tile]:
         return _one_run(view)
     if isinstance(view, TextForgettingView):
         return _text_forgetting(view)
+    if isinstance(view, PredictionView):
+        return _prediction(view)
     return _exposure(view) if isinstance(view, ExposureView) else _forgetting(view)
 
 
@@ -133,4 +137,31 @@ def _one_run(view: OneRunView) -> list[Tile]:
         lag = view.verdict.lag
         remark = "" if lag is None else f"at lag {lag_text(round(lag))}"
         tiles.append(Tile("Limit", curve.show(view.verdict.limit), remark))
+    return tiles
+
+
+def _prediction(view: PredictionView) -> list[Tile]:
+    tiles = []
+    found, truth, list_ = view.prediction, view.truth, view.protect
+    if not isinstance(found, NotMeasured):
+        stop = found.stop
+        value = f"{epoch_text(stop.epoch)} of {epoch_text(stop.epochs)}"
+        remark = f"epochs; median loss down by {percent(stop.dropped)}"
+        if not stop.reached:
+            remark += f"; {short_percent(stop.drop)} was never reached"
+        tiles.append(Tile("Known after", value, remark))
+    if not isinstance(truth, NotMeasured):
+        n = None if isinstance(found, NotMeasured) else found.samples
+        remark = "of its training samples" if n is None else f"of {counted(n, 'training sample')}"
+        tiles.append(Tile("Memorised in the end", percent(truth.memorised_share), remark))
+    if not isinstance(found, NotMeasured) and found.quality:
+        first = found.quality[0]
+        remark = f"{ends_text(first.auc)}; guessing gives 0.5"
+        tiles.append(Tile(f"AUC of {name_of(first.predictor)}", f"{first.auc.value:.3f}", remark))
+    if not isinstance(list_, NotMeasured):
+        remark = f"{count_text(list_.listed)} of {counted(list_.n, 'sample')}"
+        remark += f"; stated to miss at most {percent(list_.stated)}"
+        if list_.check is not None:
+            remark += "; held on another run" if list_.check.held else "; not held on another run"
+        tiles.append(Tile("Protect", percent(list_.share), remark))
     return tiles

@@ -12,22 +12,27 @@ from pathlib import Path
 from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.records.folder import RECORD_FILE
+from remnant.records.listing import SHADOW_POOL
 from remnant.report.exposure_reading import read_exposure
 from remnant.report.exposure_view import ExposureView
 from remnant.report.forgetting_view import ForgettingView, read_forgetting
 from remnant.report.one_run_view import OneRunView, read_one_run
+from remnant.report.prediction_reading import read_prediction
+from remnant.report.prediction_view import PredictionView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView, read_text_forgetting
 
 __all__ = ["NotMeasured", "View", "read_view", "read_views"]
 
-View = ForgettingView | ExposureView | OneRunView | TextForgettingView
+View = ForgettingView | ExposureView | OneRunView | TextForgettingView | PredictionView
 
 _READERS: dict[str, Callable[[Record], View]] = {
     "forgetting": read_forgetting,
     "exposure": read_exposure,
     "one-run": read_one_run,
     "text-forgetting": read_text_forgetting,
+    "prediction": read_prediction,
+    "text-prediction": read_prediction,
 }
 
 
@@ -38,6 +43,11 @@ def read_view(record: Record) -> View:
         RecordError: The question is not one of ours, or a result is there but not in the form it
             should have.
     """
+    if record.question == SHADOW_POOL:
+        raise RecordError(
+            f"{record.folder} is a pool of shadow models’ scores, and no run.",
+            hint="Name the run that was made with it.",
+        )
     reader = _READERS.get(record.question)
     if reader is None:
         *others, last = _READERS
@@ -52,11 +62,14 @@ def read_view(record: Record) -> View:
 def read_views(folder: str | Path) -> tuple[View, ...]:
     """Read the run in a folder, if there is one, and then the runs directly under it, by name.
 
+    A shadow pool under it is no run and is passed over.
+
     Raises:
         RecordError: There is no run at all, or one of them cannot be read.
     """
     folder = Path(folder)
-    below = sorted(path.parent for path in folder.glob(f"*/{RECORD_FILE}") if path.is_file())
+    found = sorted(path.parent for path in folder.glob(f"*/{RECORD_FILE}") if path.is_file())
+    below = [record for one in found if (record := Record.open(one)).question != SHADOW_POOL]
     # Without any run the folder itself is opened, for the error that it gives.
-    own = [folder] if not below or (folder / RECORD_FILE).exists() else []
-    return tuple(read_view(Record.open(one)) for one in [*own, *below])
+    own = [Record.open(folder)] if not below or (folder / RECORD_FILE).exists() else []
+    return tuple(read_view(record) for record in [*own, *below])

@@ -17,8 +17,15 @@ _QUESTIONS = {
     "exposure": "Exposure and extraction",
     "one-run": "One-run forgetting",
     "text-forgetting": "Forgetting of text",
+    "prediction": "Prediction of memorisation",
+    "text-prediction": "Prediction of memorisation of text",
 }
 _UNDECIDED = "Not enough evidence to decide"
+_PREDICTION = {
+    "PASS": "A short list holds most of what will be memorised",
+    "FAIL": "No short list can be relied on",
+    "INCONCLUSIVE": _UNDECIDED,
+}
 _HEADLINES = {
     "forgetting": {
         "PASS": "Under the limit at the last step watched",
@@ -40,6 +47,8 @@ _HEADLINES = {
         "FAIL": "Still found beyond the limit at the end of this one run",
         "INCONCLUSIVE": _UNDECIDED,
     },
+    "prediction": _PREDICTION,
+    "text-prediction": _PREDICTION,
 }
 
 

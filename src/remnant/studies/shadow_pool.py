@@ -21,6 +21,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, RecordError
 from remnant.plans import ShadowPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.records import Record, gather_provenance
+from remnant.records.listing import SHADOW_POOL
 from remnant.studies.machine import device_name
 
 _BLOCK = re.compile(r"models-(\d+)-(\d+)")
@@ -89,7 +90,7 @@ def fill_pool(
     kept = {name: value for name, value in plan.to_dict().items() if name != "models"}
     with Record.open_or_create(
         folder,
-        question="shadow-pool",
+        question=SHADOW_POOL,
         plan={"plan": kept, "recipe": dict(recipe)},
         plan_fingerprint=pool_key(plan, recipe),
         data_fingerprint=data_fingerprint,
@@ -125,7 +126,7 @@ def read_pool(
     """
     record = Record.open(folder)
     for what, theirs, ours in (
-        ("no shadow pool", record.question, "shadow-pool"),
+        ("no shadow pool", record.question, SHADOW_POOL),
         ("the pool of another plan or recipe", record.plan_fingerprint, pool_key(plan, recipe)),
         ("a pool of other data", record.data_fingerprint, data_fingerprint),
     ):
