@@ -22,7 +22,7 @@ test: install lint wheel browser
 
 # Where there is a GPU: what only it can show.
 test-gpu:
-	PYTHONPATH=src python3 -m pytest -m cuda tests/population tests/search
+	PYTHONPATH=src python3 -m pytest -m cuda tests/population tests/search tests/measures/test_cuda.py
 
 lint: install
 	$(BIN)/ruff check .

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, require
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -26,13 +30,14 @@ class HiddenStates:
     """Samples and the classes they belong to.
 
     Attributes:
-        hidden: Shape ``(n, d)``, float32 where that is what was given (or less), else float64.
+        hidden: Shape ``(n, d)``, float32 where that is what was given (or less), else float64; or
+            a tensor on a GPU, as it was given.
         classes: The labels there are, sorted.
         order: The samples' places, sorted by class.
         edges: Where each class begins in ``order``, and the end.
     """
 
-    hidden: Work
+    hidden: Any
     classes: NDArray[Any]
     order: Ints
     edges: Ints
@@ -79,6 +84,7 @@ def read_hidden(
     faults: list[str],
     known: NDArray[Any] | None = None,
     width: int | None = None,
+    on_gpu: bool = False,
 ) -> HiddenStates:
     """Read samples and labels, or raise all faults, those that the caller found included.
 
@@ -88,11 +94,12 @@ def read_hidden(
         faults: What is wrong already.
         known: The classes that labels may name; by default those that they do name.
         width: How many features there must be, where that is known.
+        on_gpu: Whether a tensor on a GPU may stay there.
 
     Raises:
         InvalidInput: Not such arrays, or faults were given.
     """
-    samples = _samples(hidden, faults)
+    samples = _samples(hidden, faults, on_gpu)
     if labels is None and samples is not None:
         named: NDArray[Any] | None = np.zeros(samples.shape[0], dtype=np.int64)
     else:
@@ -111,9 +118,10 @@ def read_hidden(
         raise InvalidInput("hidden and labels must be arrays.")
     classes = np.unique(named) if known is None else known
     place = np.searchsorted(classes, named)
-    order = np.argsort(place, kind="stable")
-    edges = np.searchsorted(place[order], np.arange(classes.size + 1)).astype(np.int64)
-    return HiddenStates(samples, classes, order.astype(np.int64), edges)
+    # Short numbers are sorted by their digits, in a pass or two.
+    order = np.argsort(place.astype(np.uint16) if classes.size < 1 << 16 else place, kind="stable")
+    edges = np.append(0, np.cumsum(np.bincount(place, minlength=classes.size)))
+    return HiddenStates(samples, classes, order.astype(np.int64), edges.astype(np.int64))
 
 
 def classes_under(given: HiddenStates, least: int) -> str:
@@ -131,8 +139,21 @@ def _listed(names: list[Any]) -> str:
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
-def _samples(hidden: ArrayLike, faults: list[str]) -> Work | None:
+def tensor_of(given: object) -> Tensor | None:
+    """What was given, where that is a tensor; torch is not loaded to find out."""
+    torch = sys.modules.get("torch")
+    return given if torch is not None and isinstance(given, torch.Tensor) else None
+
+
+def _samples(hidden: Any, faults: list[str], on_gpu: bool) -> Any:
+    """An array, or a tensor on a GPU; None with a fault more where it is neither."""
     try:
+        if on_gpu and (tensor := tensor_of(hidden)) is not None:
+            from remnant.measures.psmi_samples import read_tensor, settle
+
+            hidden = settle(tensor)
+            if tensor_of(hidden) is not None:
+                return read_tensor(hidden, faults)
         array = np.asarray(hidden)
         narrow = array.dtype in (np.float16, np.float32)
         array = array.astype(np.float32 if narrow else np.float64, copy=False)
@@ -154,7 +175,8 @@ def _samples(hidden: ArrayLike, faults: list[str]) -> Work | None:
 
 def _labels(labels: ArrayLike, faults: list[str]) -> NDArray[Any] | None:
     try:
-        array = np.asarray(labels)
+        tensor = tensor_of(labels)
+        array = np.asarray(labels if tensor is None else tensor.detach().cpu())
     except (TypeError, ValueError, RuntimeError):
         faults.append("labels is not an array")
         return None

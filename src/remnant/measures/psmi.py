@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures.checks import check_rng, read_floats
-from remnant.measures.hidden_states import HiddenStates, classes_under, read_hidden
-from remnant.measures.psmi_walk import Basis, LogExcess, Spread, evaluation_walk, fit_walk
+from remnant.measures.hidden_states import HiddenStates, classes_under, read_hidden, tensor_of
+
+# The walk is torch's, which is loaded when it is called for.
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from remnant.measures.psmi_walk import Basis, LogExcess, Spread
 
 Floats = NDArray[np.float64]
 
@@ -52,31 +57,41 @@ class PsmiFit:
         classes: The labels, sorted.
         basis: The classes' shares and means, the directions, the ddof.
         spread: The classes' deviations along the directions.
+
+    What is large is kept where the fitted samples were: on their GPU, or in memory.
     """
 
     classes: NDArray[Any]
     basis: Basis
     spread: Spread
 
-    def evaluate(self, *, hidden: ArrayLike, labels: ArrayLike) -> Psmi:
-        """PSMI of these samples under the fitted laws.
+    def evaluate(self, *, hidden: ArrayLike | Tensor, labels: ArrayLike | Tensor) -> Psmi:
+        """PSMI of these samples under the fitted laws, computed where the samples are.
 
         All fitted classes stay in the mixture, whether or not these samples have them.
 
         Raises:
             InvalidInput: Arrays that do not fit, labels that were not fitted, features more than
-                1e100 times further from their class than any that was fitted.
+                1e60 times further from their class than any that was fitted.
         """
-        width = self.basis.centres.shape[1]
-        given = read_hidden(hidden, labels, faults=[], known=self.classes, width=width)
+        from remnant.measures.psmi_walk import evaluation_walk
+
+        given = read_hidden(
+            hidden,
+            labels,
+            faults=[],
+            known=self.classes,
+            width=self.basis.centres.shape[1],
+            on_gpu=True,
+        )
         return _result(self, given, evaluation_walk(given, self.basis, self.spread))
 
 
 def psmi(
     *,
-    hidden: ArrayLike,
-    labels: ArrayLike,
-    directions: int | ArrayLike = 2000,
+    hidden: ArrayLike | Tensor,
+    labels: ArrayLike | Tensor,
+    directions: int | ArrayLike | Tensor = 2000,
     rng: np.random.Generator | None = None,
     ddof: int = 0,
 ) -> Psmi:
@@ -91,15 +106,18 @@ def psmi(
     label has a low PSMI; Dentan et al. predict that it will be memorised where PSMI ≤ 0.
 
     Projections are made in the precision of ``hidden``: float32 (or less) in float32, unless the
-    numbers ask for more, all else in float64. Beside one copy of ``hidden`` only a block of
-    projections is held. A class that is a point along a direction (all its hidden states alike) is
-    taken to be very narrow, a millionth of the common spread: its own samples get the most that
-    their class can have, -log f_y, and it takes nothing from samples elsewhere.
+    numbers ask for more, all else in float64. A tensor on a GPU is worked on there and not copied
+    to the host, without TF32 whatever is switched on; arrays and other tensors are worked on by
+    torch on the CPU. Beside one copy of ``hidden`` only a block of projections is held. A class
+    that is a point along a direction (all its hidden states alike) is taken to be very narrow, a
+    millionth of the common spread: its own samples get the most that their class can have,
+    -log f_y, and it takes nothing from samples elsewhere.
 
     Args:
-        hidden: Hidden states, shape ``(n, d)``.
+        hidden: Hidden states, shape ``(n, d)``; an array or a tensor.
         labels: Shape ``(n,)``: whole numbers, strings or booleans.
-        directions: How many to draw, at least 2; or an array ``(K, d)``, of any length each.
+        directions: How many to draw, at least 2; or an array or tensor ``(K, d)``, of any length
+            each.
         rng: Draws the directions; only where ``directions`` is a number.
         ddof: 0 as the ``psmi`` package has it, 1 as in the paper's own code.
 
@@ -129,9 +147,9 @@ def psmi(
 
 def fit_psmi(
     *,
-    hidden: ArrayLike,
-    labels: ArrayLike,
-    directions: int | ArrayLike = 2000,
+    hidden: ArrayLike | Tensor,
+    labels: ArrayLike | Tensor,
+    directions: int | ArrayLike | Tensor = 2000,
     rng: np.random.Generator | None = None,
     ddof: int = 0,
 ) -> PsmiFit:
@@ -152,21 +170,23 @@ def fit_psmi(
 
 
 def _fitted(
-    hidden: ArrayLike,
-    labels: ArrayLike,
-    directions: int | ArrayLike,
+    hidden: ArrayLike | Tensor,
+    labels: ArrayLike | Tensor,
+    directions: int | ArrayLike | Tensor,
     rng: np.random.Generator | None,
     ddof: int,
     *,
     scored: bool,
 ) -> tuple[PsmiFit, HiddenStates, LogExcess]:
+    from remnant.measures.psmi_walk import fit_walk
+
     faults: list[str] = []
     if isinstance(ddof, bool) or ddof not in (0, 1):
         faults.append(f"ddof={ddof!r} is neither 0 nor 1")
     drawn = _read_count(directions, rng, faults)
     along = _read_directions(directions, rng, faults) if drawn is None else None
     width = None if along is None else along.shape[1]
-    given = read_hidden(hidden, labels, faults=faults, width=width)
+    given = read_hidden(hidden, labels, faults=faults, width=width, on_gpu=True)
     if given.classes.size < 2:
         raise InvalidInput("labels hold one class; it takes two to tell them apart.")
     if few := classes_under(given, 2):
@@ -178,19 +198,12 @@ def _fitted(
         along = rng.standard_normal((drawn, given.hidden.shape[1]))
     if along is None:
         raise InvalidInput("directions must be a number or an array.")
-    along /= np.sqrt(np.einsum("kd,kd->k", along, along))[:, None]
-    basis = Basis(
-        shares=given.counts / given.order.size,
-        centres=given.centres(),
-        directions=along,
-        ddof=int(ddof),
-    )
-    spread, sums = fit_walk(given, basis, scored=scored)
+    basis, spread, sums = fit_walk(given, along, ddof=int(ddof), scored=scored)
     return PsmiFit(given.classes, basis, spread), given, sums
 
 
 def _read_count(
-    directions: int | ArrayLike, rng: np.random.Generator | None, faults: list[str]
+    directions: object, rng: np.random.Generator | None, faults: list[str]
 ) -> int | None:
     """The number of directions to draw; None where they are given."""
     if not isinstance(directions, (int, np.integer)):
@@ -202,21 +215,41 @@ def _read_count(
 
 
 def _read_directions(
-    directions: ArrayLike, rng: np.random.Generator | None, faults: list[str]
-) -> Floats | None:
+    directions: Any, rng: np.random.Generator | None, faults: list[str]
+) -> Floats | Tensor | None:
+    """The directions, their largest entries scaled to 1 so that squares are in range."""
     if rng is not None:
         faults.append("rng draws nothing where directions are given")
-    along = read_floats("directions", directions, 2, faults)
-    if along is None:
+    found = _scaled(directions, faults)
+    if found is None:
         return None
+    along, zero = found
     if along.shape[0] < 2:
         faults.append("directions hold one vector; it takes two to tell an error")
-    longest = np.abs(along).max(axis=1, keepdims=True)
-    zero = int(np.sum(longest == 0.0))
     if zero:
         faults.append(f"directions hold {zero} zero vector(s)")
         return None
-    return np.asarray(along / longest)  # so that its squares are in range
+    return along
+
+
+def _scaled(directions: Any, faults: list[str]) -> tuple[Floats | Tensor, int] | None:
+    """The directions, scaled, and how many are zero."""
+    if (tensor := tensor_of(directions)) is not None:
+        from remnant.measures.psmi_samples import read_tensor_directions, settle
+
+        try:
+            directions = settle(tensor)
+        except (TypeError, RuntimeError):
+            faults.append("directions is not an array of numbers")
+            return None
+        if (tensor := tensor_of(directions)) is not None:
+            return read_tensor_directions(tensor, faults)
+    along = read_floats("directions", directions, 2, faults)
+    if along is None:
+        return None
+    longest = np.abs(along).max(axis=1, keepdims=True)
+    zero = int(np.sum(longest == 0.0))
+    return (along if zero else along / longest), zero
 
 
 def _result(fit: PsmiFit, given: HiddenStates, sums: LogExcess) -> Psmi:
@@ -224,7 +257,8 @@ def _result(fit: PsmiFit, given: HiddenStates, sums: LogExcess) -> Psmi:
     mean = sums.total / number
     variance = np.maximum(sums.squares / number - mean**2, 0.0)
     values, error = np.empty((2, mean.size))
-    values[given.order] = np.repeat(-np.log(fit.basis.shares), given.counts) - mean
+    shares = fit.basis.shares.cpu().numpy()
+    values[given.order] = np.repeat(-np.log(shares), given.counts) - mean
     error[given.order] = np.sqrt(variance / (number - 1))
     return Psmi(
         values=values,
@@ -234,6 +268,6 @@ def _result(fit: PsmiFit, given: HiddenStates, sums: LogExcess) -> Psmi:
         n=values.size,
         n_directions=number,
         ddof=fit.basis.ddof,
-        precision=str(sums.precision),
+        precision=sums.precision,
         method=f"{number} directions; classes normal along each; mixture by share",
     )

@@ -1,27 +1,48 @@
 """The arithmetic of PSMI on one block of directions: moments of the classes, then log ratios.
 
-Arrays here are laid out ``(directions, samples)`` with the samples sorted by class, so that what
-belongs to a class is a slice, what belongs to a direction is one number a row, and pieces stay in
-the cache. Only the projections are large; laws are float64 whatever they are.
+Arrays here are tensors ``(samples, directions)`` with the samples sorted by class, so that what
+belongs to a class is a slice and what belongs to a direction stands under it. They are worked
+through in pieces that stay in the cache. Only projections are large; laws are float64 whatever
+they are.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import torch
+from torch import Tensor
+from torch.nn import functional
 
-Floats = NDArray[np.float64]
-Work = NDArray[Any]  # float32 or float64
-Ints = NDArray[np.int64]
-
-# Pieces of so many directions and samples stay in the cache; longer float32 sums lose digits.
-PIECE_DIRECTIONS, PIECE_SAMPLES = 32, 4096
+# A piece of so many projections stays in the cache: of a core, of a GPU. So small a piece is worked
+# on by the thread that asks: on a busy machine, threads that meet after every operation wait.
+PIECE = {"cpu": 1 << 15, "cuda": 1 << 22}
+# So many pieces of a class are worked on by one thread in a go.
+STRETCH = 8
 # A class narrower than this share of the common spread along a direction counts as a point.
 POINT = 1e-6
+# Beyond this log(1 + exp(x)) is x to the last digit.
+STRAIGHT = 60.0
+
+Each = Callable[[Callable[["Stretch"], Any], Iterable["Stretch"]], Iterable[Any]]
+
+
+@contextmanager
+def workers(device: torch.device) -> Iterator[Each]:
+    """Something like ``map``, by as many threads as torch would take; on a GPU by this one."""
+    threads = torch.get_num_threads() if device.type == "cpu" else 1
+    if threads == 1:
+        yield map
+        return
+    with ThreadPoolExecutor(threads) as pool:
+        yield pool.map
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,31 +52,107 @@ class ClassLaws:
     Attributes:
         log_shares: Log of each class's share of the samples, shape ``(classes,)``.
         means, deviations: Shape ``(classes, directions)``.
+        origins: Where the projections of each class's samples are counted from; a mean rounded to
+            the type of the samples.
     """
 
-    log_shares: Floats
-    means: Floats
-    deviations: Floats
+    log_shares: Tensor
+    means: Tensor
+    deviations: Tensor
+    origins: Tensor
+
+    def at(self, rows: slice) -> ClassLaws:
+        """The laws along some of the directions."""
+        cut = (self.means[:, rows], self.deviations[:, rows], self.origins[:, rows])
+        return ClassLaws(self.log_shares, *cut)
+
+    def around(self, own: int, work: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+        """What a projection p of class ``own`` is turned into under each class.
+
+        Returns:
+            Scale, shift and level, each ``(classes, directions)``, such that the log of the ratio
+            of class c to the own one is (scale p + shift)²_own - (scale p + shift)²_c + level_c.
+        """
+        scale = math.sqrt(0.5) / self.deviations
+        shift = (self.origins[own] - self.means) * scale
+        level = (self.log_shares - self.log_shares[own])[:, None] + torch.log(
+            self.deviations[own] / self.deviations
+        )
+        found = torch.stack([scale, shift, level]).to(work)
+        return found[0], found[1], found[2]
 
 
-def class_variances(projected: Work, edges: Ints, ddof: int) -> Floats:
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Samples of one class, in pieces.
+
+    Attributes:
+        own: The class.
+        start, stop: The samples.
+        size: How many to a piece.
+    """
+
+    own: int
+    start: int
+    stop: int
+    size: int
+
+    def pieces(self, projected: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """Pieces of ``projected``, where they are, and two rooms of their shape to work in."""
+        rooms = projected.new_empty((2, self.size * projected.shape[1]))
+        for first in range(self.start, self.stop, self.size):
+            rows = slice(first, min(first + self.size, self.stop))
+            piece = projected[rows]
+            yield rows, piece, rooms[:, : piece.numel()].view(2, *piece.shape)
+
+
+def stretches(edges: list[int], projected: Tensor) -> Iterator[Stretch]:
+    """All samples, each class in as few equal pieces as fit."""
+    most = max(1, PIECE[projected.device.type] // projected.shape[1])
+    for own, (start, stop) in enumerate(pairwise(edges)):
+        if start == stop:
+            continue
+        size = math.ceil((stop - start) / math.ceil((stop - start) / most))
+        for first in range(start, stop, STRETCH * size):
+            yield Stretch(own, first, min(first + STRETCH * size, stop), size)
+
+
+def empty(shape: tuple[int, int], like: Tensor) -> Tensor:
+    """Memory not yet written, of the kind and on the device of ``like``."""
+    if like.device.type == "cpu":  # NumPy asks the system for large pages, torch does not
+        kind = np.float32 if like.dtype == torch.float32 else np.float64
+        return torch.from_numpy(np.empty(shape, dtype=kind))
+    return torch.empty(shape, dtype=like.dtype, device=like.device)
+
+
+def class_variances(
+    projected: Tensor, edges: list[int], each: Each, *, apart: Tensor, ddof: int
+) -> Tensor:
     """The variance of each class along each direction, shape ``(classes, directions)``.
 
     Args:
-        projected: Samples less the mean of their class, projected.
-        edges: Where each class begins among the samples, and the end.
+        projected: Samples less the origin of their class, projected.
+        edges: Where each class begins among the samples, and the end; no class is empty.
+        each: Of ``workers``.
+        apart: Each class's mean less its origin along each direction, in float64.
         ddof: 0 divides by the number of samples, 1 by one less.
     """
-    squares = np.zeros((edges.size - 1, projected.shape[0]))
-    for one, (start, stop) in enumerate(pairwise(edges.tolist())):
+
+    def squares(stretch: Stretch) -> tuple[int, Tensor]:
         # A long float32 sum stalls: short ones are added up in float64.
-        for first in range(start, stop, PIECE_SAMPLES):
-            piece = projected[:, first : min(first + PIECE_SAMPLES, stop)]
-            squares[one] += np.einsum("ks,ks->k", piece, piece)
-    return np.asarray(squares / (np.diff(edges) - ddof)[:, None])
+        total = torch.zeros_like(apart[0])
+        for _, piece, (room, _) in stretch.pieces(projected):
+            total.add_(torch.mul(piece, piece, out=room).sum(dim=0))
+        return stretch.own, total
+
+    counts = torch.tensor(np.diff(edges), dtype=torch.float64)[:, None].to(apart.device)
+    found = -counts * apart**2
+    for own, total in each(squares, stretches(edges, projected)):
+        found[own].add_(total)
+    return found.clamp_(min=0.0).div_(counts - ddof)
 
 
-def positive_deviations(variances: Floats, shares: Floats, means: Floats) -> Floats:
+def positive_deviations(variances: Tensor, shares: Tensor, means: Tensor) -> Tensor:
     """Standard deviations of which none is zero.
 
     A class without spread along a direction is a point. Its law has no density, so it is given the
@@ -64,107 +161,49 @@ def positive_deviations(variances: Floats, shares: Floats, means: Floats) -> Flo
     """
     within = shares @ variances
     between = shares @ (means - shares @ means) ** 2
-    common = np.sqrt(np.where(within > 0.0, within, between))
-    return np.maximum(np.sqrt(variances), POINT * common)
+    common = torch.sqrt(torch.where(within > 0.0, within, between))
+    return torch.maximum(torch.sqrt(variances), POINT * common)
 
 
 def add_log_excess(
-    projected: Work,
-    edges: Ints,
-    laws: ClassLaws,
-    *,
-    total: Floats,
-    squares: Floats,
+    projected: Tensor, edges: list[int], laws: ClassLaws, each: Each, *, sums: Tensor
 ) -> None:
-    r"""Add to ``total`` and ``squares`` the sums over directions of ``v`` and ``v²``.
+    r"""Add to ``sums`` the sums over directions of ``v`` and ``v²``.
 
     For a sample of class y, v = log(1 + Σ_{c≠y} f_c N_c / (f_y N_y)) ≥ 0, so that its PSMI along
-    the direction is -log f_y - v. Sums are taken of ratios as they are, which is fast; a sample
-    for which one passes the range of the numbers is worked out again with the largest taken out.
+    the direction is -log f_y - v. All in logs, so that nothing overflows but squares.
 
     Args:
-        projected: Samples less the mean of their class, projected.
+        projected: Samples less the origin of their class, projected.
         edges: Where each class begins among the samples, and the end.
         laws: Of the classes along these directions.
-        total, squares: Shape ``(samples,)``; grow.
-    """
-    rooms = np.empty((3, PIECE_DIRECTIONS * PIECE_SAMPLES), dtype=projected.dtype)
-    for own, (start, stop) in enumerate(pairwise(edges.tolist())):
-        if start == stop:
-            continue
-        exact = _terms(laws, own)
-        terms = exact.astype(projected.dtype)
-        for low in range(0, projected.shape[0], PIECE_DIRECTIONS):
-            rows = slice(low, low + PIECE_DIRECTIONS)
-            for first in range(start, stop, PIECE_SAMPLES):
-                columns = slice(first, min(first + PIECE_SAMPLES, stop))
-                piece = projected[rows, columns]
-                sums = _sums(piece, terms.at(rows), own, rooms)
-                wild = np.flatnonzero(~np.isfinite(sums[1]))
-                if wild.size:
-                    sums[:, wild] = _careful_sums(piece[:, wild], exact.at(rows), own)
-                total[columns] += sums[0]
-                squares[columns] += sums[1]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Terms:
-    """What turns a projection p into log(f_c N_c / f_y N_y) = own² - (scale p + shift)² + level.
-
-    Attributes:
-        scale, shift, level: Shape ``(classes, directions, 1)``.
+        each: Of ``workers``.
+        sums: Shape ``(2, samples)``, float64; grows.
     """
 
-    scale: Work
-    shift: Work
-    level: Work
+    def score(stretch: Stretch) -> None:
+        terms = laws.around(stretch.own, projected.dtype)
+        for rows, piece, rooms in stretch.pieces(projected):
+            excess = _excess(piece, stretch.own, terms, rooms)
+            length = torch.linalg.vector_norm(excess, dim=1).to(torch.float64)
+            sums[0, rows].add_(excess.sum(dim=1))
+            sums[1, rows].addcmul_(length, length)
 
-    def at(self, rows: slice) -> _Terms:
-        return _Terms(self.scale[:, rows], self.shift[:, rows], self.level[:, rows])
-
-    def astype(self, kind: np.dtype[Any]) -> _Terms:
-        return _Terms(self.scale.astype(kind), self.shift.astype(kind), self.level.astype(kind))
-
-
-def _terms(laws: ClassLaws, own: int) -> _Terms:
-    deviation, mean = laws.deviations[:, :, None], laws.means[:, :, None]
-    scale = np.sqrt(0.5) / deviation
-    return _Terms(
-        scale=scale,
-        shift=(mean[own] - mean) * scale,
-        level=(laws.log_shares - laws.log_shares[own])[:, None, None]
-        + np.log(deviation[own])
-        - np.log(deviation),
-    )
+    for _ in each(score, stretches(edges, projected)):
+        pass
 
 
-def _sums(piece: Work, terms: _Terms, own: int, rooms: Work) -> Floats:
-    """The sums of v and v² over the directions of a piece; not finite where a ratio is not."""
-    mine, other, excess = (room[: piece.size].reshape(piece.shape) for room in rooms)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        np.multiply(piece, terms.scale[own], out=mine)
-        np.multiply(mine, mine, out=mine)
-        so_far: Work | float = 1.0
-        for one in (one for one in range(terms.scale.shape[0]) if one != own):
-            np.multiply(piece, terms.scale[one], out=other)
-            np.add(other, terms.shift[one], out=other)
-            np.multiply(other, other, out=other)
-            np.subtract(mine, other, out=other)
-            np.add(other, terms.level[one], out=other)
-            np.exp(other, out=other)
-            so_far = np.add(other, so_far, out=excess)
-        np.log(excess, out=excess)
-        # Not as a product with ones: for so little that would wake the product's threads.
-        first = np.add.reduce(excess, axis=0)
-        np.multiply(excess, excess, out=excess)
-        return np.stack([first, np.add.reduce(excess, axis=0)]).astype(np.float64)
-
-
-def _careful_sums(piece: Work, terms: _Terms, own: int) -> Floats:
-    """The same for a few samples, in float64 and with the largest ratio taken out."""
-    exact = piece.astype(np.float64)
-    logs = (exact * terms.scale[own]) ** 2 - (exact * terms.scale + terms.shift) ** 2 + terms.level
-    most = np.maximum(logs.max(axis=0), 0.0)
-    logs[own] = 0.0
-    excess = most + np.log(np.exp(logs - most).sum(axis=0))
-    return np.stack([excess.sum(axis=0), (excess**2).sum(axis=0)])
+def _excess(piece: Tensor, own: int, terms: tuple[Tensor, Tensor, Tensor], rooms: Tensor) -> Tensor:
+    """v of a piece: log(1 + exp(own² + log Σ exp(level - other²)))."""
+    scale, shift, level = terms
+    room, total = rooms
+    others = [one for one in range(scale.shape[0]) if one != own]
+    for one in others:
+        log = total if one == others[0] else room
+        torch.addcmul(shift[one], piece, scale[one], out=log)
+        torch.addcmul(level[one], log, log, value=-1.0, out=log)
+        if one != others[0]:
+            torch.logaddexp(total, log, out=total)
+    torch.addcmul(shift[own], piece, scale[own], out=room)
+    torch.addcmul(total, room, room, out=total)
+    return functional.softplus(total, threshold=STRAIGHT)
