@@ -1,9 +1,10 @@
-"""The converters of the examples: the same tokens and the same answers as the files they read."""
+"""The examples: converters answer as the files they read do, and the others do what they say."""
 
 from __future__ import annotations
 
 import importlib.util
 import itertools
+import json
 import struct
 import sys
 from pathlib import Path
@@ -12,9 +13,11 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from remnant.cli.main import commands
 from remnant.integrations import load_causal_lm
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -166,3 +169,24 @@ def test_a_gguf_that_is_not_there_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", given_arguments)
     with pytest.raises(SystemExit, match="is not a file"):
         example("convert_gguf").main()
+
+
+def test_the_digits_are_listed_by_the_hook_and_by_the_command(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["digits", "--out", str(tmp_path), "--steps", "90"])
+    example("predict_memorised_digits").main()
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("step ")
+    assert said[0].endswith(" %")
+    assert said[1].endswith("; 1 pass over the data")
+    monkeypatch.chdir(EXAMPLES.parent)
+    asked = ["--maker", "examples.predict_memorised_digits:make_model", "--json"]
+    files = {"model": "early.safetensors", "start": "start.safetensors", "data": "train.npz"}
+    files["memorised"] = "wrong.npy"
+    for option, name in files.items():
+        asked += [f"--{option}", str(tmp_path / name)]
+    found = json.loads(CliRunner().invoke(commands, ["predict", *asked]).output)
+    assert said[1].startswith(f"predicted to be memorised: {found['listed']} samples, ")
+    assert f", {found['truth']['listed_and_memorised']} of the 90 wrong labels" in said[1]
+    assert found["truth"]["missed"] < 10
+    assert found["warnings"] == []
+    assert found["stop"]["reached"]

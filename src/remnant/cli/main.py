@@ -13,6 +13,7 @@ from remnant.cli.curve import curve
 from remnant.cli.demo import demo
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
+from remnant.cli.predict import predict
 from remnant.cli.report import report
 from remnant.cli.run import run
 from remnant.cli.runs import runs
@@ -35,7 +36,7 @@ def commands() -> None:
     """
 
 
-for _command in (demo, run, runs, show, report, curve, canaries, exposure, extract):
+for _command in (demo, run, runs, show, report, curve, canaries, exposure, extract, predict):
     commands.add_command(_command)
 
 
