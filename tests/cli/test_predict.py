@@ -250,6 +250,11 @@ def test_an_exported_program_gives_the_same(command, trained, tmp_path):
     torch.export.save(single, tmp_path / "single.pt2")
     alone = json.loads(command("predict", "--model", tmp_path / "single.pt2", *asked).out)
     assert alone["listed"] == pytest.approx(weights["listed"], abs=2)
+    fixed = torch.export.export(trained.model, (inputs[:9],))
+    torch.export.save(fixed, tmp_path / "fixed.pt2")
+    done = command("predict", "--model", tmp_path / "fixed.pt2", *asked)
+    assert done.code == 2
+    assert done.err.startswith("remnant: the program was exported for batches of 9, and gets 7. ")
 
 
 def test_layers_are_columns_and_the_first_decides(command, trained, tmp_path):

@@ -105,7 +105,7 @@ def test_a_callable_that_reads_the_model_gives_the_same(stopped):
         logits = copy.deepcopy(asked).eval()(images)
         return hidden_states(asked, images), logits
 
-    other = EarlyPrediction(labels, read=read)
+    other = EarlyPrediction(labels.numpy(), read=read)
     one = hook.predict(model, rng=np.random.default_rng(0))
     two = other.predict(model, rng=np.random.default_rng(0))
     np.testing.assert_allclose(one.psmi.values, two.psmi.values, atol=1e-4)

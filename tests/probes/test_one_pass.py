@@ -108,6 +108,31 @@ class Returns(nn.Module):
         return self.made[: len(x)]
 
 
+class Raises(nn.Module):
+    """Fails in its own way."""
+
+    def __init__(self, fault):
+        super().__init__()
+        self.fault = fault
+
+    def forward(self, x):
+        raise self.fault
+
+
+@pytest.mark.parametrize(
+    ("fault", "error", "words"),
+    [
+        (KeyError("x"), InvalidInput, "cannot take samples of shape"),
+        (AssertionError(), InvalidInput, "cannot take .*: AssertionError"),
+        (torch.OutOfMemoryError("CUDA out of memory."), InvalidInput, "a batch of 7 samples does"),
+        (UnsupportedModel("of our own."), UnsupportedModel, r"^of our own\.$"),
+    ],
+)
+def test_whatever_a_model_raises_is_one_sentence(fault, error, words):
+    with pytest.raises(error, match=words):
+        one_pass(Raises(fault), IMAGES, LABELS, batch=7)
+
+
 def test_faults_are_named():
     for model, inputs, labels, layers, error, words in (
         (made(), IMAGES, LABELS, ["9x"], UnsupportedModel, "no layer '9x'. It has, among others: "),

@@ -84,7 +84,7 @@ class EarlyPrediction:
         if (inputs is None) == (read is None):
             faults.append("it takes inputs or read, and not both")
         require(faults)
-        self._labels = np.asarray(labels)
+        self._labels = _array(labels)
         self._inputs = inputs
         self._read = read
         self._drop = float(drop)

@@ -10,10 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.errors import InvalidInput, RemnantError, UnsupportedModel
 from remnant.probes.hidden import Inputs, evaluating, first_tensor, length_of, part_of, pooled
 
 LAST = "last"
+# Whatever a model of somebody else's may raise.
+_FAULTS = (
+    *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError),
+    *(RuntimeError, TypeError, ValueError),
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,7 +71,7 @@ def one_pass(
     Raises:
         UnsupportedModel: There is no such layer, it does not run, or the outputs are no logits.
         InvalidInput: Labels that are not one an example or outside the outputs, outputs that are
-            NaN or infinite, inputs that the model cannot take.
+            NaN or infinite, inputs that the model cannot take, a batch that does not fit.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
@@ -179,14 +184,19 @@ def _ask(model: nn.Module, part: Inputs) -> Any:
         if isinstance(part, Mapping):
             return model(**{name: placed(tensor) for name, tensor in part.items()})
         return model(placed(part))
-    except (RuntimeError, ValueError, TypeError, IndexError) as fault:
+    except RemnantError:
+        raise
+    except _FAULTS as fault:
         said = str(fault).strip().partition("\n")[0].rstrip(".")
-        if "out of memory" in said:
-            raise
+        if isinstance(fault, MemoryError) or "out of memory" in said:
+            raise InvalidInput(
+                f"a batch of {length_of(part)} samples does not fit into memory.",
+                hint="Take fewer at once.",
+            ) from fault
         named = part.items() if isinstance(part, Mapping) else [("inputs", part)]
         shapes = ", ".join(f"{name} {tuple(tensor.shape[1:])}" for name, tensor in named)
         raise InvalidInput(
-            f"the model cannot take samples of shape {shapes}: {said}.",
+            f"the model cannot take samples of shape {shapes}: {said or type(fault).__name__}.",
             hint="Give them as they were in training.",
         ) from fault
 
