@@ -75,4 +75,4 @@ def write_out(path: Path, told: Told) -> None:
 def _cell(value: Any) -> Any:
     if value is None:
         return ""
-    return format(value, ".9g") if isinstance(value, float) else value
+    return format(value, ".6g") if isinstance(value, float) else value
