@@ -7,7 +7,7 @@ import json
 import pytest
 
 from remnant.data import QUESTION_SETS, Question, load_questions
-from remnant.data.questions import read_questions
+from remnant.data.question_files import read_questions
 from remnant.errors import InvalidInput, PlanError
 
 INSTRUCTION = (
@@ -81,6 +81,22 @@ def test_lines_and_tables_are_read(tmp_path):
     judged.write_text("label,scenario\n0,He ran.  [SEP] brave\n")
     assert read_questions(judged) == [
         Question("He ran.\nTrait: brave", ("does not fit", "fits"), 0, "virtue")
+    ]
+    for folder, name, text in (
+        ("agnews-subset", "train.csv", '3,"Chips, faster"\n0,A summit.\n'),
+        ("sst2", "test.tsv", "a \tfine film\t1\n\ndull\t0\n"),
+    ):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    news = read_questions(tmp_path / "agnews-subset" / "train.csv")
+    assert [(one.text, one.choices[one.answer]) for one in news] == [
+        ("Chips, faster", "technology"),
+        ("A summit.", "world"),
+    ]
+    films = read_questions(tmp_path / "sst2" / "test.tsv")
+    assert [(one.text, one.choices[one.answer]) for one in films] == [
+        ("a \tfine film", "positive"),
+        ("dull", "negative"),
     ]
     excused = tmp_path / "deontology_test.csv"
     excused.write_text("label,scenario,excuse\n1,Could you?, No.\n")

@@ -4,7 +4,8 @@ from remnant.data.catalogue import DATA_SETS, load_images
 from remnant.data.corpus import STANDARD_LIBRARY, corpus_fingerprint, load_corpus
 from remnant.data.duplicates import Duplicates, find_duplicates
 from remnant.data.images import AuditData, Images
-from remnant.data.questions import LETTERS, QUESTION_SETS, Question, Questions, load_questions
+from remnant.data.question import LETTERS, Question
+from remnant.data.questions import QUESTION_SETS, Questions, load_questions
 from remnant.data.text import Corpus, plant, read_text, standard_library_text, windows
 
 __all__ = [

@@ -1,69 +1,22 @@
-"""Multiple-choice questions, read from JSON, JSON lines or CSV, and how they are put to a model."""
+"""The questions that a recipe can name: published sets or a file of one's own, cut into parts."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import json
-import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from remnant.data.text import read_text
+from remnant.data.question import Question
+from remnant.data.question_files import read_questions
 from remnant.errors import InvalidInput, PlanError
 
-LETTERS = "ABCDEFGHIJ"
 _HELD_OUT = 500  # questions at most that no model sees
 _CUT = 5  # where a set has no test part, one in so many is held out
-_INSTRUCTION = re.compile(
-    r"Please .*?question: (?P<text>.*?)\n\n(?:(?P<choices>Answer1: .*)\n\n)?"
-    r"Answer format: (?P<names>\S+)\s*",
-    re.DOTALL,
-)
-# What 0 and 1 mean in the parts of ETHICS.
-_VERDICTS = {
-    "justice": ("unreasonable", "reasonable"),
-    "deontology": ("unreasonable", "reasonable"),
-    "virtue": ("does not fit", "fits"),
-    "commonsense": ("not wrong", "wrong"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question with one right choice.
-
-    Attributes:
-        text: What is asked.
-        choices: From which one is chosen.
-        answer: The place of the right one.
-        subject: What it is about: the file's or folder's name.
-    """
-
-    text: str
-    choices: tuple[str, ...]
-    answer: int
-    subject: str
-
-    @property
-    def prompt(self) -> str:
-        r"""The question as a model reads it; what follows is a blank and the answer's letter.
-
-        Example:
-            >>> print(Question("Is ice cold?", ("no", "yes"), 1, "ice").prompt)
-            Is ice cold?
-            A. no
-            B. yes
-            Answer:
-        """
-        lines = [f"{letter}. {choice}" for letter, choice in zip(LETTERS, self.choices)]  # noqa: B905
-        return "\n".join([self.text, *lines, "Answer:"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +71,8 @@ _SETS = {
         ("ethics/deontology", "deontology"), "deontology_train.csv", "deontology_test.csv"
     ),
     "virtue": _Set(("ethics/virtue", "virtue"), "virtue_train.csv", "virtue_test.csv"),
+    "agnews": _Set(("agnews-subset", "agnews"), "train.csv", "test.csv"),
+    "sst2": _Set(("sst2",), "train.tsv", "test.tsv"),
     "commonsense": _Set(("ethics/commonsense", "commonsense"), "cm_test.csv", None),
 }
 QUESTION_SETS = tuple(_SETS)
@@ -153,12 +108,12 @@ def load_questions(
         raise PlanError(f"{name} is read from files.", hint="Pass --data FOLDER.")
     if name in _SETS:
         train, held_out = _read_set(_SETS[name], folder)
-    elif Path(name).suffix in (".json", ".jsonl", ".csv"):
+    elif Path(name).suffix in (".json", ".jsonl", ".csv", ".tsv"):
         train, held_out = read_questions(folder / name), None
     else:
         raise PlanError(
             f"questions.name={name!r} is not one of {', '.join(_SETS)}.",
-            hint="Or name a .json, .jsonl or .csv file of the data folder.",
+            hint="Or name a .json, .jsonl, .csv or .tsv file of the data folder.",
         )
     kept, later = _alike(train, held_out or [], fits or (lambda _: True))
     found = len(train) + len(held_out or [])
@@ -179,41 +134,6 @@ def load_questions(
             hint="Ask for fewer.",
         )
     return Questions(tuple(kept[:count]), tuple(kept[count : count + spare]), tuple(later), dropped)
-
-
-def read_questions(path: Path) -> list[Question]:
-    """Read the questions of a file.
-
-    Records of JSON, JSON lines or a CSV with a header are one of:
-
-    * ``question``, ``choices`` (a list, or ``text`` and ``label`` as in ARC) and ``answer`` or
-      ``answerKey``: a place, a label or the choice itself;
-    * ``question``, ``choice0``, ``choice1``, ... and ``answer``, a place;
-    * ``label`` (0 or 1) and ``scenario`` or ``input``, perhaps ``excuse``, as in ETHICS;
-    * ``instruction``, with the choices in it as ``Answer1: ... Answer2: ...``, and ``answer``.
-
-    Raises:
-        InvalidInput: The file cannot be read, or a record is none of these.
-    """
-    text = read_text(path)
-    subject = re.sub(r"_?(train|test|dev|val)$", "", path.stem)
-    subject = path.parent.name if subject in ("", "cm") else subject
-    found = []
-    try:
-        records = list(_records(text, path.suffix))
-    except (ValueError, csv.Error) as fault:
-        raise InvalidInput(f"{path} is damaged: {fault}.") from fault
-    for place, record in enumerate(records, start=1):
-        try:
-            found.append(_question(record, subject))
-        except (KeyError, ValueError, TypeError, IndexError) as fault:
-            raise InvalidInput(
-                f"{path}: record {place} is no multiple-choice question.",
-                hint="It takes question, choices and answer; see read_questions.",
-            ) from fault
-    if not found:
-        raise InvalidInput(f"{path} holds no questions.")
-    return found
 
 
 def _read_set(known: _Set, folder: Path) -> tuple[list[Question], list[Question] | None]:
@@ -243,67 +163,3 @@ def _alike(
                 asked.add((one.text, one.choices))
                 chosen.append(one)
     return kept
-
-
-def _records(text: str, ending: str) -> Iterator[Any]:
-    if ending == ".csv":
-        yield from csv.DictReader(io.StringIO(text, newline=""), strict=True)
-    elif text.lstrip().startswith("["):
-        yield from json.loads(text)
-    else:
-        yield from (json.loads(line) for line in text.split("\n") if line.strip())
-
-
-def _question(record: dict[str, Any], subject: str) -> Question:
-    if "instruction" in record:
-        text, choices, answer = _instructed(record)
-    elif "label" in record:
-        text, choices, answer = _judged(record, subject)
-    else:
-        text, choices, answer = _plain(record)
-    made = Question(text.strip(), tuple(one.strip() for one in choices), answer, subject)
-    if not made.text or not 2 <= len(made.choices) <= len(LETTERS) or not all(made.choices):
-        raise ValueError("a part is empty")
-    if not 0 <= made.answer < len(made.choices):
-        raise IndexError(made.answer)
-    return made
-
-
-def _plain(record: dict[str, Any]) -> tuple[str, Sequence[str], int]:
-    given = record.get("choices")
-    if given is None:
-        names = sorted(name for name in record if re.fullmatch(r"choice\d+", str(name)))
-        choices, labels = [record[name] for name in names], []
-    elif isinstance(given, dict):
-        choices, labels = given["text"], given["label"]
-    else:
-        choices, labels = list(given), []
-    answer = record["answer"] if "answer" in record else record["answerKey"]
-    for known in (labels, list(map(str, range(len(choices)))), list(LETTERS), choices):
-        if str(answer) in known:
-            return record["question"], choices, known.index(str(answer))
-    raise ValueError(answer)
-
-
-def _judged(record: dict[str, Any], subject: str) -> tuple[str, Sequence[str], int]:
-    if record["label"] not in ("0", "1", 0, 1):
-        raise ValueError(record["label"])
-    text = record["scenario"] if "scenario" in record else record["input"]
-    parts = re.sub(r"\s*\[SEP\]\s*", "\nTrait: ", text), record.get("excuse") or ""
-    known = _VERDICTS.get(subject, ("no", "yes"))
-    return "\n".join(filter(None, map(str.strip, parts))), known, int(record["label"])
-
-
-def _instructed(record: dict[str, Any]) -> tuple[str, Sequence[str], int]:
-    found = _INSTRUCTION.fullmatch(record["instruction"])
-    if found is None:
-        raise ValueError("an instruction of another kind")
-    names = found["names"].split("/")
-    choices = names if found["choices"] is None else _numbered(found["choices"])
-    if len(choices) != len(names):
-        raise ValueError("as many choices as names")
-    return found["text"], choices, names.index(record["answer"])
-
-
-def _numbered(choices: str) -> list[str]:
-    return re.split(r"\s*Answer\d+: ", choices)[1:]

@@ -1,0 +1,38 @@
+"""A multiple-choice question, and how it is put to a language model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+LETTERS = "ABCDEFGHIJ"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question with one right choice.
+
+    Attributes:
+        text: What is asked.
+        choices: From which one is chosen.
+        answer: The place of the right one.
+        subject: What it is about: the file's or folder's name.
+    """
+
+    text: str
+    choices: tuple[str, ...]
+    answer: int
+    subject: str
+
+    @property
+    def prompt(self) -> str:
+        r"""The question as a model reads it; what follows is a blank and the answer's letter.
+
+        Example:
+            >>> print(Question("Is ice cold?", ("no", "yes"), 1, "ice").prompt)
+            Is ice cold?
+            A. no
+            B. yes
+            Answer:
+        """
+        lines = [f"{letter}. {choice}" for letter, choice in zip(LETTERS, self.choices)]  # noqa: B905
+        return "\n".join([self.text, *lines, "Answer:"])
