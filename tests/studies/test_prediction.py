@@ -241,7 +241,7 @@ def test_faulty_settings_are_all_named():
 
 def test_moments_thin_out_and_epochs_are_kept_whole():
     steps = PredictSettings().steps(epoch=100, last=1000)
-    assert steps == (0, 20, 40, 60, 80, 100, 150, 200, 300, 400, 600, 800, 1000)
+    assert steps == (0, 20, 40, 60, 80, 100, *range(150, 250, 50), *range(300, 801, 100), 960, 1000)
     assert PredictSettings(moments=[0.5, 2]).steps(epoch=10, last=30) == (0, 5, 20, 30)
     assert PredictSettings().steps(epoch=100, last=30) == (0, 20, 30)
     assert trace_steps(epoch=100, last=350) == (100, 200, 300)

@@ -10,6 +10,7 @@ RECIPES = {
     ".": "digits-inject.toml",
     "one-run": "digits-one-run.toml",
     "exposure": "stdlib-secret.toml",
+    "prediction": "digits-prediction.toml",
 }
 
 
@@ -23,10 +24,11 @@ RECIPES = {
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
 def demo(out: Path, as_json: bool) -> None:
-    """Watch classifiers forget, pull a secret out of a language model, and write a report.
+    """Watch classifiers forget, pull a secret out of a language model, predict what is memorised.
 
-    Forgetting is measured twice, with twins and along a single run. The digits are scikit-learn's;
-    the text is Python's own standard library, with API keys planted in it.
+    Forgetting is measured twice, with twins and along a single run; prediction is held against 48
+    shadow models; all go into one report. The digits are scikit-learn's; the text is Python's own
+    standard library, with API keys planted in it.
 
     \b
     Example:

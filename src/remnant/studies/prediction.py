@@ -282,7 +282,7 @@ def _risks(
         for place, hidden in enumerate(looked.hidden):
             rng = np.random.default_rng([study.plan.seed, _DIRECTIONS])
             psmi, smi, far = risks_of(
-                hidden.numpy(), planting.store.labels, row, study.predict, rng
+                hidden.to(models.device), planting.store.labels, row, study.predict, rng
             )
             found[place, target] = psmi, far, np.full(row.size, smi)
     return found

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import StoppingPoint, mahalanobis, psmi, stopping_point
@@ -108,7 +109,7 @@ def target_members(plan: ShadowPlan, targets: int) -> tuple[int, ...]:
 
 
 def risks_of(
-    hidden: NDArray[Any],
+    hidden: NDArray[Any] | Tensor,
     labels: NDArray[Any],
     seen: Bools,
     settings: PredictSettings,
@@ -117,7 +118,8 @@ def risks_of(
     """Return PSMI's risk, SMI and the Mahalanobis distance of one target's own training examples.
 
     Args:
-        hidden: Hidden states of the examples that the target was trained on, in their order.
+        hidden: Hidden states of the examples that the target was trained on, in their order; PSMI
+            is computed where they are.
         labels: Of all examples.
         seen: Which examples those are.
         settings: Directions and components.
@@ -129,7 +131,8 @@ def risks_of(
     found = psmi(hidden=hidden, labels=labels[seen], directions=settings.directions, rng=rng)
     risk, distance = np.full((2, seen.size), np.nan)
     risk[seen] = found.risk
-    distance[seen] = _distances(hidden, min(settings.components, *hidden.shape))
+    here = hidden.cpu().numpy() if isinstance(hidden, Tensor) else hidden
+    distance[seen] = _distances(here, min(settings.components, *here.shape))
     return risk, found.smi, distance
 
 

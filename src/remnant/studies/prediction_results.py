@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from remnant.errors import NotEnoughEvidence
-from remnant.measures import PredictionQuality, PredictionRate, loss_trace_iqr, prediction_quality
+from remnant.measures import (
+    PredictionQuality,
+    PredictionRate,
+    auc,
+    loss_trace_iqr,
+    prediction_quality,
+)
 from remnant.measures import roc as roc_curve
 from remnant.plans import ShadowPlan
 from remnant.probes import MARGINS
@@ -210,18 +216,30 @@ class _Judge:
         return float(np.trapezoid(curve.tpr, curve.fpr))
 
     def _canaries(self) -> list[dict[str, Any]]:
-        """How the kinds of sample that the first target saw fared."""
-        own = self.seen[0]
+        """How the kinds of sample that the first target saw fared.
+
+        The AUC takes the canaries themselves for the truth: a kind against the clean samples.
+        """
+        kinds = self.evidence.kinds[self.seen[0]]
         truth, risk = self.memorised(0, self.settings.threshold), self.risk("psmi", 0)
-        return [
-            {
-                "kind": kind,
-                "n": int(mine.sum()),
-                "memorised": float(truth[mine].mean()),
-                "flagged": float(np.mean(risk[mine] >= 0.0)),
-            }
-            for kind, mine in by_kind(self.evidence.kinds[own])
-        ]
+        rows = []
+        for kind, mine in by_kind(kinds):
+            clean = risk[kinds == "clean"]
+            found = None
+            if kind != "clean" and clean.size:
+                rng = np.random.default_rng([self.plan.seed, 4])
+                area = auc(risk[mine], clean, rng=rng, confidence=self.predict.confidence)
+                found = [area.value, area.low, area.high]
+            rows.append(
+                {
+                    "kind": kind,
+                    "n": int(mine.sum()),
+                    "memorised": float(truth[mine].mean()),
+                    "flagged": float(np.mean(risk[mine] >= 0.0)),
+                    "auc": found,
+                }
+            )
+        return rows
 
 
 def _quality_fields(found: PredictionQuality) -> dict[str, Any]:

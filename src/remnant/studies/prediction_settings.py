@@ -15,7 +15,8 @@ CENTRES = ("mean", "median")
 VARIANCES = ("per_example", "pooled", "global")
 TRUTH_SIGNALS = ("log_odds", "logit_gap")
 
-_FRACTIONS = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5)
+_DENSE = (0.2, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0)
+_GROWTH = 1.2  # of the epochs between later moments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +85,7 @@ class PredictSettings:
 
         Example:
             >>> PredictSettings().steps(epoch=10, last=60)
-            (0, 2, 4, 6, 8, 10, 15, 20, 30, 40, 60)
+            (0, 2, 4, 6, 8, 10, 15, 20, 30, 40, 50, 60)
         """
         if beyond := [one for one in self.moments if round(one * epoch) > last]:
             raise PlanError(
@@ -93,10 +94,9 @@ class PredictSettings:
             )
         wanted = list(self.moments)
         if not wanted:
-            wanted, scale = list(_FRACTIONS), 2.0
-            while scale * epoch <= last:  # 2, 3, 4, 6, 8, 12, ...
-                wanted += [scale, 1.5 * scale]
-                scale *= 2.0
+            wanted = list(_DENSE)
+            while wanted[-1] * _GROWTH * epoch < last:  # 9.6, 11.5, 13.8, ...
+                wanted.append(wanted[-1] * _GROWTH)
         grid = {round(one * epoch) for one in wanted} | {0, last}
         return tuple(sorted(one for one in grid if one <= last))
 
