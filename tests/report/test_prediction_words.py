@@ -159,9 +159,9 @@ def test_the_first_predictor_alone_is_compared_with_nothing(read, predicted):
 
 
 def test_what_a_predictor_needs():
-    assert needs_of("psmi") == needs_of("mahalanobis") == "one model, to the stop"
+    assert needs_of("psmi") == needs_of("mahalanobis") == "one model, early"
     assert (needs_of("lt_iqr"), needs_of("early_lira")) == (
-        *("the whole run", "all models, to the stop"),
+        *("the whole run", "all models, early"),
     )
 
 

@@ -305,7 +305,7 @@ def test_a_prediction_page_is_well_formed_and_has_every_section(make_prediction)
         "epochs; median loss down by 95.3 %",
         "stated to miss at most 18.7 %; held on another run",
         "FPR at TPR 75 %",
-        "one model, to the stop",
+        "one model, early",
         "AUC in other runs",
         "Every moment (60 rows)",
         "AUC at the stop, by layer",

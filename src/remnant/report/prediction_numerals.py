@@ -26,9 +26,9 @@ _IN_TEXT = {
 }
 NEEDS_MORE = {
     "lt_iqr": "the whole run",
-    "early_lira": "all models, to the stop",
+    "early_lira": "all models, early",
 }
-_EARLY = "one model, to the stop"
+_EARLY = "one model, early"
 
 
 def name_of(predictor: str) -> str:
