@@ -21,7 +21,7 @@ from remnant.measures.intervals import clopper_pearson, controls_needed
 from remnant.measures.lira import Lira, LiraCentre, LiraMode, LiraVariance, lira
 from remnant.measures.lira_leave_one_out import LiraLeaveOneOut, lira_leave_one_out
 from remnant.measures.loss_trace import StoppingPoint, loss_trace_iqr, stopping_point
-from remnant.measures.mahalanobis import Mahalanobis, mahalanobis
+from remnant.measures.mahalanobis import Mahalanobis, bearable_mahalanobis, mahalanobis
 from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
 from remnant.measures.predicted import PredictedMemorisation, predicted_memorisation
@@ -90,6 +90,7 @@ __all__ = [
     "Verdict",
     "auc",
     "balanced_accuracy",
+    "bearable_mahalanobis",
     "calibrated_losses",
     "calibrated_scores",
     "clopper_pearson",

@@ -19,6 +19,8 @@ Work = NDArray[Any]
 RANK = 1e-10
 # Samples are projected in pieces.
 PIECE = 1024
+# Fewer samples than this for a component, and a distance says more about luck than about a sample.
+SAMPLES_A_COMPONENT = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,3 +167,32 @@ def _leverage(apart: Floats) -> Floats:
         )
     turned = apart @ (axes / np.sqrt(variances))
     return np.asarray(np.einsum("nk,nk->n", turned, turned))
+
+
+def bearable_mahalanobis(*, hidden: ArrayLike, components: int = 500) -> Mahalanobis:
+    """``mahalanobis`` with as many components as the samples bear, at most ``components``.
+
+    It takes at most a quarter as many components as there are samples, and half as many again and
+    again where a component would not vary without one of the samples.
+
+    Raises:
+        InvalidInput: As ``mahalanobis``.
+        NotEnoughEvidence: Not even one component does.
+
+    Example:
+        >>> hidden = np.random.default_rng(0).normal(size=(100, 3)) * [1.0, 10.0, 100.0]
+        >>> hidden[1:, 0] = 0.0  # one sample has a feature for itself
+        >>> bearable_mahalanobis(hidden=hidden).components
+        1
+    """
+    shape = np.shape(hidden)
+    most = components
+    if len(shape) == 2:
+        most = max(1, min(components, shape[1], shape[0] // SAMPLES_A_COMPONENT))
+    while True:
+        try:
+            return mahalanobis(hidden=hidden, components=most)
+        except NotEnoughEvidence:
+            if most == 1:
+                raise
+            most //= 2

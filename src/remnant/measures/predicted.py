@@ -11,15 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.checks import check_share, read_floats
 from remnant.measures.hidden_states import read_hidden
-from remnant.measures.mahalanobis import Mahalanobis, mahalanobis
+from remnant.measures.mahalanobis import Mahalanobis, bearable_mahalanobis
 from remnant.measures.psmi import Psmi, psmi
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
 PREDICTORS = ("psmi", "loss", "logit_gap", "mahalanobis")
-# Fewer samples than this for a component, and a distance says more about luck than about a sample.
-SAMPLES_A_COMPONENT = 4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -158,9 +156,8 @@ def predicted_memorisation(
     many of the memorised samples a list misses only a truth can tell, such as LiRA's on shadow
     models (``prediction_quality``).
 
-    The Mahalanobis distance takes at most a quarter as many components as there are samples, and
-    half as many again and again where a component would not vary without one of the samples;
-    ``mahalanobis.components`` says how many it were.
+    The Mahalanobis distance takes as many components as the samples bear;
+    ``mahalanobis.components`` says how many.
 
     Args:
         hidden: Hidden states, shape ``(n, d)``.
@@ -221,12 +218,8 @@ def predicted_memorisation(
 
 
 def _distances(hidden: NDArray[Any], components: int) -> tuple[Mahalanobis | None, str]:
-    """The distances with as many components as the samples bear, or the reason for none."""
-    most = min(components, hidden.shape[1], max(1, hidden.shape[0] // SAMPLES_A_COMPONENT))
-    while True:
-        try:
-            return mahalanobis(hidden=hidden, components=most), ""
-        except NotEnoughEvidence as fault:
-            if most == 1:
-                return None, fault.message.rstrip(".")
-            most //= 2
+    """The distances, or the reason for none."""
+    try:
+        return bearable_mahalanobis(hidden=hidden, components=components), ""
+    except NotEnoughEvidence as fault:
+        return None, fault.message.rstrip(".")

@@ -27,6 +27,7 @@ class OnePass:
 
     Attributes:
         losses: Cross-entropy of each label in nats, float64 ``(n,)``.
+        log_odds: log p/(1 - p) of the label, float64 ``(n,)``.
         logit_gaps: The label's logit less the best other one, float64 ``(n,)``.
         predicted: The class of the highest logit, int64 ``(n,)``.
         outputs: How many logits there are.
@@ -35,6 +36,7 @@ class OnePass:
     """
 
     losses: Tensor
+    log_odds: Tensor
     logit_gaps: Tensor
     predicted: Tensor
     outputs: int
@@ -103,9 +105,9 @@ def one_pass(
             names = tuple(name for name, _ in found)
             for kept, (name, given) in zip(states, found, strict=True):
                 kept.append(pooled(given, part, "last", name).cpu())
-    losses, gaps, predicted = torch.cat(signals, dim=1)
+    losses, odds, gaps, predicted = torch.cat(signals, dim=1)
     hidden = tuple(torch.cat(kept) for kept in states)
-    return OnePass(losses, gaps, predicted.long(), outputs, hidden, names)
+    return OnePass(losses, odds, gaps, predicted.long(), outputs, hidden, names)
 
 
 @contextmanager
@@ -230,7 +232,7 @@ def _check_labels(labels: Tensor, logits: Tensor) -> int:
 
 
 def _signals(logits: Tensor, wanted: Tensor, first: int) -> Tensor:
-    """Losses, logit gaps and the predicted class, ``(3, n)``."""
+    """Losses, log-odds, logit gaps and the predicted class, ``(4, n)``."""
     finite = logits.isfinite().all(dim=1)
     if not bool(finite.all()):
         place = first + int((~finite).nonzero()[0])
@@ -241,5 +243,6 @@ def _signals(logits: Tensor, wanted: Tensor, first: int) -> Tensor:
     places = wanted[:, None].long()
     own = logits.gather(1, places)[:, 0]
     others = logits.scatter(1, places, -torch.inf)
-    losses = nn.functional.softplus(others.logsumexp(1) - own, threshold=50.0)
-    return torch.stack([losses, own - others.amax(1), logits.argmax(1).double()])
+    odds = own - others.logsumexp(1)
+    losses = nn.functional.softplus(-odds, threshold=50.0)
+    return torch.stack([losses, odds, own - others.amax(1), logits.argmax(1).double()])

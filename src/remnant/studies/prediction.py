@@ -18,20 +18,12 @@ from remnant.data import AuditData, Images
 from remnant.errors import PlanError
 from remnant.plans import ShadowPlan
 from remnant.plans.fingerprint import fingerprint
-from remnant.population import Checkpoint, Population
-from remnant.probes import margin_signals
 from remnant.probes.one_pass import one_pass
 from remnant.records import Record
 from remnant.studies.classifiers import (
     Classifiers,
-    Members,
-    Probe,
-    SomeMembers,
-    accuracy_of,
-    check_converged,
     check_training,
     fit_classifiers,
-    how_trained,
     load_data,
     maker_of,
     task_fields,
@@ -40,22 +32,22 @@ from remnant.studies.image_canaries import Planting, plant
 from remnant.studies.machine import StepClock
 from remnant.studies.prediction_evidence import (
     Evidence,
-    Looks,
     keep_looks,
     kept_looks,
-    risks_of,
     target_members,
-    trace_steps,
 )
 from remnant.studies.prediction_results import measure_prediction
 from remnant.studies.prediction_settings import PlantedSettings, PredictSettings, TruthSettings
+from remnant.studies.prediction_training import (
+    epoch_of,
+    look_at_targets,
+    pool_scores,
+    shadow_members,
+)
 from remnant.studies.recording import carry_out
 from remnant.studies.settings import Execution
-from remnant.studies.shadow_pool import fill_pool, read_pool
 
 Progress = Callable[[str, int, int], None]
-_BATCH = 1024  # examples whose hidden states are made at once
-_DIRECTIONS = 3  # of the plan's streams: directions are the same for all targets and moments
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,18 +128,18 @@ def _carry_out(
     planting, kinds = _planted(study, data)
     looks = kept_looks(record)
     if looks is None:
-        looks = _look(study, planting, execution, record, progress)
+        looks = look_at_targets(study, planting, execution, record, progress)
         keep_looks(record, looks)
     targets = target_members(study.plan, study.predict.targets)
     seen = study.plan.seen(examples=len(planting.store), members=targets)
     stop = looks.steps[looks.stopped(seen, drop=study.predict.drop)]
     record.put_result("task", task_fields(record.array("targets.test_accuracy"), data))
-    pool = _pool(study, planting, execution, record, stop, progress)
+    pool = pool_scores(study, planting, execution, record, stop, progress)
     evidence = Evidence(
         looks=looks,
         targets=targets,
         pool=pool,
-        epoch=_epoch(study, planting),
+        epoch=epoch_of(study, planting),
         labels=planting.store.labels,
         kinds=kinds,
         what=f"{study.model.name} on {study.data.name}",
@@ -190,159 +182,6 @@ def _planted(study: PredictionStudy, data: AuditData) -> tuple[Planting, NDArray
     return plant(data, sets), np.array(kinds)
 
 
-def _epoch(study: PredictionStudy, planting: Planting) -> float:
-    """Updates in an epoch of one model."""
-    return len(planting.store) / 2 / study.plan.batch
-
-
-def _members(
-    study: PredictionStudy, planting: Planting, chosen: range | tuple[int, ...]
-) -> Members:
-    seeds = study.plan.seeds
-    own = [seeds[member] for member in chosen]
-    return Members(
-        schedule=study.plan.schedule(examples=len(planting.store), members=chosen),
-        seeds=own,
-        dropout_seeds=own,
-        options=study.training.options,
-        precision=study.plan.precision,
-    )
-
-
-def _look(
-    study: PredictionStudy,
-    planting: Planting,
-    execution: Execution,
-    record: Record,
-    progress: Progress | None,
-) -> Looks:
-    """Train the targets, and look at them at every moment."""
-    targets = target_members(study.plan, study.predict.targets)
-    seen = study.plan.seen(examples=len(planting.store), members=targets)
-    epoch = _epoch(study, planting)
-    steps = study.predict.steps(epoch=epoch, last=study.plan.steps)
-    store, path = planting.store, record.folder / "checkpoint-targets.safetensors"
-
-    def signals(models: Population) -> Any:
-        return margin_signals(models, store.images, store.labels)
-
-    def risks(models: Population) -> NDArray[np.float64]:
-        return _risks(study, planting, models, seen)
-
-    def losses(models: Population) -> Any:
-        return margin_signals(SomeMembers(models, slice(1)), store.images, store.labels)[0, 0]
-
-    fit, population = fit_classifiers(
-        study,
-        _members(study, planting, targets),
-        planting,
-        execution,
-        also={
-            "signals": Probe(signals, steps),
-            "risks": Probe(risks, steps[1:]),
-            "trace": Probe(losses, trace_steps(epoch=epoch, last=study.plan.steps)),
-        },
-        checkpoint=Checkpoint(
-            path,
-            seconds=execution.checkpoint_seconds,
-            key=f"{study.fingerprint}/{record.data_fingerprint}/targets",
-        ),
-        on_step=_told(progress, "targets", study.plan.steps),
-    )
-    check_converged(fit.probes["signals"], "targets")
-    record.put_array("targets.test_accuracy", accuracy_of(population, planting))
-    record.update_execution(how_trained("targets", fit))
-    path.unlink(missing_ok=True)
-    # (moments, layers, targets, psmi | mahalanobis | smi, n); nothing is known of the first moment.
-    later = fit.probes["risks"]
-    found = np.concatenate([np.full((1, *later.shape[1:]), np.nan), later])
-    return Looks(
-        steps=steps,
-        layers=study.predict.layers,
-        signals=fit.probes["signals"],
-        psmi=found[..., 0, :],
-        mahalanobis=found[..., 1, :],
-        smi=found[..., 2, 0],
-        trace=fit.probes["trace"],
-    )
-
-
-def _risks(
-    study: PredictionStudy, planting: Planting, models: Population, seen: NDArray[np.bool_]
-) -> NDArray[np.float64]:
-    """Risks of all targets at one moment, from the hidden states of their own examples."""
-    found = np.empty((len(study.predict.layers), len(seen), 3, seen.shape[1]))
-    for target, row in enumerate(seen):
-        module = maker_of(study, shape=planting.shape, classes=planting.classes)()
-        module.load_state_dict(models.state_dict(target))
-        module.to(models.device)
-        inputs = torch.from_numpy(planting.store.images[row])
-        labels = torch.from_numpy(planting.store.labels[row])
-        looked = one_pass(module, inputs, labels, layers=study.predict.layers, batch=_BATCH)
-        for place, hidden in enumerate(looked.hidden):
-            rng = np.random.default_rng([study.plan.seed, _DIRECTIONS])
-            psmi, smi, far = risks_of(
-                hidden.to(models.device), planting.store.labels, row, study.predict, rng
-            )
-            found[place, target] = psmi, far, np.full(row.size, smi)
-    return found
-
-
-def _pool(
-    study: PredictionStudy,
-    planting: Planting,
-    execution: Execution,
-    record: Record,
-    stop: int,
-    progress: Progress | None,
-) -> Any:
-    """Fill the pool with all models' signals at the stop and at the end, and read it."""
-    plan, store = study.plan, planting.store
-    plain = study.to_dict()
-    known: dict[str, Any] = {
-        "recipe": {
-            **{name: plain[name] for name in ("data", "canaries", "model", "training")},
-            "scored": [stop, plan.steps],
-        },
-        "data_fingerprint": record.data_fingerprint,
-    }
-    folder = execution.pool_folder or record.folder / "pool"
-
-    def train(first: int, last: int, where: Path) -> NDArray[np.float64]:
-        path = where / "checkpoint.safetensors"
-        name = f"models {first + 1} to {last} of {plan.models}"
-        fit, _ = fit_classifiers(
-            study,
-            _members(study, planting, range(first, last)),
-            planting,
-            execution,
-            also={
-                "signals": Probe(
-                    lambda models: margin_signals(models, store.images, store.labels),
-                    tuple(sorted({stop, plan.steps})),
-                )
-            },
-            checkpoint=Checkpoint(
-                path,
-                seconds=execution.checkpoint_seconds,
-                key=f"{study.fingerprint}/{record.data_fingerprint}/{first}-{last}",
-            ),
-            on_step=_told(progress, name, plan.steps),
-        )
-        path.unlink(missing_ok=True)
-        found = fit.probes["signals"]
-        return np.concatenate([found[0], found[-1]], axis=1)
-
-    fill_pool(
-        folder, plan, **known, train=train, device=execution.device, block=execution.pool_block
-    )
-    return read_pool(folder, plan, **known)
-
-
-def _told(progress: Progress | None, name: str, steps: int) -> Callable[[int], None] | None:
-    return None if progress is None else lambda done: progress(name, done, steps)
-
-
 def estimate_prediction(study: PredictionStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     data = load_data(study, execution)
@@ -352,7 +191,7 @@ def estimate_prediction(study: PredictionStudy, execution: Execution) -> dict[st
     short = dataclasses.replace(study, plan=dataclasses.replace(study.plan, steps=12))
     clock = StepClock(execution.device)
     fit, _ = fit_classifiers(
-        short, _members(short, planting, range(block)), planting, execution, on_step=clock
+        short, shadow_members(short, planting, range(block)), planting, execution, on_step=clock
     )
     gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     members = study.plan.models + study.predict.targets

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from remnant.errors import NotEnoughEvidence
-from remnant.measures import StoppingPoint, mahalanobis, psmi, stopping_point
+from remnant.measures import StoppingPoint, bearable_mahalanobis, psmi, stopping_point
 from remnant.plans import ShadowPlan
 from remnant.probes import MARGINS
 from remnant.records import Record
@@ -33,11 +32,13 @@ class Looks:
     Attributes:
         steps: Moments: updates done, the first is 0 and the last the end of training.
         layers: Whose hidden states were used; "last" is what enters the last dense layer.
-        signals: Shape ``(moments, targets, 3, n)``: loss, log-odds and logit gap of all examples.
+        signals: Shape ``(moments, targets, 3, n)``: loss, log-odds and logit gap of the examples
+            that the target was trained on; others may be NaN.
         psmi, mahalanobis: Risks, shape ``(moments, layers, targets, n)``; NaN where the target was
-            not trained on the example, and everywhere at the first moment.
+            not trained on the example, and everywhere at the first moment. Distances are those of
+            the first target alone, NaN for the others.
         smi: Shape ``(moments, layers, targets)``; NaN at the first moment.
-        trace: Losses of the first target after each epoch, shape ``(epochs, n)``.
+        trace: Losses of the first target after each epoch, shape ``(epochs, n)``; NaN likewise.
     """
 
     steps: tuple[int, ...]
@@ -114,6 +115,8 @@ def risks_of(
     seen: Bools,
     settings: PredictSettings,
     rng: np.random.Generator,
+    *,
+    far: bool = True,
 ) -> tuple[Floats, float, Floats]:
     """Return PSMI's risk, SMI and the Mahalanobis distance of one target's own training examples.
 
@@ -124,6 +127,7 @@ def risks_of(
         seen: Which examples those are.
         settings: Directions and components.
         rng: Draws the directions.
+        far: Whether the distance is wanted; it takes longer than all the rest.
 
     Returns:
         Risks of all examples, NaN where the target was not trained on them; between them SMI.
@@ -131,20 +135,11 @@ def risks_of(
     found = psmi(hidden=hidden, labels=labels[seen], directions=settings.directions, rng=rng)
     risk, distance = np.full((2, seen.size), np.nan)
     risk[seen] = found.risk
-    here = hidden.cpu().numpy() if isinstance(hidden, Tensor) else hidden
-    distance[seen] = _distances(here, min(settings.components, *here.shape))
+    if far:
+        here = hidden.cpu().numpy() if isinstance(hidden, Tensor) else hidden
+        found_far = bearable_mahalanobis(hidden=here, components=settings.components)
+        distance[seen] = found_far.distances
     return risk, found.smi, distance
-
-
-def _distances(hidden: NDArray[Any], components: int) -> Floats:
-    """Mahalanobis, on fewer components where a sample has one for itself: it would be infinite."""
-    while True:
-        try:
-            return mahalanobis(hidden=hidden, components=components).distances
-        except NotEnoughEvidence:
-            if components == 1:
-                raise
-            components //= 2
 
 
 def trace_steps(*, epoch: float, last: int) -> tuple[int, ...]:

@@ -191,7 +191,7 @@ class _Judge:
             draws=400 if whole else _FEW_DRAWS,
         )
         others: list[float] = []
-        if whole and predictor != "lt_iqr":  # of which only the first target has a trace
+        if whole and predictor not in ("lt_iqr", "mahalanobis"):  # known of the first target alone
             others = [
                 self._area(predictor, target, limit)
                 for target in range(1, len(self.evidence.targets))

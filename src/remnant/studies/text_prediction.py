@@ -262,7 +262,12 @@ def _look_once(
     for (place, layer), (target, row) in itertools.product(enumerate(layers), enumerate(seen)):
         rng = np.random.default_rng([study.plan.seed, _DIRECTIONS])
         psmi, smi, far = risks_of(
-            states[layer][target, row], bench.asked.answers, row, study.predict, rng
+            states[layer][target, row],
+            bench.asked.answers,
+            row,
+            study.predict,
+            rng,
+            far=target == 0,
         )
         found[1 + place, target] = psmi, far, np.full(row.size, smi)
     return found
