@@ -31,6 +31,7 @@ POINT = 1e-6
 # Beyond this log(1 + exp(x)) is x to the last digit.
 STRAIGHT = 60.0
 
+Terms = tuple[Tensor, Tensor, Tensor]
 Each = Callable[[Callable[["Stretch"], Any], Iterable["Stretch"]], Iterable[Any]]
 
 
@@ -66,11 +67,11 @@ class ClassLaws:
         cut = (self.means[:, rows], self.deviations[:, rows], self.origins[:, rows])
         return ClassLaws(self.log_shares, *cut)
 
-    def around(self, own: int, work: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    def around(self, own: int, work: torch.dtype) -> list[Terms]:
         """What a projection p of class ``own`` is turned into under each class.
 
         Returns:
-            Scale, shift and level, each ``(classes, directions)``, such that the log of the ratio
+            Scale, shift and level of each class, the own one last, such that the log of the ratio
             of class c to the own one is (scale p + shift)²_own - (scale p + shift)²_c + level_c.
         """
         scale = math.sqrt(0.5) / self.deviations
@@ -78,8 +79,9 @@ class ClassLaws:
         level = (self.log_shares - self.log_shares[own])[:, None] + torch.log(
             self.deviations[own] / self.deviations
         )
-        found = torch.stack([scale, shift, level]).to(work)
-        return found[0], found[1], found[2]
+        found = torch.stack([scale, shift, level], dim=1).to(work)
+        terms = [(one[0], one[1], one[2]) for one in (each.unbind() for each in found.unbind())]
+        return [*terms[:own], *terms[own + 1 :], terms[own]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +99,14 @@ class Stretch:
     stop: int
     size: int
 
-    def pieces(self, projected: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
-        """Pieces of ``projected``, where they are, and two rooms of their shape to work in."""
-        rooms = projected.new_empty((2, self.size * projected.shape[1]))
-        for first in range(self.start, self.stop, self.size):
-            rows = slice(first, min(first + self.size, self.stop))
-            piece = projected[rows]
-            yield rows, piece, rooms[:, : piece.numel()].view(2, *piece.shape)
+    def pieces(self, projected: Tensor) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
+        """Pieces of ``projected``, where in the stretch they are, and two rooms to work in."""
+        rooms = projected.new_empty((2, self.size, projected.shape[1]))
+        room, other = rooms.unbind()
+        for first, piece in enumerate(projected[self.start : self.stop].split(self.size)):
+            if len(piece) < self.size:
+                room, other = room[: len(piece)], other[: len(piece)]
+            yield slice(first * self.size, first * self.size + len(piece)), piece, room, other
 
 
 def stretches(edges: list[int], projected: Tensor) -> Iterator[Stretch]:
@@ -141,7 +144,7 @@ def class_variances(
     def squares(stretch: Stretch) -> tuple[int, Tensor]:
         # A long float32 sum stalls: short ones are added up in float64.
         total = torch.zeros_like(apart[0])
-        for _, piece, (room, _) in stretch.pieces(projected):
+        for _, piece, room, _ in stretch.pieces(projected):
             total.add_(torch.mul(piece, piece, out=room).sum(dim=0))
         return stretch.own, total
 
@@ -183,27 +186,32 @@ def add_log_excess(
 
     def score(stretch: Stretch) -> None:
         terms = laws.around(stretch.own, projected.dtype)
-        for rows, piece, rooms in stretch.pieces(projected):
-            excess = _excess(piece, stretch.own, terms, rooms)
-            length = torch.linalg.vector_norm(excess, dim=1).to(torch.float64)
-            sums[0, rows].add_(excess.sum(dim=1))
-            sums[1, rows].addcmul_(length, length)
+        found = projected.new_empty((2, stretch.stop - stretch.start))
+        for rows, piece, room, other in stretch.pieces(projected):
+            excess = _excess(piece, terms, room, other)
+            torch.sum(excess, dim=1, out=found[0, rows])
+            torch.linalg.vector_norm(excess, dim=1, out=found[1, rows])
+        total, length = found.to(torch.float64)
+        sums[0, stretch.start : stretch.stop].add_(total)
+        sums[1, stretch.start : stretch.stop].addcmul_(length, length)
 
     for _ in each(score, stretches(edges, projected)):
         pass
 
 
-def _excess(piece: Tensor, own: int, terms: tuple[Tensor, Tensor, Tensor], rooms: Tensor) -> Tensor:
+def _excess(piece: Tensor, terms: list[Terms], room: Tensor, total: Tensor) -> Tensor:
     """v of a piece: log(1 + exp(own² + log Σ exp(level - other²)))."""
-    scale, shift, level = terms
-    room, total = rooms
-    others = [one for one in range(scale.shape[0]) if one != own]
-    for one in others:
-        log = total if one == others[0] else room
-        torch.addcmul(shift[one], piece, scale[one], out=log)
-        torch.addcmul(level[one], log, log, value=-1.0, out=log)
-        if one != others[0]:
-            torch.logaddexp(total, log, out=total)
-    torch.addcmul(shift[own], piece, scale[own], out=room)
+    (first, *rest), own = terms[:-1], terms[-1]
+    _log_weight(piece, first, total)
+    for one in rest:
+        torch.logaddexp(total, _log_weight(piece, one, room), out=total)
+    torch.addcmul(own[1], piece, own[0], out=room)
     torch.addcmul(total, room, room, out=total)
     return functional.softplus(total, threshold=STRAIGHT)
+
+
+def _log_weight(piece: Tensor, terms: Terms, out: Tensor) -> Tensor:
+    """level - (scale p + shift)²."""
+    scale, shift, level = terms
+    torch.addcmul(shift, piece, scale, out=out)
+    return torch.addcmul(level, out, out, value=-1.0, out=out)
