@@ -241,8 +241,10 @@ def ask_all(
     *,
     layers: Sequence[str] = (),
     members: slice = slice(None),
-) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float32]]]:
+) -> tuple[NDArray[np.float64], dict[str, Tensor]]:
     """Return signals of all examples ``(members, 3, n)`` and states ``(members, n, width)``.
+
+    States are float32 and stay on the models' device.
 
     Raises:
         InvalidInput: Training diverged.
@@ -250,17 +252,17 @@ def ask_all(
     answers = torch.from_numpy(asked.answers).to(models.device)
     letters = torch.from_numpy(asked.letters).to(models.device)
     signals: NDArray[np.float64] | None = None
-    states: dict[str, NDArray[np.float32]] = {}
+    states: dict[str, Tensor] = {}
     for rows, logits, found in models.ask(asked.tokens, layers=layers, members=members):
         if signals is None:
             signals = np.empty((len(logits), 3, len(asked)))
-        some = answers[torch.from_numpy(rows).to(models.device)]
-        signals[..., rows] = answer_signals(logits, some, letters).cpu().numpy()
+        here = torch.from_numpy(rows).to(models.device)
+        signals[..., rows] = answer_signals(logits, answers[here], letters).cpu().numpy()
         for name, tensor in found.items():
             if name not in states:
                 shape = len(logits), len(asked), tensor.shape[-1]
-                states[name] = np.empty(shape, dtype=np.float32)
-            states[name][:, rows] = tensor.float().cpu().numpy()
+                states[name] = torch.empty(shape, device=models.device)
+            states[name][:, here] = tensor.float()
     if signals is None or not bool((abs(signals) < 1e30).all()):
         raise InvalidInput(
             "Training diverged: a member's logits are not finite.",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from remnant.plans import ShadowPlan
@@ -262,7 +263,7 @@ def _look_once(
     for (place, layer), (target, row) in itertools.product(enumerate(layers), enumerate(seen)):
         rng = np.random.default_rng([study.plan.seed, _DIRECTIONS])
         psmi, smi, far = risks_of(
-            states[layer][target, row],
+            states[layer][target, torch.from_numpy(row).to(models.device)],
             bench.asked.answers,
             row,
             study.predict,
