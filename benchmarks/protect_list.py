@@ -6,7 +6,8 @@
 The study of a recipe is carried out with many targets and several seeds. Within each seed the rule
 is made on three targets at a time and held against every other one: the share of those that stay
 within the stated rate is to be at least the list's confidence. Targets of a seed share data and
-canaries, so seeds are counted too.
+canaries, so seeds are counted too. Targets whose truth has too many false alarms are left out, as
+the study does.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ def samples(record: Record, study) -> list[tuple[np.ndarray, np.ndarray]]:
     members = range(0, 2 * study.predict.targets, 2)
     seen = study.plan.seen(examples=local.shape[1], members=members)
     found = []
+    alarms = record.results()["truth"]["false_alarms"]
     for target, own in enumerate(seen):
+        if alarms[target] > study.truth.false_alarms:
+            continue
         stop = looks.stopped(seen, drop=study.predict.drop, target=target)
         truth = local[target, own] >= study.truth.threshold
         found.append((looks.psmi[stop, 0, target, own], truth))

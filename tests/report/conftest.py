@@ -588,6 +588,7 @@ def _predicted() -> dict[str, dict[str, Any]]:
                     "n": int(mine.sum()),
                     "memorised": float(memorised[mine].mean()),
                     "flagged": float((risk[mine] >= 0).mean()),
+                    "auc": None if kind == "clean" else [0.9, 0.8, 0.95],
                 }
                 for kind in kinds
                 for mine in (made.kinds[made.own] == kind,)
@@ -603,6 +604,8 @@ def _predicted() -> dict[str, dict[str, Any]]:
             "memorised_share": float(memorised.mean()),
             "flip_rate": [0.081, 0.062, 0.104],
             "persistence": 0.71,
+            "false_alarms": [0.02, 0.3, 0.0, 0.05],
+            "false_alarm_limit": 0.2,
             "agreement": [
                 {
                     "first": pair[0],

@@ -26,6 +26,7 @@ from remnant.report.prediction_words import (
     convention_sentence,
     default_sentence,
     evidence_sentence,
+    false_alarm_sentence,
     flip_sentence,
     in_plain_words,
     moment_sentence,
@@ -255,6 +256,18 @@ def test_the_truth_is_held_against_itself_and_the_paper(read, predicted):
     truth = read(name="none", change={"truth": {"agreement": [], "persistence": None}}).truth
     assert agreement_sentence(truth) == ""
     assert "What one model memorised" not in flip_sentence(truth)
+
+
+def test_targets_that_are_no_judges_are_counted(read):
+    told = false_alarm_sentence(read().truth)
+    assert told.startswith("Going by samples that it never saw, 2.0 % of what the first target is")
+    assert " One target is above 20.0 % and had no part in making or checking" in told
+    few = read(name="few", change={"truth": {"false_alarms": [0.02, 0.1]}}).truth
+    assert false_alarm_sentence(few).endswith("is to be taken for chance.")
+    many = read(name="many", change={"truth": {"false_alarms": [0.5, 0.9]}}).truth
+    assert "2 targets are above" in false_alarm_sentence(many)
+    unknown = read(name="unknown", change={"truth": {"false_alarms": None}}).truth
+    assert false_alarm_sentence(unknown) == ""
 
 
 @pytest.mark.parametrize("kind", ["prediction", "text-prediction"])

@@ -8,15 +8,23 @@ import numpy as np
 import pytest
 
 from remnant import ShadowPlan, lira, lira_leave_one_out
-from remnant.errors import PlanError, RecordError, UnsupportedModel
+from remnant.errors import NotEnoughEvidence, PlanError, RecordError, UnsupportedModel
 from remnant.measures import counterfactual_memorization, loss_trace_iqr, roc, stopping_point
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study
 from remnant.studies import prediction_training as module
 from remnant.studies.prediction import PredictionStudy
-from remnant.studies.prediction_evidence import kept_looks, target_members, trace_steps
+from remnant.studies.prediction_evidence import (
+    Evidence,
+    kept_looks,
+    target_members,
+    trace_steps,
+)
+from remnant.studies.prediction_list import protect_fields
 from remnant.studies.prediction_settings import PlantedSettings, PredictSettings, TruthSettings
+from remnant.studies.prediction_truth import Truth
 from remnant.studies.settings import DataSettings, ModelSettings, TrainingSettings
+from remnant.studies.shadow_pool import PoolScores
 
 STUDY = PredictionStudy(
     plan=ShadowPlan(models=12, steps=200, batch=16),
@@ -27,7 +35,7 @@ STUDY = PredictionStudy(
     predict=PredictSettings(
         directions=50, layers=("last", "2"), targets=3, moments=(1.0, 4.0, 8.0, 12.0, 16.0)
     ),
-    truth=TruthSettings(threshold=1.0, thresholds=(0.0, 1.0)),
+    truth=TruthSettings(threshold=1.0, thresholds=(0.0, 1.0), false_alarms=1.0),
 )
 QUICK = Execution(pool_block=6)
 
@@ -138,6 +146,43 @@ def test_the_list_is_checked_on_a_target_it_was_not_made_on(done):
     risks = [one["risk"] for one in protect["samples"]]
     assert risks == sorted(risks, reverse=True)
     assert len(risks) == 25
+
+
+def test_false_alarms_are_how_often_unseen_samples_are_called_memorised(done):
+    local, seen = done.array("truth.local"), STUDY.plan.seen(examples=250, members=[0, 2, 4])
+    for target, found in enumerate(done.results()["truth"]["false_alarms"]):
+        out, hit = ((local[target, side] >= 1.0).mean() for side in (~seen[target], seen[target]))
+        assert found == pytest.approx(min(1.0, out / hit))
+
+
+def test_a_target_whose_truth_is_chance_makes_no_rule_and_checks_none(done):
+    """Of three targets the last calls every sample memorised, seen or not."""
+    looks = kept_looks(done)
+    scores, seen = pooled(done)
+    local = done.array("truth.local").copy()
+    local[2] = 9.0
+    truth = Truth(
+        local=local, lira=local[0], counterfactual=local[0], rmia=local[0], scores=scores[:, 5],
+        convention="", false_alarms=np.array([0.0, 0.1, 1.0]),
+    )  # fmt: skip
+    evidence = Evidence(
+        looks=looks, targets=(0, 2, 4), pool=PoolScores(scores, seen), epoch=1.0,
+        labels=np.zeros(250, dtype=int), kinds=np.array(["clean"] * 250), what="",
+    )  # fmt: skip
+    members, strict = seen[[0, 2, 4]], dataclasses.replace(STUDY.truth, false_alarms=0.2)
+
+    def risk(predictor, target):
+        return looks.psmi[-1, 0, target, members[target]]
+
+    protect, _ = protect_fields(risk, STUDY.predict, strict, evidence, truth)
+    assert protect["unfit"] == [4]
+    assert protect["runs"] == 1
+    assert protect["check"]["model"] == 2
+    nobody = dataclasses.replace(truth, false_alarms=np.ones(3))
+    with pytest.raises(NotEnoughEvidence, match="every target calls too many samples memorised"):
+        protect_fields(risk, STUDY.predict, strict, evidence, nobody)
+    alone = dataclasses.replace(truth, false_alarms=np.array([0.0, 1.0, 1.0]))
+    assert protect_fields(risk, STUDY.predict, strict, evidence, alone)[0]["check"] is None
 
 
 def test_mislabelled_samples_are_predicted_better_than_chance(done):

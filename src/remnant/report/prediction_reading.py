@@ -131,6 +131,7 @@ def _flagged(one: Fields) -> Flagged:
         n=one.whole("n"),
         memorised=_share(one, "memorised"),
         flagged=_share(one, "flagged"),
+        auc=_rate(one, "auc") if one.has("auc") else None,
     )
 
 
@@ -150,6 +151,10 @@ def _truth(found: Mapping[str, Any]) -> Truth:
         memorised_share=_share(fields, "memorised_share"),
         flip_rate=_rate(fields, "flip_rate"),
         persistence=_share(fields, "persistence") if fields.has("persistence") else None,
+        false_alarms=fields.numbers("false_alarms") if fields.has("false_alarms") else (),
+        false_alarm_limit=(
+            _share(fields, "false_alarm_limit") if fields.has("false_alarm_limit") else 1.0
+        ),
         agreements=tuple(_agreement(one) for one in fields.each("agreement")),
         lira=lira,
         counterfactual=counterfactual,

@@ -92,12 +92,16 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Flagged:
-    """Samples of one kind that the first target saw: memorised in the end, flagged early."""
+    """Samples of one kind that the first target saw: memorised in the end, flagged early.
+
+    The AUC takes them for the truth, against the clean samples; None for those.
+    """
 
     kind: str
     n: int
     memorised: float
     flagged: float
+    auc: Estimate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,9 @@ class Truth:
         flip_rate: How often two models that saw a sample disagree whether it is memorised.
         persistence: How often what one model memorised is memorised by another that saw it too;
             None where it is not known.
+        false_alarms: Of each target, the share of what it is said to have memorised that is to be
+            taken for chance, going by samples that it never saw; empty where it is not known.
+        false_alarm_limit: Up to which a target makes and checks the protect list.
         agreements: Between the truths.
         lira, counterfactual: Some samples: LiRA's success rate, counterfactual memorization.
         kinds: Planted kinds of samples and the clean ones.
@@ -200,6 +207,8 @@ class Truth:
     memorised_share: float
     flip_rate: Estimate
     persistence: float | None
+    false_alarms: tuple[float, ...]
+    false_alarm_limit: float
     agreements: tuple[Agreement, ...]
     lira: tuple[float, ...]
     counterfactual: tuple[float, ...]

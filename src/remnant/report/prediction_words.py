@@ -245,6 +245,26 @@ def flip_sentence(truth: Truth) -> str:
     )
 
 
+def false_alarm_sentence(truth: Truth) -> str:
+    """How far the first target's truth is chance, and which targets were no judges."""
+    if not truth.false_alarms:
+        return ""
+    unfit = sum(one > truth.false_alarm_limit for one in truth.false_alarms)
+    told = (
+        "Going by samples that it never saw, "
+        f"{percent(truth.false_alarms[0])} of what the first target is said to have memorised is "
+        "to be taken for chance."
+    )
+    if not unfit:
+        return told
+    many = "One target is" if unfit == 1 else f"{unfit} targets are"
+    return (
+        f"{told} {many} above {percent(truth.false_alarm_limit)} and had no part in making or "
+        "checking the protect list: a model that came out unlike the others makes LiRA find what "
+        "is not there."
+    )
+
+
 def agreement_sentence(truth: Truth) -> str:
     """Ours beside the paper's; nothing where the two were not compared."""
     found = next((one for one in truth.agreements if _is_papers(one)), None)

@@ -30,7 +30,9 @@ def protect_fields(
     evidence: Evidence,
     truth: Truth,
 ) -> tuple[dict[str, Any], Bools]:
-    """Make the rule on all targets but the last, check it on that, list the first one's samples.
+    """Make the rule on the fit targets but the last, check it there, list the first one's samples.
+
+    A target is fit where its truth has few false alarms.
 
     Returns:
         The list as plain data, and which of all examples are on it.
@@ -38,23 +40,31 @@ def protect_fields(
     Raises:
         NotEnoughEvidence: A target memorised nothing.
     """
-    targets = range(len(evidence.targets))
     seen = evidence.pool.seen[list(evidence.targets)]
-    risks = [risk(predict.predictor, target) for target in targets]
-    memorised = [truth.local[target, seen[target]] >= settings.threshold for target in targets]
-    made_on = len(targets) - 1 if len(targets) > 1 else 1
+    fit = np.flatnonzero(truth.false_alarms <= settings.false_alarms).tolist()
+    if not fit:
+        raise NotEnoughEvidence(
+            "every target calls too many samples memorised that it never saw.",
+            hint="Let the learning rate fall to 0, so that models end alike, or train more models.",
+        )
+    risks = {target: risk(predict.predictor, target) for target in {0, *fit}}
+    memorised = {
+        target: truth.local[target, seen[target]] >= settings.threshold for target in risks
+    }
+    made_on = fit[:-1] or fit
     rule = protect_rule(
-        risks=risks[:made_on],
-        memorised=memorised[:made_on],
+        risks=[risks[target] for target in made_on],
+        memorised=[memorised[target] for target in made_on],
         miss=predict.miss,
         confidence=predict.list_confidence,
     )
     listed = np.zeros(seen.shape[1], dtype=bool)
     listed[seen[0]] = rule.listed(risks[0])
     check = None
-    if len(targets) > 1:
-        check = _check(rule.listed(risks[-1]), memorised[-1], rule.stated, predict)
-        check["model"] = evidence.targets[-1]
+    if len(fit) > 1:
+        last = fit[-1]
+        check = _check(rule.listed(risks[last]), memorised[last], rule.stated, predict)
+        check["model"] = evidence.targets[last]
     places = np.flatnonzero(seen[0])
     riskiest = np.argsort(-risks[0], kind="stable")[:SHOWN]
     return {
@@ -67,6 +77,7 @@ def protect_fields(
         "n": int(seen[0].sum()),
         "runs": rule.runs,
         "missed": rule.missed.tolist(),
+        "unfit": [one for place, one in enumerate(evidence.targets) if place not in fit],
         "check": check,
         "samples": [
             {

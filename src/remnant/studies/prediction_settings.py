@@ -132,6 +132,8 @@ class TruthSettings:
         centre, variance: Of local LiRA; the global one has means and per-example variances.
         threshold: A sample is memorised where local LiRA's log ratio is at least this.
         thresholds: Further ones, for which prediction is held against the truth too.
+        false_alarms: A target of whose memorised samples more than this share are to be taken for
+            false alarms, going by samples that it never saw, makes no rule and checks none.
     """
 
     signal: str = "logit_gap"
@@ -139,6 +141,7 @@ class TruthSettings:
     variance: str = "per_example"
     threshold: float = 4.0
     thresholds: tuple[float, ...] = (0.0, 2.0, 4.0, 6.0, 8.0)
+    false_alarms: float = 0.2
 
     def __post_init__(self) -> None:
         if isinstance(self.thresholds, list):
@@ -150,6 +153,8 @@ class TruthSettings:
             faults.append(f"truth.threshold={self.threshold!r} is not a number")
         if not isinstance(self.thresholds, tuple) or not all(number(t) for t in self.thresholds):
             faults.append(f"truth.thresholds={self.thresholds!r} are not numbers")
+        if not number(self.false_alarms) or not 0 < self.false_alarms <= 1:
+            faults.append(f"truth.false_alarms={self.false_alarms!r} is not above 0 and at most 1")
         require(faults, error=PlanError, hint="Mend the recipe.")
 
 

@@ -39,6 +39,9 @@ class Truth:
         rmia: Mean share of unseen samples that a sample outdoes, over the models that saw it.
         scores: Leave-one-out LiRA of every model, ``(models, n)``.
         convention: Of the local LiRA, in words.
+        false_alarms: Of each target, the share of what is called memorised that is to be taken for
+            chance: how often unseen samples are called so, over how often seen ones are. Where a
+            model came out unlike the others, LiRA finds "memorised" samples that it never saw.
     """
 
     local: Floats
@@ -47,6 +50,7 @@ class Truth:
     rmia: Floats
     scores: Floats
     convention: str
+    false_alarms: Floats
 
 
 def find_truth(evidence: Evidence, settings: TruthSettings) -> Truth:
@@ -62,14 +66,25 @@ def find_truth(evidence: Evidence, settings: TruthSettings) -> Truth:
         attacked(signal, seen, target, centre=settings.centre, variance=settings.variance)
         for target in evidence.targets
     ]
+    scores = np.stack([one.scores for one in local])
     return Truth(
-        local=np.stack([one.scores for one in local]),
+        local=scores,
         lira=everyone.success_rate,
         counterfactual=counterfactual_memorization(scores=signal, seen=seen).values,
         rmia=_rmia(np.exp(-evidence.final[:, LOSS]), seen),
         scores=everyone.scores,
         convention=local[0].convention,
+        false_alarms=_false_alarms(scores, seen[list(evidence.targets)], settings.threshold),
     )
+
+
+def _false_alarms(scores: Floats, seen: Bools, threshold: float) -> Floats:
+    """How often unseen samples pass the threshold, over how often seen ones do; at most 1."""
+    rates = [
+        (np.mean(row[~own] >= threshold), np.mean(row[own] >= threshold))
+        for row, own in zip(scores, seen, strict=True)
+    ]
+    return np.array([min(1.0, out / hit) if hit > 0 else 0.0 for out, hit in rates])
 
 
 def attacked(
@@ -131,6 +146,8 @@ def truth_fields(
         "convention": truth.convention,
         "threshold": settings.threshold,
         "memorised_share": float(np.mean(truth.local[0, own] >= settings.threshold)),
+        "false_alarms": truth.false_alarms.tolist(),
+        "false_alarm_limit": settings.false_alarms,
         "flip_rate": [flips.value, flips.low, flips.high],
         "persistence": flips.persistence,
         "agreement": agreement,
