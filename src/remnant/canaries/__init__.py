@@ -6,6 +6,7 @@ from remnant.canaries.hf_dataset import insert_into_dataset
 from remnant.canaries.holes import Slot
 from remnant.canaries.images import BY_LOSS, KINDS, MADE, blank, by_loss, mislabelled, odd
 from remnant.canaries.insertion import insert_into_texts, place_canaries
+from remnant.canaries.patches import Patch, PatchControl, Patches
 from remnant.canaries.planted_dataset import PlantedDataset
 from remnant.canaries.random_tokens import commonest_tokens, random_token_sequences
 from remnant.canaries.template import Canary, Template
@@ -17,6 +18,9 @@ __all__ = [
     "MADE",
     "Canary",
     "CanarySet",
+    "Patch",
+    "PatchControl",
+    "Patches",
     "PlantedDataset",
     "Slot",
     "Template",
