@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remnant import theory
-    from remnant.canaries import Template
+    from remnant.canaries import Patch, Template
     from remnant.integrations.early_prediction import EarlyPrediction
     from remnant.measures.counterfactual import (
         CounterfactualMemorization,
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from remnant.measures.exposure import Exposure, exposure
     from remnant.measures.exposure_curve import ExposureCurve, exposure_curve
     from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
+    from remnant.measures.feature_score import MScore
     from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
     from remnant.measures.lira import Lira, lira
     from remnant.measures.lira_leave_one_out import LiraLeaveOneOut, lira_leave_one_out
@@ -28,8 +29,10 @@ if TYPE_CHECKING:
     from remnant.measures.prediction import PredictionQuality, prediction_quality
     from remnant.measures.psmi import Psmi, PsmiFit, fit_psmi, psmi
     from remnant.measures.rmia import Rmia, rmia
+    from remnant.measures.unique_features import m_score, probability_gain, white_box_m_score
     from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan, StaggeredPlan
     from remnant.population import Population
+    from remnant.probes.influence import InfluenceCheckpoints, self_influence
     from remnant.search import ExactExposure, Extraction, exact_exposure, extract
     from remnant.studies.exposure_audit import ExposureAudit, measure_exposure
 
@@ -45,12 +48,15 @@ _HOME = {
     "Extraction": "remnant.search",
     "ExtrapolatedExposure": "remnant.measures.extrapolation",
     "ForgettingCurve": "remnant.measures.forgetting",
+    "InfluenceCheckpoints": "remnant.probes.influence",
     "InjectPlan": "remnant.plans",
     "InsertPlan": "remnant.plans",
     "Lira": "remnant.measures.lira",
     "LiraLeaveOneOut": "remnant.measures.lira_leave_one_out",
+    "MScore": "remnant.measures.feature_score",
     "Mahalanobis": "remnant.measures.mahalanobis",
     "OneRunForgetting": "remnant.measures.one_run",
+    "Patch": "remnant.canaries",
     "PoisonPlan": "remnant.plans",
     "Population": "remnant.population",
     "PredictedMemorisation": "remnant.measures.predicted",
@@ -71,13 +77,17 @@ _HOME = {
     "forgetting_curve": "remnant.measures.forgetting",
     "lira": "remnant.measures.lira",
     "lira_leave_one_out": "remnant.measures.lira_leave_one_out",
+    "m_score": "remnant.measures.unique_features",
     "mahalanobis": "remnant.measures.mahalanobis",
     "measure_exposure": "remnant.studies.exposure_audit",
     "one_run_forgetting": "remnant.measures.one_run",
     "predicted_memorisation": "remnant.measures.predicted",
     "prediction_quality": "remnant.measures.prediction",
+    "probability_gain": "remnant.measures.unique_features",
     "psmi": "remnant.measures.psmi",
     "rmia": "remnant.measures.rmia",
+    "self_influence": "remnant.probes.influence",
+    "white_box_m_score": "remnant.measures.unique_features",
 }
 # Packages that are named whole: ``remnant.theory.renyi_bound``.
 _ROOMS = {"theory"}
@@ -92,12 +102,15 @@ __all__ = [
     "Extraction",
     "ExtrapolatedExposure",
     "ForgettingCurve",
+    "InfluenceCheckpoints",
     "InjectPlan",
     "InsertPlan",
     "Lira",
     "LiraLeaveOneOut",
+    "MScore",
     "Mahalanobis",
     "OneRunForgetting",
+    "Patch",
     "PoisonPlan",
     "Population",
     "PredictedMemorisation",
@@ -119,14 +132,18 @@ __all__ = [
     "forgetting_curve",
     "lira",
     "lira_leave_one_out",
+    "m_score",
     "mahalanobis",
     "measure_exposure",
     "one_run_forgetting",
     "predicted_memorisation",
     "prediction_quality",
+    "probability_gain",
     "psmi",
     "rmia",
+    "self_influence",
     "theory",
+    "white_box_m_score",
 ]
 
 

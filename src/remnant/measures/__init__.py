@@ -9,11 +9,13 @@ from remnant.measures.counterfactual import (
 )
 from remnant.measures.decay import Decay, Forecast
 from remnant.measures.decision import Decision, forgetting_decision
+from remnant.measures.divergence import kl_divergences
 from remnant.measures.epsilon import HeuristicEpsilon, heuristic_epsilon
 from remnant.measures.exposure import Exposure, exposure
 from remnant.measures.exposure_curve import ExposureCurve, exposure_curve, null_exposure
 from remnant.measures.extraction_odds import QueriesToLeak, leak_probability, queries_to_leak
 from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
+from remnant.measures.feature_score import MScore, adjusted_p_values, feature_score
 from remnant.measures.flip_rate import FlipRate, flip_rate
 from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
 from remnant.measures.hidden import HiddenTest, hidden_test
@@ -46,6 +48,7 @@ from remnant.measures.signals import cross_entropy, log_odds, logit_gap
 from remnant.measures.skew_normal import SkewNormal
 from remnant.measures.skew_normal_fit import SkewNormalFit, fit_skew_normal
 from remnant.measures.success import SUCCESSES, Success
+from remnant.measures.unique_features import m_score, probability_gain, white_box_m_score
 from remnant.measures.verdict import Verdict, exposure_curve_verdict, forgetting_verdict
 
 __all__ = [
@@ -67,6 +70,7 @@ __all__ = [
     "LiraLeaveOneOut",
     "LiraMode",
     "LiraVariance",
+    "MScore",
     "Mahalanobis",
     "OneRunForgetting",
     "PooledExposureTest",
@@ -88,6 +92,7 @@ __all__ = [
     "StoppingPoint",
     "Success",
     "Verdict",
+    "adjusted_p_values",
     "auc",
     "balanced_accuracy",
     "bearable_mahalanobis",
@@ -101,6 +106,7 @@ __all__ = [
     "exposure_curve",
     "exposure_curve_verdict",
     "extrapolated_exposure",
+    "feature_score",
     "fit_psmi",
     "fit_skew_normal",
     "flip_rate",
@@ -109,12 +115,14 @@ __all__ = [
     "forgetting_verdict",
     "heuristic_epsilon",
     "hidden_test",
+    "kl_divergences",
     "leak_probability",
     "lira",
     "lira_leave_one_out",
     "log_odds",
     "logit_gap",
     "loss_trace_iqr",
+    "m_score",
     "mahalanobis",
     "null_exposure",
     "one_run_forgetting",
@@ -122,6 +130,7 @@ __all__ = [
     "precision_at_fpr",
     "predicted_memorisation",
     "prediction_quality",
+    "probability_gain",
     "protect_rule",
     "psmi",
     "queries_to_leak",
@@ -132,4 +141,5 @@ __all__ = [
     "stopping_point",
     "tpr_at_fpr",
     "unseen_needed",
+    "white_box_m_score",
 ]
