@@ -23,9 +23,8 @@ def read_png(path: Path) -> NDArray[np.float64]:
         raise MissingExtra("Reading a PNG needs Pillow.", hint="Install remnant[data].") from fault
     try:
         with Image.open(path, formats=["PNG"]) as picture:
-            seen = np.asarray(picture.convert("RGBA"))[..., 3]
-            clear = picture.has_transparency_data and seen.min() < 255
             wide = picture.mode.startswith("I")
+            clear = not wide and np.asarray(picture.convert("RGBA"))[..., 3].min() < 255
             grey = wide or picture.mode in ("1", "L", "LA")
             plain = picture if wide else picture.convert("L" if grey else "RGB")
             levels = np.asarray(plain, dtype=np.float64) / (65535.0 if wide else 255.0)
