@@ -132,3 +132,19 @@ def test_too_little_is_said():
     square = Patch.array(np.ones((3, 3)))
     with pytest.raises(NotEnoughEvidence, match=r"1 different order\(s\), too few for 19"):
         m_score(linear, images(), square, rng=np.random.default_rng(0), nulls=19)
+
+
+@pytest.mark.cuda
+def test_tensors_on_a_gpu_stay_there_and_score_alike():
+    weights = torch.from_numpy(WEIGHTS).cuda()
+
+    def predict(given):
+        assert given.is_cuda
+        return (given.flatten(1) @ weights).softmax(dim=1)
+
+    stamped = PATCH.stamp(torch.from_numpy(images()).cuda())
+    assert stamped.is_cuda
+    np.testing.assert_array_equal(stamped.cpu().numpy(), PATCH.stamp(images()))
+    found, here = ask(predict, torch.from_numpy(images()).cuda()), ask(linear)
+    np.testing.assert_allclose(found.per_image, here.per_image, atol=1e-9)
+    assert found.p_value == here.p_value
