@@ -129,7 +129,9 @@ class TruthSettings:
 
     Attributes:
         signal: Of the models, that LiRA and counterfactual memorization read.
-        centre, variance: Of local LiRA; the global one has means and per-example variances.
+        centre, variance: Of local LiRA; the global one has means and per-example variances. One
+            variance for all samples by default: with some fifty models those of single samples
+            are so uncertain that a model here and there has memorised samples by luck.
         threshold: A sample is memorised where local LiRA's log ratio is at least this.
         thresholds: Further ones, for which prediction is held against the truth too.
         false_alarms: A target of whose memorised samples more than this share are to be taken for
@@ -138,7 +140,7 @@ class TruthSettings:
 
     signal: str = "logit_gap"
     centre: str = "mean"
-    variance: str = "per_example"
+    variance: str = "pooled"
     threshold: float = 4.0
     thresholds: tuple[float, ...] = (0.0, 2.0, 4.0, 6.0, 8.0)
     false_alarms: float = 0.2

@@ -37,7 +37,7 @@ class Truth:
         lira: Share of all models about which LiRA is right, each attacked by the others, ``(n,)``.
         counterfactual: Mean signal of the models that saw a sample less that of the others.
         rmia: Mean share of unseen samples that a sample outdoes, over the models that saw it.
-        scores: Leave-one-out LiRA of every model, ``(models, n)``.
+        scores: LiRA of every model by all others, ``(models, n)``.
         convention: Of the local LiRA, in words.
         false_alarms: Of each target, the share of what is called memorised that is to be taken for
             chance: how often unseen samples are called so, over how often seen ones are. Where a
@@ -62,19 +62,20 @@ def find_truth(evidence: Evidence, settings: TruthSettings) -> Truth:
     signal = evidence.final[:, MARGINS.index(settings.signal)]
     seen = evidence.pool.seen
     everyone = lira_leave_one_out(scores=signal, seen=seen)
-    local = [
-        attacked(signal, seen, target, centre=settings.centre, variance=settings.variance)
-        for target in evidence.targets
+    found = [
+        attacked(signal, seen, model, centre=settings.centre, variance=settings.variance)
+        for model in range(len(seen))
     ]
-    scores = np.stack([one.scores for one in local])
+    scores = np.stack([one.scores for one in found])
+    targets = list(evidence.targets)
     return Truth(
-        local=scores,
+        local=scores[targets],
         lira=everyone.success_rate,
         counterfactual=counterfactual_memorization(scores=signal, seen=seen).values,
         rmia=_rmia(np.exp(-evidence.final[:, LOSS]), seen),
-        scores=everyone.scores,
-        convention=local[0].convention,
-        false_alarms=_false_alarms(scores, seen[list(evidence.targets)], settings.threshold),
+        scores=scores,
+        convention=found[0].convention,
+        false_alarms=_false_alarms(scores[targets], seen[targets], settings.threshold),
     )
 
 
