@@ -4,6 +4,7 @@ from remnant.probes.asking import Asked
 from remnant.probes.classification import MARGINS, SIGNALS, label_signals, margin_signals
 from remnant.probes.decoding import decoding_log_probability
 from remnant.probes.hidden import hidden_states
+from remnant.probes.influence import InfluenceCheckpoints, highest_and_lowest, self_influence
 from remnant.probes.one_pass import OnePass, one_pass
 from remnant.probes.sequences import TextCosts, text_costs, token_costs
 from remnant.probes.windows import WINDOW_SIGNALS, window_signals
@@ -13,13 +14,16 @@ __all__ = [
     "SIGNALS",
     "WINDOW_SIGNALS",
     "Asked",
+    "InfluenceCheckpoints",
     "OnePass",
     "TextCosts",
     "decoding_log_probability",
     "hidden_states",
+    "highest_and_lowest",
     "label_signals",
     "margin_signals",
     "one_pass",
+    "self_influence",
     "text_costs",
     "token_costs",
     "window_signals",

@@ -174,18 +174,31 @@ def _trimmed(part: Inputs) -> Inputs:
 
 
 def _ask(model: nn.Module, part: Inputs) -> Any:
+    with in_one_sentence(part):
+        given = placed(model, part)
+        return model(**given) if isinstance(given, Mapping) else model(given)
+
+
+def placed(model: nn.Module, part: Inputs) -> Inputs:
+    """Return the examples on the model's device, numbers in its own floating type."""
     where = next((tensor.device for tensor in model.parameters()), torch.device("cpu"))
     kinds = {tensor.dtype for tensor in model.parameters() if tensor.is_floating_point()}
     kind = kinds.pop() if len(kinds) == 1 else None
 
-    def placed(tensor: Tensor) -> Tensor:
-        moved = tensor.to(where)
-        return moved.to(kind) if kind is not None and moved.is_floating_point() else moved
+    def moved(tensor: Tensor) -> Tensor:
+        there = tensor.to(where)
+        return there.to(kind) if kind is not None and there.is_floating_point() else there
 
+    if isinstance(part, Mapping):
+        return {name: moved(tensor) for name, tensor in part.items()}
+    return moved(part)
+
+
+@contextmanager
+def in_one_sentence(part: Inputs) -> Iterator[None]:
+    """Turn whatever a model raises when it is asked about these examples into one sentence."""
     try:
-        if isinstance(part, Mapping):
-            return model(**{name: placed(tensor) for name, tensor in part.items()})
-        return model(placed(part))
+        yield
     except RemnantError:
         raise
     except _FAULTS as fault:
