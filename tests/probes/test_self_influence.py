@@ -10,13 +10,14 @@ import torch
 from torch import nn
 from torch.nn import functional
 from torch.nn.utils import parametrizations
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
 from remnant import self_influence
 from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.models import small_resnet
 from remnant.probes import highest_and_lowest
-from remnant.probes.influence import reader
+from remnant.probes.influence import closed_forms, reader
 from remnant.probes.influence.capture import known_layers
 
 from .influence_by_hand import by_hand, closed_forms_only, cross_entropy, drifted
@@ -488,6 +489,47 @@ def test_the_model_is_left_as_it_was(make, fails):
         if isinstance(module, nn.RNNBase):
             flat = module._flat_weights
             assert all(one is other for one, other in zip(flat, module.parameters(), strict=True))
+
+
+def test_a_compiled_model_is_the_one_that_was_compiled():
+    torch.manual_seed(0)
+    model, inputs = residual()
+    model, labels = model.double(), torch.arange(N) % 3
+    compiled = torch.compile(model, backend="eager")
+    expected = self_influence(model, inputs, labels, checkpoints=[(model.state_dict(), 1.0)])
+    states = [(compiled.state_dict(), 1.0)]
+    np.testing.assert_array_equal(
+        self_influence(compiled, inputs, labels, checkpoints=states), expected
+    )
+
+
+class Largest(TorchDispatchMode):
+    """Notes the largest tensor that any operation makes."""
+
+    numbers = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        made = func(*args, **(kwargs or {}))
+        found = made if isinstance(made, tuple | list) else (made,)
+        sizes = [
+            one.untyped_storage().size() // 4 for one in found if isinstance(one, torch.Tensor)
+        ]
+        self.numbers = max([self.numbers, *sizes])
+        return made
+
+
+@pytest.mark.parametrize("tokens", [(), (3,), (40,)])
+def test_gradients_of_single_examples_are_never_there_all_at_once(tokens, monkeypatch):
+    torch.manual_seed(0)
+    monkeypatch.setattr(closed_forms, "_CPU_BYTES", 1 << 18)
+    model = nn.Sequential(nn.Linear(100, 200), nn.ReLU(), nn.Linear(200, 100))
+    model = Written(lambda self, x: self.layers(x).flatten(1, -2).mean(1), layers=model)
+    inputs, labels = torch.randn(64, *(tokens or (1,)), 100), torch.arange(64) % 100
+    with Largest() as most:
+        self_influence(model, inputs, labels, checkpoints=[(model.state_dict(), 1.0)])
+    activations = 64 * 200 * (tokens or (1,))[0]
+    assert most.numbers <= max(2 * activations, (1 << 18) // 4, 200 * 100)
+    assert most.numbers < 64 * 200 * 100
 
 
 def test_it_runs_in_inference_mode():

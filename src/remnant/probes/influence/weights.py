@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, require
 
+# What a compiled model puts before its names.
+_COMPILED = "_orig_mod."
 Checkpoint = tuple[Mapping[str, Tensor], float]
 
 
@@ -86,6 +88,7 @@ def check_checkpoints(model: nn.Module, checkpoints: Any) -> list[Checkpoint]:
             number = math.nan
         if isinstance(rate, bool) or not 0.0 <= number < math.inf:
             faults.append(f"the learning rate {rate!r} of checkpoint {place} is not 0 or more")
+        state = {str(name).removeprefix(_COMPILED): one for name, one in state.items()}
         misfit = _misfit(state, wanted)
         if misfit:
             faults.append(f"checkpoint {place} does not fit the model: {misfit}")
