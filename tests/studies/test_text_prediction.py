@@ -123,7 +123,7 @@ def test_targets_of_the_looks_are_those_of_the_pool(run):
     looked = Record.open(run).array("looks.signals")
     scores = Record.open(run / "pool").array("models-0-8")
     np.testing.assert_allclose(looked[-1], scores[[0, 2], 3:], rtol=0.02, atol=0.02)
-    assert np.ptp(looked[0], axis=0).max() < 1e-9  # adapters begin as nothing
+    assert np.ptp(looked[0], axis=0).max() < 1e-5  # adapters begin as nothing
     psmi = Record.open(run).array("looks.psmi")
     assert psmi.shape == (len(looked), 2, 2, 52)
     assert np.isnan(psmi[0]).all()
