@@ -545,6 +545,18 @@ def test_it_runs_in_inference_mode():
     np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.cuda
+@pytest.mark.parametrize("make", [resnet, recurrent, tied, attention, bare_parameters])
+def test_a_gpu_gives_the_same(make):
+    torch.manual_seed(0)
+    model, inputs = make()
+    model, labels = model.double(), torch.arange(N) % 3
+    states = drifted(model)
+    expected = self_influence(model, inputs, labels, checkpoints=states)
+    found = self_influence(model.cuda(), inputs, labels, checkpoints=states, batch=2)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 def test_order_of_examples_and_checkpoints_is_that_given():
     torch.manual_seed(0)
     model, inputs = residual()
