@@ -62,7 +62,7 @@ def self_influence(
     Guarantees:
         * It is what plain autograd gives for each example alone in its batch: to 1e-10 in float64.
         * The memory beyond one pass of a batch does not grow with parameters times examples.
-        * A closed form is held against plain autograd on two of the examples before it is used; so a
+        * A closed form is held against plain autograd on two examples before it is used; so a
           model that mixes the examples of a batch is noticed, unless it spares these two.
 
     Raises:
