@@ -9,41 +9,23 @@ they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-# A piece of so many projections stays in the cache: of a core, of a GPU. So small a piece is worked
-# on by the thread that asks: on a busy machine, threads that meet after every operation wait.
-PIECE = {"cpu": 1 << 15, "cuda": 1 << 22}
-# So many pieces of a class are worked on by one thread in a go.
-STRETCH = 8
+# A piece of so many projections stays in the cache.
+PIECE = {"cpu": 1 << 18, "cuda": 1 << 22}
 # A class narrower than this share of the common spread along a direction counts as a point.
 POINT = 1e-6
 # Beyond this log(1 + exp(x)) is x to the last digit.
 STRAIGHT = 60.0
 
 Terms = tuple[Tensor, Tensor, Tensor]
-Each = Callable[[Callable[["Stretch"], Any], Iterable["Stretch"]], Iterable[Any]]
-
-
-@contextmanager
-def workers(device: torch.device) -> Iterator[Each]:
-    """Something like ``map``, by as many threads as torch would take; on a GPU by this one."""
-    threads = torch.get_num_threads() if device.type == "cpu" else 1
-    if threads == 1:
-        yield map
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        yield pool.map
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,40 +66,29 @@ class ClassLaws:
         return [*terms[:own], *terms[own + 1 :], terms[own]]
 
 
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Samples of one class, in pieces.
+class Rooms:
+    """Memory to work on pieces in, the same all along a walk."""
 
-    Attributes:
-        own: The class.
-        start, stop: The samples.
-        size: How many to a piece.
-    """
+    def __init__(self, samples: int, directions: int, like: Tensor) -> None:
+        """Make room for pieces of projections ``(samples, directions)`` of ``like``'s kind."""
+        self.rows = max(1, min(PIECE[like.device.type] // directions, samples))
+        self._flat = empty((2, self.rows * directions), like).unbind()
 
-    own: int
-    start: int
-    stop: int
-    size: int
+    def pieces(
+        self, projected: Tensor, start: int, stop: int
+    ) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
+        """The samples from ``start`` to ``stop`` in as few equal pieces as fit.
 
-    def pieces(self, projected: Tensor) -> Iterator[tuple[slice, Tensor, Tensor, Tensor]]:
-        """Pieces of ``projected``, where in the stretch they are, and two rooms to work in."""
-        rooms = projected.new_empty((2, self.size, projected.shape[1]))
-        room, other = rooms.unbind()
-        for first, piece in enumerate(projected[self.start : self.stop].split(self.size)):
-            if len(piece) < self.size:
-                room, other = room[: len(piece)], other[: len(piece)]
-            yield slice(first * self.size, first * self.size + len(piece)), piece, room, other
-
-
-def stretches(edges: list[int], projected: Tensor) -> Iterator[Stretch]:
-    """All samples, each class in as few equal pieces as fit."""
-    most = max(1, PIECE[projected.device.type] // projected.shape[1])
-    for own, (start, stop) in enumerate(pairwise(edges)):
-        if start == stop:
-            continue
-        size = math.ceil((stop - start) / math.ceil((stop - start) / most))
-        for first in range(start, stop, STRETCH * size):
-            yield Stretch(own, first, min(first + STRETCH * size, stop), size)
+        Yields:
+            Where they are, the piece, and two rooms of its shape.
+        """
+        pieces = math.ceil((stop - start) / self.rows)
+        size = math.ceil((stop - start) / max(pieces, 1))
+        for first in range(start, stop, max(size, 1)):
+            rows = slice(first, min(first + size, stop))
+            piece = projected[rows]
+            one, other = (room[: piece.numel()].view(piece.shape) for room in self._flat)
+            yield rows, piece, one, other
 
 
 def empty(shape: tuple[int, int], like: Tensor) -> Tensor:
@@ -129,29 +100,23 @@ def empty(shape: tuple[int, int], like: Tensor) -> Tensor:
 
 
 def class_variances(
-    projected: Tensor, edges: list[int], each: Each, *, apart: Tensor, ddof: int
+    projected: Tensor, edges: list[int], rooms: Rooms, *, apart: Tensor, ddof: int
 ) -> Tensor:
     """The variance of each class along each direction, shape ``(classes, directions)``.
 
     Args:
         projected: Samples less the origin of their class, projected.
         edges: Where each class begins among the samples, and the end; no class is empty.
-        each: Of ``workers``.
+        rooms: To work in.
         apart: Each class's mean less its origin along each direction, in float64.
         ddof: 0 divides by the number of samples, 1 by one less.
     """
-
-    def squares(stretch: Stretch) -> tuple[int, Tensor]:
-        # A long float32 sum stalls: short ones are added up in float64.
-        total = torch.zeros_like(apart[0])
-        for _, piece, room, _ in stretch.pieces(projected):
-            total.add_(torch.mul(piece, piece, out=room).sum(dim=0))
-        return stretch.own, total
-
     counts = torch.tensor(np.diff(edges), dtype=torch.float64)[:, None].to(apart.device)
     found = -counts * apart**2
-    for own, total in each(squares, stretches(edges, projected)):
-        found[own].add_(total)
+    for own, (start, stop) in enumerate(pairwise(edges)):
+        # A long float32 sum stalls: short ones are added up in float64.
+        for _, piece, room, _ in rooms.pieces(projected, start, stop):
+            found[own].add_(torch.mul(piece, piece, out=room).sum(dim=0))
     return found.clamp_(min=0.0).div_(counts - ddof)
 
 
@@ -169,7 +134,7 @@ def positive_deviations(variances: Tensor, shares: Tensor, means: Tensor) -> Ten
 
 
 def add_log_excess(
-    projected: Tensor, edges: list[int], laws: ClassLaws, each: Each, *, sums: Tensor
+    projected: Tensor, edges: list[int], laws: ClassLaws, rooms: Rooms, *, sums: Tensor
 ) -> None:
     r"""Add to ``sums`` the sums over directions of ``v`` and ``v²``.
 
@@ -180,23 +145,19 @@ def add_log_excess(
         projected: Samples less the origin of their class, projected.
         edges: Where each class begins among the samples, and the end.
         laws: Of the classes along these directions.
-        each: Of ``workers``.
+        rooms: To work in.
         sums: Shape ``(2, samples)``, float64; grows.
     """
-
-    def score(stretch: Stretch) -> None:
-        terms = laws.around(stretch.own, projected.dtype)
-        found = projected.new_empty((2, stretch.stop - stretch.start))
-        for rows, piece, room, other in stretch.pieces(projected):
+    found = projected.new_empty((2, projected.shape[0]))
+    for own, (start, stop) in enumerate(pairwise(edges)):
+        terms = laws.around(own, projected.dtype)
+        for rows, piece, room, other in rooms.pieces(projected, start, stop):
             excess = _excess(piece, terms, room, other)
             torch.sum(excess, dim=1, out=found[0, rows])
             torch.linalg.vector_norm(excess, dim=1, out=found[1, rows])
-        total, length = found.to(torch.float64)
-        sums[0, stretch.start : stretch.stop].add_(total)
-        sums[1, stretch.start : stretch.stop].addcmul_(length, length)
-
-    for _ in each(score, stretches(edges, projected)):
-        pass
+    total, length = found.to(torch.float64)
+    sums[0].add_(total)
+    sums[1].addcmul_(length, length)
 
 
 def _excess(piece: Tensor, terms: list[Terms], room: Tensor, total: Tensor) -> Tensor:

@@ -22,12 +22,11 @@ from remnant.errors import InvalidInput
 from remnant.measures.hidden_states import HiddenStates
 from remnant.measures.psmi_kernel import (
     ClassLaws,
-    Each,
+    Rooms,
     add_log_excess,
     class_variances,
     empty,
     positive_deviations,
-    workers,
 )
 from remnant.measures.psmi_samples import Samples, samples_of
 
@@ -35,7 +34,7 @@ Floats = NDArray[np.float64]
 
 # Bytes of projections held at once (on a CPU, what its last cache can hold), with limits to the
 # directions of a block.
-HELD = {"cpu": 10 << 20, "cuda": 128 << 20}
+HELD = {"cpu": 20 << 20, "cuda": 128 << 20}
 FEWEST, MOST = 64, 4096
 # float32 has seven digits: where a direction shows so little of the variance, they are too few.
 FAINT = 1e-8
@@ -148,7 +147,8 @@ def evaluation_walk(given: HiddenStates, basis: Basis, spread: Spread) -> LogExc
                 "any that was fitted."
             )
         scale = 1.0 if work == torch.float32 else spread.reach
-        residuals.div_(scale)
+        if scale != 1.0:
+            residuals.div_(scale)
         deviations = spread.deviations.to(samples.device) / scale
         laws = replace(_laws(basis, work, scale), deviations=deviations)
         edges = given.edges.tolist()
@@ -167,18 +167,19 @@ def _fit(
     if reach == 0.0:
         raise InvalidInput("hidden is the same for all samples: nothing varies.")
     scale = 1.0 if narrow else reach
-    residuals.div_(scale)
+    if scale != 1.0:
+        residuals.div_(scale)
     laws = _laws(basis, work, scale)
     within = torch.empty_like(laws.means[0])
     sums = basis.shares.new_zeros((2, residuals.shape[0]))
-    for rows, projected, each in _projections(residuals, basis.directions):
+    for rows, projected, rooms in _projections(residuals, basis.directions):
         here = laws.at(rows)
         apart = here.means - here.origins
-        variances = class_variances(projected, edges, each, apart=apart, ddof=basis.ddof)
+        variances = class_variances(projected, edges, rooms, apart=apart, ddof=basis.ddof)
         within[rows] = basis.shares @ variances
         here.deviations.copy_(positive_deviations(variances, basis.shares, here.means))
         if scored:
-            add_log_excess(projected, edges, here, each, sums=sums)
+            add_log_excess(projected, edges, here, rooms, sums=sums)
     if narrow:
         if not bool(within.min() > torch.clamp(FAINT * within.max(), min=SMALL**2)):
             return None
@@ -197,24 +198,24 @@ def _laws(basis: Basis, work: torch.dtype, scale: float) -> ClassLaws:
     return ClassLaws(basis.shares.log(), means, torch.empty_like(means), origins)
 
 
-def _projections(residuals: Tensor, directions: Tensor) -> Iterator[tuple[slice, Tensor, Each]]:
-    """Blocks of projections ``(samples, directions)`` in the same memory, and who works on them."""
+def _projections(residuals: Tensor, directions: Tensor) -> Iterator[tuple[slice, Tensor, Rooms]]:
+    """Blocks of projections ``(samples, directions)`` in the same memory, and rooms for pieces."""
     samples, number = residuals.shape[0], directions.shape[0]
     held = HELD[residuals.device.type] // (residuals.element_size() * samples)
     size = min(max(held // FEWEST * FEWEST, FEWEST), MOST, number)
-    room = empty((samples, size), residuals).view(-1)
-    with workers(residuals.device) as each:
-        for first in range(0, number, size):
-            rows = slice(first, min(first + size, number))
-            block = directions[rows].to(residuals.dtype)
-            projected = room[: samples * len(block)].view(samples, len(block))
-            yield rows, torch.mm(residuals, block.T, out=projected), each
+    memory = empty((samples, size), residuals).view(-1)
+    rooms = Rooms(samples, size, residuals)
+    for first in range(0, number, size):
+        rows = slice(first, min(first + size, number))
+        block = directions[rows].to(residuals.dtype)
+        projected = memory[: samples * len(block)].view(samples, len(block))
+        yield rows, torch.mm(residuals, block.T, out=projected), rooms
 
 
 def _scores(residuals: Tensor, edges: list[int], basis: Basis, laws: ClassLaws) -> Tensor:
     sums = basis.shares.new_zeros((2, residuals.shape[0]))
-    for rows, projected, each in _projections(residuals, basis.directions):
-        add_log_excess(projected, edges, laws.at(rows), each, sums=sums)
+    for rows, projected, rooms in _projections(residuals, basis.directions):
+        add_log_excess(projected, edges, laws.at(rows), rooms, sums=sums)
     return sums
 
 
