@@ -3,82 +3,42 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
+from remnant.cli.classifier_options import (
+    network_options,
+    normalisation_options,
+    path_option,
+)
 from remnant.cli.device import device_option
 from remnant.cli.naming import naming
 from remnant.cli.predict_look import BATCH, TEXT_BATCH, Asked, Look, look
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
 PREDICTORS = ("psmi", "loss", "logit_gap", "mahalanobis")
-Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
 DATA_SETS = ("digits", "mnist", "fashion-mnist", "cifar10")
 
 
-def _numbers(
-    context: click.Context, parameter: click.Parameter, given: str | None
-) -> tuple[float, ...] | None:
-    if given is None:
-        return None
-    try:
-        return tuple(float(one) for one in given.split(","))
-    except ValueError:
-        raise InvalidInput(
-            f"{parameter.opts[0]} {given} is not a list of numbers.", hint="Such as 0.49,0.48,0.45."
-        ) from None
-
-
-def _settings(
-    context: click.Context, parameter: click.Parameter, given: tuple[str, ...]
-) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for one in given:
-        name, equals, value = one.partition("=")
-        if not equals or not name.isidentifier():
-            raise InvalidInput(f"--option {one} is not of the form NAME=VALUE.")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            raise InvalidInput(
-                f"--option {one}: {value} is no value.", hint="Such as 0.5, 3, true or false."
-            ) from None
-    return found
-
-
-def _file(name: str, *, help: str) -> Callable[[Command], Command]:
-    return click.option(name, type=click.Path(path_type=Path), help=help)
-
-
 @click.command(short_help="Predict which samples a model will memorise.")
-@_file("--model", help="Weights (.safetensors), a program (.pt2) or a Hugging Face folder.")
-@click.option("--architecture", help="For weights: a network of the recipes, such as cnn1.")
-@click.option(
-    "--option",
-    "options",
-    multiple=True,
-    callback=_settings,
-    help="Of the architecture: NAME=VALUE; may be repeated.",
-)
-@click.option("--maker", help="For weights: package.module:function that makes the network.")
-@_file("--data", help="The training samples: .npz or .jsonl; a folder with --data-set.")
+@path_option("--model", help="Weights (.safetensors), a program (.pt2) or a Hugging Face folder.")
+@network_options
+@path_option("--data", help="The training samples: .npz or .jsonl; a folder with --data-set.")
 @click.option("--data-set", type=click.Choice(DATA_SETS), help="A data set that recipes name.")
-@click.option("--mean", callback=_numbers, help="Subtracted from images, with commas a channel.")
-@click.option("--std", callback=_numbers, help="Images are divided by it, likewise.")
-@_file("--hidden", help="Instead of a model: npy file of hidden states, [n, d].")
-@_file("--labels", help="With --hidden: npy file of labels, [n].")
-@_file("--logits", help="With --hidden: npy file of logits, [n, classes].")
+@normalisation_options
+@path_option("--hidden", help="Instead of a model: npy file of hidden states, [n, d].")
+@path_option("--labels", help="With --hidden: npy file of labels, [n].")
+@path_option("--logits", help="With --hidden: npy file of logits, [n, classes].")
 @click.option(
     "--layer",
     "layers",
     multiple=True,
     help="Whose hidden states; may be repeated, the first decides.  [default: last]",
 )
-@_file("--start", help="The same model before training: checks whether it is time to look.")
-@_file("--memorised", help="npy file of booleans, the truth: says how good the prediction is.")
+@path_option("--start", help="The same model before training: checks whether it is time to look.")
+@path_option("--memorised", help="npy file of booleans, the truth: says how good this is.")
 @click.option(
     "--by", type=click.Choice(PREDICTORS), default="psmi", show_default=True, help="Predictor."
 )
@@ -98,7 +58,7 @@ def _file(name: str, *, help: str) -> Callable[[Command], Command]:
 )
 @device_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the directions.")
-@_file("--out", help="Write one row a sample: .csv or .json.")
+@path_option("--out", help="Write one row a sample: .csv or .json.")
 @click.option("--force", is_flag=True, help="Overwrite a file that is no prediction of ours.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def predict(

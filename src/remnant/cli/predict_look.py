@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from remnant.cli.classifier_options import NAMES, naming_classifier
 from remnant.cli.naming import naming
 from remnant.errors import InvalidInput, RemnantError
 
@@ -19,15 +19,6 @@ if TYPE_CHECKING:
 
 BATCH, TEXT_BATCH = 256, 16
 _LINES = (".jsonl", ".ndjson")
-_OPTIONS = {
-    "architecture": "--architecture",
-    "maker": "--maker",
-    "model": "--architecture",
-    "device": "--device",
-    "mean": "--mean",
-    "std": "--std",
-    "batch": "--batch",
-}
 _OF_A_MODEL = (
     *("start", "architecture", "options", "maker", "data", "data_set", "mean", "std"),
     *("layers", "batch"),
@@ -163,11 +154,11 @@ def _texts(asked: Asked, folder: Path, data: Path) -> Look:
             raise InvalidInput(f"{option} is not for texts.", hint="Leave it out.")
     with naming("--data", data):
         rows = read_text_rows(data)
-    with _naming_model("--model", folder), naming("--data", data):
+    with naming_classifier("--model", folder), naming("--data", data):
         samples = text_samples(folder, rows)
 
     def load(option: str, path: Path) -> nn.Module:
-        with _naming_model(option, path):
+        with naming_classifier(option, path):
             return load_text_model(path, rows, device=asked.device)
 
     return _asked(asked, samples.inputs, samples.labels, samples.name, load, TEXT_BATCH)
@@ -176,11 +167,11 @@ def _texts(asked: Asked, folder: Path, data: Path) -> Look:
 def _samples(asked: Asked, model: Path) -> Look:
     from remnant.integrations.classifiers import array_samples, load_classifier
 
-    with naming("--data", asked.data, **_OPTIONS):
+    with naming("--data", asked.data, **NAMES):
         samples = array_samples(asked.data, data_set=asked.data_set, mean=asked.mean, std=asked.std)
 
     def load(option: str, path: Path) -> nn.Module:
-        with _naming_model(option, path):
+        with naming_classifier(option, path):
             return load_classifier(
                 path,
                 shape=samples.shape,
@@ -211,7 +202,7 @@ def _asked(
     many = batch if asked.batch is None else asked.batch
     wanted = torch.from_numpy(labels)
     module = load("--model", asked.model)
-    with naming(**_OPTIONS):
+    with naming(**NAMES):
         found = ask(module, inputs, wanted, layers=asked.layers or ("last",), batch=many)
     del module
     start = None
@@ -222,7 +213,7 @@ def _asked(
                 hint="Pass the model as it was before training.",
             )
         try:
-            with naming(**_OPTIONS):
+            with naming(**NAMES):
                 start = ask(load("--start", asked.start), inputs, wanted, layers=(), batch=many)
         except RemnantError as fault:
             if not fault.message.startswith("--start"):
@@ -238,7 +229,3 @@ def _asked(
         start_losses=None if start is None else start.losses.numpy(),
         name=name,
     )
-
-
-def _naming_model(option: str, path: Path) -> AbstractContextManager[None]:
-    return naming(option, path, folder=option, **_OPTIONS)
