@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from remnant.measures import psmi_fused
+
 # A piece of so many projections stays in the cache.
 PIECE = {"cpu": 1 << 18, "cuda": 1 << 22}
 # A class narrower than this share of the common spread along a direction counts as a point.
@@ -113,6 +115,9 @@ def class_variances(
     """
     counts = torch.tensor(np.diff(edges), dtype=torch.float64)[:, None].to(apart.device)
     found = -counts * apart**2
+    if psmi_fused.usable(projected):
+        psmi_fused.add_squares(projected, edges, found)
+        return found.clamp_(min=0.0).div_(counts - ddof)
     for own, (start, stop) in enumerate(pairwise(edges)):
         # A long float32 sum stalls: short ones are added up in float64.
         for _, piece, room, _ in rooms.pieces(projected, start, stop):
@@ -148,6 +153,9 @@ def add_log_excess(
         rooms: To work in.
         sums: Shape ``(2, samples)``, float64; grows.
     """
+    if psmi_fused.usable(projected):
+        psmi_fused.add_log_excess(projected, edges, laws, sums)
+        return
     found = projected.new_empty((2, projected.shape[0]))
     for own, (start, stop) in enumerate(pairwise(edges)):
         terms = laws.around(own, projected.dtype)
