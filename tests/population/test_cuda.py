@@ -8,7 +8,7 @@ import torch
 
 from remnant import Population
 from remnant.models import cnn1, mlp1, small_resnet
-from remnant.population import EarlyStop, fused
+from remnant.population import Augmentation, EarlyStop, fused
 from remnant.population.optimizers import make_optimizer
 from remnant.population.state import State
 
@@ -52,6 +52,16 @@ def test_single_precision_stays_near_double(name, toy):
         found = trained(make, toy, 4, **given)
         limit = 2e-2 if given["precision"] == "tf32" else 1e-4
         torch.testing.assert_close(found, expected, rtol=0, atol=limit)
+
+
+@pytest.mark.parametrize("backend", ["stacked", "serial"])
+def test_augmented_members_are_the_cpus_also_in_a_graph(backend, toy):
+    make, steps = MODELS["mlp1"]
+    how = {"precision": "float64", "augment": Augmentation(contrast=0.3, crop=6, flip=True)}
+    expected = trained(make, toy, steps, **how)
+    for graphs in (True, False):
+        found = trained(make, toy, steps, device="cuda", backend=backend, graphs=graphs, **how)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
 
 
 def test_the_fused_update_equals_its_slow_twin(monkeypatch):

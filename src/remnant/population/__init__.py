@@ -2,6 +2,7 @@
 
 from remnant.population.adapter_population import AdapterPopulation
 from remnant.population.adapters import FrozenModel, Lora
+from remnant.population.augmentation import Augmentation
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import EarlyStop
 from remnant.population.fit import Fit
@@ -10,6 +11,7 @@ from remnant.population.population import Population
 
 __all__ = [
     "AdapterPopulation",
+    "Augmentation",
     "Checkpoint",
     "EarlyStop",
     "Fit",

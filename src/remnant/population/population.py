@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from remnant.errors import InvalidInput, UnsupportedModel, require
 from remnant.plans import ArraySchedule
 from remnant.population import checkpoint as files
+from remnant.population.augmentation import Augmentation, augmentation_for
 from remnant.population.backends import Backend, Serial, Stacked, choose_backend
 from remnant.population.blueprint import Loss, Traits, cross_entropy, observe
 from remnant.population.checkpoint import Checkpoint, settings_digest
@@ -41,7 +42,8 @@ class Population:
             depends on its seed alone, not on its place or neighbours.
         start: A checkpoint to start from instead, or one per member.
         dropout: Replaces the rate of every dropout layer: a number, or one per member.
-        dropout_seeds: From which dropout masks follow; the seeds, if not given.
+        dropout_seeds: From which dropout masks and augmented images follow; the seeds, if not
+            given.
         device: Where the population lives.
         precision: ``float32`` (no TF32), ``tf32``, ``bf16`` (autocast), ``float64``; ``None`` keeps
             the model's own type.
@@ -115,6 +117,7 @@ class Population:
         probes: Mapping[str, Callable[[Population], Any]] | None = None,
         probe_steps: Sequence[int] | Mapping[str, Sequence[int]] = (),
         early_stop: EarlyStop | None = None,
+        augment: Augmentation | None = None,
         checkpoint: Checkpoint | None = None,
         graphs: bool = True,
         compiled: bool = False,
@@ -138,6 +141,7 @@ class Population:
             probes: Called with this population after each number of updates in ``probe_steps``.
             probe_steps: For all probes, or for each by its name.
             early_stop: Stops members one by one and keeps each one's best weights.
+            augment: Changes training images at random, anew at every update.
             checkpoint: Where to save the training and go on from.
             graphs: Whether to capture the step as a CUDA graph (on a GPU).
             compiled: Whether the serial backend compiles the model: some 20 s once, then a faster
@@ -149,6 +153,7 @@ class Population:
             UnsupportedModel: The model cannot be trained this way.
         """
         store = ExampleStore(inputs, labels, device=self.device, dtype=self._parameter_type())
+        augment = augmentation_for(augment, store.inputs)
         held_out = None
         if early_stop is not None:
             held_out = ExampleStore(
@@ -216,6 +221,7 @@ class Population:
                         wanted,
                         early_stop
                         and [early_stop.every, early_stop.patience, early_stop.min_delta],
+                        *([] if augment is None else [dataclasses.asdict(augment)]),
                     ],
                 )
             training = Training(
@@ -226,6 +232,7 @@ class Population:
                 backend=engine,
                 optimizer=rule,
                 factors=(learning_rate or LearningRate()).table(steps).to(self.device),
+                augment=augment,
                 split=split,
                 clipped=clip is not None,
                 graphed=graphs and self.device.type == "cuda" and not traits.draws,

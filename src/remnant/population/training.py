@@ -19,6 +19,7 @@ from torch import Tensor
 from remnant.errors import RecordError
 from remnant.plans import Schedule
 from remnant.population import checkpoint as files
+from remnant.population.augmentation import Augmentation
 from remnant.population.backends import Backend
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import Watch
@@ -54,6 +55,7 @@ class Training:
     checkpoint: Checkpoint | None
     notes: dict[str, Any]
     on_step: Callable[[int], None] | None
+    augment: Augmentation | None = None
 
     def __post_init__(self) -> None:
         self.device = self.home["clocks"]["fit"].device
@@ -124,10 +126,12 @@ class Training:
             stop = min(start + self.split, len(state))
             part = state.view(start, stop)
             rows = indices[start:stop]
-            gradients = self.backend.gradients(
-                part, self.store.inputs[rows], self.store.labels[rows]
-            )
-            clocks = part["clocks"]
+            clocks, inputs = part["clocks"], self.store.inputs[rows]
+            if self.augment is not None:
+                inputs = self.augment.batch(
+                    inputs, seeds=part["seeds"]["dropout"], taken=clocks["lifetime"]
+                )
+            gradients = self.backend.gradients(part, inputs, self.store.labels[rows])
             with torch.no_grad():
                 if self.clipped:
                     _clip(gradients, part["hyper"]["clip"])
