@@ -10,6 +10,7 @@ from torch import nn
 
 from remnant.errors import PlanError
 from remnant.models import CATALOGUE, model_maker
+from remnant.models.densely_connected import Bottleneck
 from remnant.models.residual import PreActivationBlock
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
@@ -32,6 +33,23 @@ def block(inputs, outputs, *, shortcut=True):
 
 def residual(channels, body, width):
     return conv(channels, 16, bias=False) + body + 2 * width + dense(width, 10)
+
+
+def bottlenecks(width, *, growth=12, layers=16):
+    """A dense block: layer by layer one 1 x 1 and one 3 x 3 convolution, each after its norm."""
+    inner = 4 * growth
+    return sum(
+        2 * inputs + conv(inputs, inner, size=1, bias=False)
+        + 2 * inner + conv(inner, growth, bias=False)
+        for inputs in range(width, width + layers * growth, growth)
+    )  # fmt: skip
+
+
+def densely_connected(channels):
+    """Blocks begin with 24, 108 and 150 channels and add 192 each; transitions halve them."""
+    halved = [2 * wide + conv(wide, wide // 2, size=1, bias=False) for wide in (216, 300)]
+    blocks = sum(bottlenecks(width) for width in (24, 108, 150))
+    return conv(channels, 24, bias=False) + blocks + sum(halved) + 2 * 342 + dense(342, 10)
 
 
 SMALL_BODY = block(16, 16, shortcut=False) + block(16, 32) + block(32, 64)
@@ -60,8 +78,10 @@ COUNTS = {
     ("small_resnet", CIFAR): residual(3, SMALL_BODY, 64),
     ("wrn16_4", MNIST): residual(1, WIDE_BODY, 256),
     ("wrn16_4", CIFAR): residual(3, WIDE_BODY, 256),
+    ("densenet100", MNIST): densely_connected(1),
+    ("densenet100", CIFAR): densely_connected(3),
 }  # fmt: skip
-SMALLEST = {"cnn1": 6, "cnn2": 4, "small_resnet": 4, "wrn16_4": 4}
+SMALLEST = {"cnn1": 6, "cnn2": 4, "small_resnet": 4, "wrn16_4": 4, "densenet100": 4}
 
 
 def parameters(model):
@@ -85,6 +105,9 @@ def test_the_literature_counts_as_we_do():
     assert abs(COUNTS["wrn16_4", CIFAR] - 2.75e6) < 5e3
     wide = model_maker("wrn16_4", shape=CIFAR, classes=10)()
     assert len(layers(wide, nn.Conv2d)) == 16
+    assert COUNTS["densenet100", CIFAR] == 769_162
+    dense_net = model_maker("densenet100", shape=CIFAR, classes=10)()
+    assert len(layers(dense_net, (nn.Conv2d, nn.Linear))) == 100
 
 
 @pytest.mark.parametrize("name", CATALOGUE)
@@ -132,6 +155,7 @@ def test_one_step_reaches_every_parameter(name):
         ("cnn2", {"dropout": (0.2, 1), "conv_dropout": (0.5, 4)}),
         ("small_resnet", {"dropout": (0.3, 3)}),
         ("wrn16_4", {"dropout": (0.3, 6)}),
+        ("densenet100", {"dropout": (0.2, 98)}),
     ],
 )
 def test_dropout_stands_where_it_is_asked_for(name, rates):
@@ -188,6 +212,18 @@ def test_a_block_normalises_and_activates_before_it_convolves(inputs, outputs, s
     else:
         beside = nn.functional.conv2d(first, made.shortcut.weight, stride=stride)
     torch.testing.assert_close(made(images), beside + inner, rtol=1e-4, atol=1e-5)
+
+
+def test_a_bottleneck_keeps_its_inputs_and_adds_to_them():
+    torch.manual_seed(0)
+    made = Bottleneck(5, growth=3, dropout=0.0).eval()
+    images = torch.randn(2, 5, 6, 6)
+    norm = 1 / (1 + 1e-5) ** 0.5
+    inner = nn.functional.conv2d((images * norm).clamp(min=0), made.inner[2].weight)
+    inner = nn.functional.conv2d((inner * norm).clamp(min=0), made.inner[5].weight, padding=1)
+    found = made(images)
+    assert torch.equal(found[:, :5], images)
+    torch.testing.assert_close(found[:, 5:], inner, rtol=1e-4, atol=1e-5)
 
 
 def test_each_call_makes_a_new_model():

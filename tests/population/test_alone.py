@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from remnant import Population
-from remnant.models import cnn1, cnn2, logistic, mlp1, small_resnet, wrn16_4
+from remnant.models import cnn1, cnn2, densenet100, logistic, mlp1, small_resnet, wrn16_4
 from remnant.population import LearningRate
 
 SHAPE, CLASSES, SEEDS = (1, 8, 8), 5, [3, 4, 5]
@@ -20,6 +20,7 @@ MODELS = {
     "cnn2": (lambda: cnn2(SHAPE, CLASSES), 4),
     "small_resnet": (lambda: small_resnet(SHAPE, CLASSES), 5),
     "wrn16_4": (lambda: wrn16_4(SHAPE, CLASSES), 2),
+    "densenet100": (lambda: densenet100(SHAPE, CLASSES), 1),
 }
 WITH_DROPOUT = {
     "mlp1": (lambda: mlp1(SHAPE, CLASSES, dropout=0.4, batch_norm=True), 50),

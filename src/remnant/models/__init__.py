@@ -4,6 +4,7 @@ from remnant.models.catalogue import CATALOGUE, model_maker
 from remnant.models.causal_convolutions import causal_cnn, wavenet
 from remnant.models.convolutional import cnn1, cnn2
 from remnant.models.dense import logistic, mlp1
+from remnant.models.densely_connected import densenet100
 from remnant.models.gpt import gpt
 from remnant.models.language_model import LanguageModel
 from remnant.models.model_folder import load_language_model, save_language_model
@@ -22,6 +23,7 @@ __all__ = [
     "causal_cnn",
     "cnn1",
     "cnn2",
+    "densenet100",
     "gpt",
     "gru",
     "load_language_model",

@@ -10,6 +10,7 @@ from torch import nn
 from remnant.errors import PlanError
 from remnant.models.convolutional import cnn1, cnn2
 from remnant.models.dense import logistic, mlp1
+from remnant.models.densely_connected import densenet100
 from remnant.models.residual import small_resnet, wrn16_4
 
 Model = TypeVar("Model", bound=nn.Module)
@@ -21,8 +22,9 @@ CATALOGUE: dict[str, Callable[..., nn.Module]] = {
     "cnn2": cnn2,
     "small_resnet": small_resnet,
     "wrn16_4": wrn16_4,
+    "densenet100": densenet100,
 }
-_SMALLEST = {"cnn1": 6, "cnn2": 4, "small_resnet": 4, "wrn16_4": 4}
+_SMALLEST = {"cnn1": 6, "cnn2": 4, "small_resnet": 4, "wrn16_4": 4, "densenet100": 4}
 
 
 def model_maker(
