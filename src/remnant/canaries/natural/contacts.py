@@ -1,0 +1,101 @@
+"""How people are reached: telephone numbers and e-mail addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from remnant.canaries.natural.match import Match, missing
+from remnant.errors import InvalidInput
+
+# Seven digits close together: without them the library need not look at a line.
+_SEVEN = re.compile(r"(?:[0-9][^0-9\n]{0,4}){6}[0-9]")
+_ADDRESS = re.compile(
+    r"(?<![A-Za-z0-9._%+@-])[A-Za-z0-9_%+-](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_%+-])?"
+    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9@-])"
+)
+_OTHER_DIGIT = re.compile(r"(?![0-9])\d")  # of another script: its place would have no template
+_FRACTION = re.compile(r"[0-9][.,]\Z")
+# Names that RFC 2606 keeps back: nobody can be reached there.
+_NOBODYS = re.compile(
+    r"(?:^|\.)(?:example\.(?:com|net|org)|example|invalid|test|localhost)$", re.IGNORECASE
+)
+
+
+def check_region(region: str) -> None:
+    """Refuse a country that the library does not know.
+
+    Raises:
+        InvalidInput: It is not one of its two-letter codes.
+        MissingExtra: ``phonenumbers`` is not installed.
+    """
+    try:
+        import phonenumbers
+    except ImportError as fault:
+        raise missing(fault) from None
+    if region not in phonenumbers.SUPPORTED_REGIONS:
+        raise InvalidInput(
+            f"region={region!r} is not the two-letter code of a country.",
+            hint="Pass one such as US, GB or DE.",
+        )
+
+
+def find_emails(text: str) -> Iterator[Match]:
+    """Yield e-mail addresses, but for those at names that nobody can have, such as example.com.
+
+    What stands before the ``@`` is the secret.
+
+    Example:
+        >>> [(one.start, one.tail) for one in find_emails("to: ann@uni.edu, bob@example.com")]
+        [(4, 8)]
+    """
+    for found in _ADDRESS.finditer(text):
+        local, _, domain = found[0].rpartition("@")
+        if ".." not in local and not _NOBODYS.search(domain):
+            value, tail = found[0].lower(), len(domain) + 1
+            yield Match("email", found.start(), found.end(), value, tail=tail)
+
+
+def find_phones(text: str, *, region: str) -> Iterator[Match]:
+    """Yield telephone numbers that exist by their country's plan, grouped as it groups them.
+
+    Args:
+        text: Where to look; numbers stand on one line.
+        region: The country of numbers without an international code.
+
+    The international code is no secret.
+
+    Example:
+        >>> found = find_phones("call (650) 253-0000 or +44 20 8366 1177", region="US")
+        >>> [(one.start, one.end, one.known) for one in found]
+        [(5, 19, 0), (23, 39, 3)]
+    """
+    try:
+        from phonenumbers import Leniency, PhoneNumberFormat, PhoneNumberMatcher, format_number
+    except ImportError as fault:
+        raise missing(fault) from None
+    done = 0
+    for near in _SEVEN.finditer(text):
+        if near.start() < done:
+            continue
+        start = text.rfind("\n", 0, near.start()) + 1
+        end = text.find("\n", near.end())
+        done = end if end >= 0 else len(text)
+        line = text[start:done]
+        for found in PhoneNumberMatcher(line, region, leniency=Leniency.STRICT_GROUPING):
+            written = found.raw_string
+            if _OTHER_DIGIT.search(written) or _FRACTION.search(line, 0, found.start):
+                continue
+            yield Match(
+                "phone",
+                start + found.start,
+                start + found.end,
+                format_number(found.number, PhoneNumberFormat.RFC3966),
+                known=_code(written, str(found.number.country_code)),
+            )
+
+
+def _code(written: str, code: str) -> int:
+    """Return how long the international code at the beginning is, 0 where there is none."""
+    found = re.match(r"\D*\+\s*" + r"\D?".join(code), written)
+    return 0 if found is None else found.end()

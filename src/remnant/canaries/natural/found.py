@@ -1,0 +1,193 @@
+"""Secrets that were found: each once, with how often and where it stands, and what it could be."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+
+from remnant.canaries.natural.match import Match
+from remnant.canaries.natural.shape import (
+    Run,
+    bits_of,
+    check_bits,
+    runs_of,
+    secret_in,
+    template_of,
+    told,
+)
+from remnant.canaries.template import Canary, Template
+from remnant.errors import InvalidInput
+
+MOST_PLACES = 1000  # of one secret that are remembered; all are counted
+MOST_SECRETS = 1_000_000
+_MOST_WAYS = 100  # of writing one secret, with the text before it
+_DIGITS = 12  # of a fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a secret stands: a file, and its line and column, both from 1."""
+
+    path: str
+    line: int
+    column: int
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Way:
+    """How a secret is written, and what stands before it; neither shows in its ``repr``."""
+
+    context: str
+    written: str
+    known: int
+    tail: int
+
+    def __repr__(self) -> str:
+        return "Way(context=<redacted>, written=<redacted>)"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FoundSecret:
+    """A secret that was found in text, once or more; it does not show in its ``repr``.
+
+    Attributes:
+        kind: See ``KINDS``.
+        fingerprint: The same for the same secret and salt, and of no use without the salt.
+        count: How often it stands there.
+        places: Where; the first ``MOST_PLACES``.
+        way: How it is written, and what stands before it, where it stands most often so; the first
+            of those that are equally frequent.
+
+    Guarantees:
+        * ``canary.secret`` is in the space of ``template``, which has ``2 ** bits`` secrets.
+    """
+
+    kind: str
+    fingerprint: str
+    count: int
+    places: tuple[Place, ...]
+    way: Way
+
+    def __repr__(self) -> str:
+        return f"FoundSecret({self.kind!r}, {self.fingerprint!r}, count={self.count})"
+
+    @property
+    def runs(self) -> list[Run]:
+        """The parts that could be otherwise, and those that stay."""
+        way = self.way
+        return runs_of(self.kind, way.written, known=way.known, tail=way.tail)
+
+    @property
+    def length(self) -> int:
+        """Characters, as it is written."""
+        return len(self.way.written)
+
+    @property
+    def form(self) -> str:
+        """What is secret in it, without anything of the secret or of the text before it."""
+        return told(self.runs)
+
+    @property
+    def bits(self) -> float:
+        """Of its template's space: an upper bound of what is unknown about it."""
+        return bits_of(self.runs)
+
+    @property
+    def check_bits(self) -> float:
+        """How many of them check digits take, or numbers that are never given out."""
+        return check_bits(self.kind)
+
+    @property
+    def template(self) -> Template:
+        """The text before it and its form. It holds that text: never show it."""
+        return template_of(self.runs, context=self.way.context)
+
+    @property
+    def canary(self) -> Canary:
+        """The secret in its template, as something that was planted ``count`` times."""
+        text = self.way.context + self.way.written
+        return Canary(text, secret_in(self.template, text))
+
+
+@dataclass(slots=True, repr=False)
+class _Entry:
+    """What is known of one secret so far."""
+
+    count: int = 0
+    places: list[Place] = field(default_factory=list)
+    ways: dict[Way, int] = field(default_factory=dict)
+
+
+class Joining:
+    """Joins the matches that are the same secret.
+
+    Args:
+        context: Characters before a secret that belong to it.
+        most: More different secrets than this are refused.
+    """
+
+    def __init__(self, *, context: int, most: int = MOST_SECRETS) -> None:
+        self._context = context
+        self._most = most
+        self._entries: dict[tuple[str, str], _Entry] = {}
+
+    def add(self, match: Match, text: str, place: Place) -> None:
+        """Add one match in ``text``, which stands at ``place``.
+
+        Raises:
+            InvalidInput: There are too many different secrets to be secrets.
+        """
+        entry = self._entries.get((match.kind, match.value))
+        if entry is None:
+            if len(self._entries) >= self._most:
+                raise self._too_many()
+            entry = self._entries[match.kind, match.value] = _Entry()
+        entry.count += 1
+        if len(entry.places) < MOST_PLACES:
+            entry.places.append(place)
+        way = Way(
+            text[max(0, match.start - self._context) : match.start],
+            text[match.start : match.end],
+            match.known,
+            match.tail,
+        )
+        if way in entry.ways or len(entry.ways) < _MOST_WAYS:
+            entry.ways[way] = entry.ways.get(way, 0) + 1
+
+    def joined(self, *, salt: bytes) -> tuple[FoundSecret, ...]:
+        """Return each secret once: the most frequent first, then in the order found."""
+        found = [
+            FoundSecret(
+                kind,
+                fingerprint_of(kind, value, salt=salt),
+                entry.count,
+                tuple(entry.places),
+                max(entry.ways, key=entry.ways.__getitem__),
+            )
+            for (kind, value), entry in self._entries.items()
+        ]
+        return tuple(sorted(found, key=lambda one: -one.count))
+
+    def _too_many(self) -> InvalidInput:
+        kinds = [kind for kind, _ in self._entries]
+        worst = max(set(kinds), key=kinds.count)
+        share = kinds.count(worst) / len(kinds)
+        return InvalidInput(
+            f"There are more than {self._most} different secrets, {share:.0%} of them of kind "
+            f"{worst!r}: that is data, not text.",
+            hint="Leave the kind out, or the files that hold them.",
+        )
+
+
+def fingerprint_of(kind: str, value: str, *, salt: bytes) -> str:
+    """Return twelve hex digits that tell equal secrets, to those who have the salt (HMAC-SHA256).
+
+    Whoever has the salt can try out all numbers of a card: keep it, or make a new one each time.
+
+    Example:
+        >>> fingerprint_of("ssn", "536904399", salt=b"0123456789abcdef")
+        '4b6927b57daf'
+    """
+    message = f"{kind}\0{value}".encode()
+    return hmac.new(salt, message, hashlib.sha256).hexdigest()[:_DIGITS]

@@ -1,0 +1,69 @@
+"""A secret as it was found in a piece of text, before it is joined with its like."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remnant.errors import MissingExtra
+
+KINDS = ("card", "ssn", "iban", "email", "phone", "key", "random")
+LONGEST = 2048  # characters; what is longer is no secret that a template could hold
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Match:
+    """Where a secret stands in a text, and which part of it is secret.
+
+    Attributes:
+        kind: One of ``KINDS``.
+        start, end: Of the whole of it.
+        value: What it is, however it was written: two of one kind with the same value are the same
+            secret. Not shown by ``repr``.
+        known: So many characters at its beginning are no secret, such as a country's code.
+        tail: So many at its end are none, such as the domain of an address.
+    """
+
+    kind: str
+    start: int
+    end: int
+    value: str
+    known: int = 0
+    tail: int = 0
+
+    def __repr__(self) -> str:
+        return f"Match({self.kind!r}, {self.start}, {self.end}, value=<redacted>)"
+
+
+def without_overlaps(matches: Sequence[Match]) -> Iterator[Match]:
+    """Leave out what overlaps an earlier one of the sequence; the order stays.
+
+    Example:
+        >>> whole, part = Match("key", 0, 20, "a"), Match("phone", 4, 14, "b")
+        >>> [one.kind for one in without_overlaps([whole, part])]
+        ['key']
+    """
+    taken: dict[int, list[Match]] = {}
+    for one in matches:
+        # No match is longer than LONGEST, so that it touches few cells of that width.
+        cells = range(one.start // LONGEST, (one.end - 1) // LONGEST + 1)
+        near = [other for cell in cells for other in taken.get(cell, ())]
+        if all(one.end <= other.start or other.end <= one.start for other in near):
+            for cell in cells:
+                taken.setdefault(cell, []).append(one)
+            yield one
+
+
+def missing(fault: ImportError) -> MissingExtra:
+    """Return the error for a library of the extra ``scan`` that is not installed."""
+    return MissingExtra(
+        f"Looking for secrets in text needs {fault.name}, which is not installed.",
+        hint="Install it with pip install 'remnant[scan]'.",
+    )
+
+
+def is_letter_or_digit(text: str, at: int) -> bool:
+    """Whether an ASCII letter or digit stands at a place, which may be outside the text."""
+    found: Any = text[at : at + 1] if at >= 0 else ""
+    return bool(found) and found.isascii() and found.isalnum()

@@ -1,0 +1,212 @@
+"""The exposure of found secrets, in words and as JSON; nothing of a secret is in either."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from remnant.cli.counts import aligned, counted, finite, grouped, often, space_fields, whole
+
+if TYPE_CHECKING:
+    from remnant.studies.found_exposure import (
+        CountAgreement,
+        CountExposure,
+        FoundExposure,
+        FoundExposures,
+        FoundExtraction,
+    )
+
+_ROWS = 20
+_FAINT = "the model gives it no probability"
+
+
+def exposure_lines(
+    found: FoundExposures, model: Path | None, context: int, extract: bool
+) -> list[str]:
+    """Return a table of the most exposed, means by how often they stand, and what to mind."""
+    measured = [one for one in found.each if one.measured is not None]
+    lines = [
+        f"exposure in {model}, each among all secrets of its form, after the "
+        f"{counted(context, 'character')} before it:"
+    ]
+    if found.calibrated:
+        lines.append("costs and exposure are calibrated by reference models")
+    measured.sort(key=_order)
+    rows = [["fingerprint", "kind", "times", "exposure", "of", "rank, or 95 % interval"]]
+    rows[0] += ["extracted"] * extract
+    for one in measured[:_ROWS]:
+        rows.append(_row(one, extract))
+    if measured:
+        lines += ["", *aligned(rows, left={0, 1, 5, 6})]
+        if len(measured) > _ROWS:
+            lines.append(f"and {counted(len(measured) - _ROWS, 'secret')} more; --json has all")
+        lines += ["", "mean exposure by how often a secret stands in the text:"]
+        means = [_mean_row(group) for group in found.groups]
+        lines += [f"  {line}" for line in aligned(means, left={0, 1, 3})]
+        lines += [_agreement_text(one) for one in found.agreements]
+    lines += _extraction_lines(found) * extract
+    for reason, many in _unmeasured(found).items():
+        lines.append(f"not measured: {counted(many, 'secret')}: {reason}.")
+    if found.left:
+        lines.append(
+            f"not measured: {counted(found.left, 'secret')}, less frequent; see --at-most."
+        )
+    if not found.calibrated:
+        lines.append(
+            "note: these were not drawn at random, as canaries are: names, area codes and issuers "
+            "are likely before anything is memorised. Compare with --reference-model."
+        )
+    return lines
+
+
+def _order(one: FoundExposure) -> float:
+    return 0.0 if one.measured is None else -one.measured.found.bits
+
+
+def _row(one: FoundExposure, extract: bool) -> list[str]:
+    measured, space = one.measured, one.space
+    if measured is None or space is None:
+        return []
+    found = measured.found
+    bits = f"{found.bits:.2f}" if measured.at_least is None else f"at least {found.low:.2f}"
+    standing = f"{found.low:.2f} to {found.high:.2f}"
+    if found.rank is not None:
+        standing = f"{'at most ' * (found.low < found.high)}{grouped(found.rank)}"
+    of = f"{_bits_of(space):.1f}"
+    row = [one.fingerprint, one.kind, grouped(one.count), bits, of, standing]
+    return row + [_extracted(one)] * extract
+
+
+def _bits_of(space: int) -> float:
+    fields = space_fields(space)
+    return float(fields["space_bits"])
+
+
+def _extracted(one: FoundExposure) -> str:
+    tried = one.extraction
+    if tried is None:
+        return "not tried"
+    proved = "" if tried.certified else ", not certified"
+    if tried.extracted:
+        return f"yes{proved}, {_queries(tried)}"
+    return ("no: another found secret is likelier" if tried.another else "no") + proved
+
+
+def _queries(tried: FoundExtraction) -> str:
+    if tried.leak.queries_nearly is None:
+        return tried.leak.reason
+    return f"99 % within {counted(tried.leak.queries_nearly, 'sample')}"
+
+
+def _mean_row(group: CountExposure) -> list[str]:
+    times = often(group.least)
+    if group.most > group.least:
+        times = f"{grouped(group.least)} to {grouped(group.most)} times"
+    bits = f"{'at least ' * group.at_least}{group.mean_bits:.2f}"
+    return [group.kind, times, bits, f"({grouped(group.n)})"]
+
+
+def _agreement_text(one: CountAgreement) -> str:
+    if one.found is None:
+        why = {"first": "how often they stand", "second": "the exposure"}
+        untold = one.untold
+        for name, words in why.items():
+            untold = untold.replace(f"{name} is the same", f"{words} is the same")
+        return f"{one.kind}: whether exposure grows with it cannot be told: {untold}"
+    found = one.found
+    return (
+        f"{one.kind}: rank correlation with it {found.value:.2f}, 95 % interval {found.low:.2f} to "
+        f"{found.high:.2f} ({grouped(found.n)} secrets)"
+    )
+
+
+def _extraction_lines(found: FoundExposures) -> list[str]:
+    tried = [one.extraction for one in found.each if one.extraction is not None]
+    out = sum(one.extracted for one in tried)
+    lines = [f"extracted: {grouped(out)} of {counted(len(tried), 'secret')} that were tried"]
+    reasons = sorted({one.unextracted for one in found.each if one.measured is not None} - {""})
+    return lines + [f"not tried: {reason}." for reason in reasons]
+
+
+def _unmeasured(found: FoundExposures) -> dict[str, int]:
+    reasons: dict[str, int] = {}
+    for one in found.each:
+        if one.measured is None:
+            reasons[one.unmeasured] = reasons.get(one.unmeasured, 0) + 1
+    return reasons
+
+
+def exposure_fields(found: FoundExposures, context: int) -> dict[str, Any]:
+    """Return the same as plain data: no NaN, and ranks as exact integers."""
+    return {
+        "context": context,
+        "calibrated": found.calibrated,
+        "not_measured": found.left,
+        "secrets": [_fields(one) for one in found.each],
+        "means": [
+            {
+                "kind": group.kind,
+                "times_least": group.least,
+                "times_most": group.most,
+                "n": group.n,
+                "mean_bits": group.mean_bits,
+                "at_least": group.at_least,
+            }
+            for group in found.groups
+        ],
+        "rank_correlations": [_agreement_fields(one) for one in found.agreements],
+    }
+
+
+def _agreement_fields(one: CountAgreement) -> dict[str, Any]:
+    if one.found is None:
+        return {"kind": one.kind, "value": None, "value_reason": one.untold}
+    found = one.found
+    return {
+        "kind": one.kind,
+        "value": found.value,
+        "low": found.low,
+        "high": found.high,
+        "n": found.n,
+    }
+
+
+def _fields(one: FoundExposure) -> dict[str, Any]:
+    about = {"kind": one.kind, "fingerprint": one.fingerprint, "times": one.count}
+    if one.measured is None or one.space is None:
+        return {**about, "bits": None, "bits_reason": one.unmeasured}
+    found = one.measured.found
+    rank: dict[str, Any] = {"rank": None, "rank_reason": "sampled"}
+    if found.rank is not None:
+        low = found.rank if found.rank_low is None else found.rank_low
+        rank = {**whole("rank", found.rank), **whole("rank_low", low)}
+    return {
+        **about,
+        **space_fields(one.space),
+        "method": one.measured.method,
+        "exact": one.measured.exact,
+        "bits": found.bits,
+        "low": found.low,
+        **finite("high", found.high, "no reference was as cheap"),
+        **rank,
+        **finite("cost", found.cost, _FAINT),
+        "saturated": found.saturated,
+        **_extraction_fields(one),
+    }
+
+
+def _extraction_fields(one: FoundExposure) -> dict[str, Any]:
+    tried = one.extraction
+    if tried is None:
+        return {"extraction": None, "extraction_reason": one.unextracted or "not asked for"}
+    return {
+        "extraction": {
+            "extracted": tried.extracted,
+            "another_found": tried.another,
+            "certified": tried.certified,
+            "nodes": tried.nodes,
+            "queries_50": tried.leak.queries_half,
+            "queries_99": tried.leak.queries_nearly,
+            **({"reason": tried.leak.reason} if tried.leak.reason else {}),
+        }
+    }
