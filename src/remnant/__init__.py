@@ -30,7 +30,14 @@ if TYPE_CHECKING:
     from remnant.measures.psmi import Psmi, PsmiFit, fit_psmi, psmi
     from remnant.measures.rmia import Rmia, rmia
     from remnant.measures.unique_features import m_score, probability_gain, white_box_m_score
-    from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan, StaggeredPlan
+    from remnant.plans import (
+        FeaturePlan,
+        InjectPlan,
+        InsertPlan,
+        PoisonPlan,
+        ShadowPlan,
+        StaggeredPlan,
+    )
     from remnant.population import Population
     from remnant.probes.influence import InfluenceCheckpoints, self_influence
     from remnant.search import ExactExposure, Extraction, exact_exposure, extract
@@ -47,6 +54,7 @@ _HOME = {
     "ExposureCurve": "remnant.measures.exposure_curve",
     "Extraction": "remnant.search",
     "ExtrapolatedExposure": "remnant.measures.extrapolation",
+    "FeaturePlan": "remnant.plans",
     "ForgettingCurve": "remnant.measures.forgetting",
     "InfluenceCheckpoints": "remnant.probes.influence",
     "InjectPlan": "remnant.plans",
@@ -101,6 +109,7 @@ __all__ = [
     "ExposureCurve",
     "Extraction",
     "ExtrapolatedExposure",
+    "FeaturePlan",
     "ForgettingCurve",
     "InfluenceCheckpoints",
     "InjectPlan",

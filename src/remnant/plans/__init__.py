@@ -1,5 +1,6 @@
 """Who sees what, when: plans as frozen data, and the schedules that follow from them."""
 
+from remnant.plans.feature import FeaturePlan
 from remnant.plans.inject import InjectPlan
 from remnant.plans.insert import InsertPlan
 from remnant.plans.ledger import Ledger
@@ -10,6 +11,7 @@ from remnant.plans.staggered import StaggeredPlan
 
 __all__ = [
     "ArraySchedule",
+    "FeaturePlan",
     "InjectPlan",
     "InsertPlan",
     "Ledger",

@@ -12,6 +12,7 @@ PRECISIONS = ("float32", "tf32", "bf16", "float64")
 ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT, SHADOW_ORDER, SHADOW_INIT, COHORTS = range(
     1, 10
 )  # what a key is for, so that no two uses meet
+FEATURE_ORDER, FEATURE_INIT, FEATURE_DROPOUT, FEATURE_CANARIES = range(10, 14)
 
 
 def whole(plan: Any, name: str, least: int, faults: list[str]) -> None:

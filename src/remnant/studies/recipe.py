@@ -9,13 +9,29 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remnant.errors import InvalidInput, PlanError, require
-from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan, StaggeredPlan
+from remnant.plans import (
+    FeaturePlan,
+    InjectPlan,
+    InsertPlan,
+    PoisonPlan,
+    ShadowPlan,
+    StaggeredPlan,
+)
 from remnant.studies.exposure import ExposureStudy
 from remnant.studies.exposure_settings import (
     LanguageModelSettings,
     MeasureSettings,
     SecretSettings,
     TextSettings,
+)
+from remnant.studies.features import FeatureStudy
+from remnant.studies.features_settings import (
+    AugmentSettings,
+    FeatureCanarySettings,
+    InfluenceSettings,
+    OtherImageSettings,
+    PatchSettings,
+    ScoreSettings,
 )
 from remnant.studies.forgetting import ForgettingStudy
 from remnant.studies.hidden_settings import HiddenSettings
@@ -52,6 +68,7 @@ Study = (
     | TextForgettingStudy
     | PredictionStudy
     | TextPredictionStudy
+    | FeatureStudy
 )
 
 
@@ -63,10 +80,12 @@ class _Question:
     plans: dict[str, type]
     sections: dict[str, type]
     compares: bool = False
+    varies: bool = False
 
     @property
     def top(self) -> tuple[str, ...]:
-        others = ("label", "title", "compare") if self.compares else ()
+        others: tuple[str, ...] = ("label", "title", "compare") if self.compares else ()
+        others += ("variants",) if self.varies else ()
         return ("question", *others, "plan", *self.sections)
 
 
@@ -130,6 +149,22 @@ _QUESTIONS = {
             "predict": PredictSettings,
             "truth": TruthSettings,
         },
+    ),
+    "unique-features": _Question(
+        study=FeatureStudy,
+        plans={"feature": FeaturePlan},
+        sections={
+            "data": DataSettings,
+            "patch": PatchSettings,
+            "canaries": FeatureCanarySettings,
+            "images": OtherImageSettings,
+            "score": ScoreSettings,
+            "influence": InfluenceSettings,
+            "augment": AugmentSettings,
+            "model": ModelSettings,
+            "training": TrainingSettings,
+        },
+        varies=True,
     ),
     "exposure": _Question(
         study=ExposureStudy,
@@ -201,6 +236,9 @@ def study_from(table: dict[str, Any]) -> Study:
         isinstance(one, dict) and isinstance(one.get("label"), str) for one in compare
     ):
         faults.append("compare is not a list of tables, each with a label")
+    varied = table.get("variants") or {}
+    if not isinstance(varied, dict) or not all(isinstance(one, dict) for one in varied.values()):
+        faults.append("variants is not a section of sections, each with what it changes")
     if kind not in question.plans:
         faults.append(f"plan.kind={kind!r} is not one of {', '.join(question.plans)}")
     else:
@@ -217,10 +255,17 @@ def study_from(table: dict[str, Any]) -> Study:
     if question.compares:
         given |= {name: table[name] for name in ("label", "title") if name in table}
         given["compare"] = tuple(_variant(question, table, one) for one in compare)
+    if question.varies:
+        given["variants"] = tuple(
+            _variant(question, table, {**changes, "label": label}, "variant")
+            for label, changes in varied.items()
+        )
     return question.study(plan=_build("plan", question.plans[kind], plan), **given)
 
 
-def _variant(question: _Question, table: dict[str, Any], changes: dict[str, Any]) -> Variant[Any]:
+def _variant(
+    question: _Question, table: dict[str, Any], changes: dict[str, Any], named: str = "compare"
+) -> Variant[Any]:
     """Build a study to compare with: the recipe's own, with some fields replaced."""
     alone = {
         name: table[name] for name in ("question", "plan", *question.sections) if name in table
@@ -234,7 +279,7 @@ def _variant(question: _Question, table: dict[str, Any], changes: dict[str, Any]
     try:
         return Variant(label, study_from(with_changes(alone, changes)))
     except PlanError as fault:
-        raise PlanError(f"compare {label!r}: {fault}", hint=fault.hint) from fault
+        raise PlanError(f"{named} {label!r}: {fault.message}", hint=fault.hint) from fault
 
 
 def _unknown(name: str, given: Any, made: type) -> list[str]:

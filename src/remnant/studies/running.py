@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
+from remnant.studies.features import FeatureStudy, estimate_features, run_features
 from remnant.studies.forgetting import estimate_forgetting, run_forgetting
 from remnant.studies.one_run import OneRunStudy, estimate_one_run, run_one_run
 from remnant.studies.prediction import PredictionStudy, estimate_prediction, run_prediction
@@ -36,6 +37,8 @@ def run_study(
         run_one_run(study, folder, execution, progress=progress)
     elif isinstance(study, PredictionStudy):
         run_prediction(study, folder, execution, progress=progress)
+    elif isinstance(study, FeatureStudy):
+        run_features(study, folder, execution, progress=progress)
     elif isinstance(study, TextPredictionStudy):
         run_text_prediction(study, folder, execution, progress=progress)
     elif isinstance(study, TextForgettingStudy):
@@ -52,6 +55,8 @@ def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
         return estimate_one_run(study, execution)
     if isinstance(study, PredictionStudy):
         return estimate_prediction(study, execution)
+    if isinstance(study, FeatureStudy):
+        return estimate_features(study, execution)
     if isinstance(study, TextPredictionStudy):
         return estimate_text_prediction(study, execution)
     if isinstance(study, TextForgettingStudy):

@@ -1,0 +1,330 @@
+"""Trains a feature study's members, one variant after another, and asks them when they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from remnant.canaries import Patch
+from remnant.data import AuditData, Images
+from remnant.plans.order import generator
+from remnant.plans.plan import FEATURE_CANARIES
+from remnant.population import Augmentation, Checkpoint, EarlyStop, Fit, Population
+from remnant.probes import label_signals
+from remnant.records import Record
+from remnant.studies.classifiers import check_converged, how_trained, maker_of
+from remnant.studies.features_asking import (
+    Stamps,
+    fired,
+    m_values,
+    reactions,
+    white_box,
+)
+from remnant.studies.features_influence import InfluenceProbe, influence_steps, summed
+from remnant.studies.settings import Execution
+
+if TYPE_CHECKING:
+    from remnant.studies.features import FeatureStudy
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Progress = Callable[[str, int, int], None]
+_SAMPLE = 1000  # training examples on which the loss is read where influence is measured
+_ACTIVATED = 500  # images on which hidden units are watched
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stamped:
+    """What members are trained on and held against.
+
+    Attributes:
+        store: Training examples, then the canaries with the patch; standardised.
+        validation, test: Held out, standardised alike.
+        places: The training example that each canary is.
+        clean, patched: The canaries' images in [0, 1], without and with the patch.
+        classes: How many.
+        mean, spread: Of the training data.
+    """
+
+    store: Images
+    validation: Images
+    test: Images
+    places: Ints
+    clean: Images
+    patched: Images
+    classes: int
+    mean: float
+    spread: float
+
+    @property
+    def examples(self) -> int:
+        """How many training examples there are."""
+        return len(self.store) - len(self.places)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of one input."""
+        return tuple(self.store.images.shape[1:])
+
+
+def stamp_canaries(study: FeatureStudy, data: AuditData, patch: Patch, places: Ints) -> Stamped:
+    """Cut the clean data in two and put the stamped canaries behind the training part."""
+    trained = study.plan.trained(len(data.clean))
+    mean, spread = float(data.clean.images.mean()), float(data.clean.images.std())
+    clean = data.clean.take(places)
+    patched = Images(patch.stamp(clean.images), clean.labels)
+
+    def ready(*parts: Images) -> Images:
+        images = np.concatenate([one.images for one in parts])
+        labels = np.concatenate([one.labels for one in parts])
+        return Images(((images - mean) / spread).astype(np.float32), labels)
+
+    rows = np.arange(len(data.clean))
+    return Stamped(
+        store=ready(data.clean.take(rows[:trained]), patched),
+        validation=ready(data.clean.take(rows[trained:])),
+        test=ready(data.test),
+        places=places,
+        clean=clean,
+        patched=patched,
+        classes=data.classes,
+        mean=mean,
+        spread=spread,
+    )
+
+
+def random_places(study: FeatureStudy, examples: int) -> Ints:
+    """Draw which training examples are canaries."""
+    order = generator(study.plan.seed, FEATURE_CANARIES).permutation(examples)
+    return order[: study.plan.canaries].astype(np.int64)
+
+
+def influential_places(influence: Floats, count: int) -> Ints:
+    """Return the examples of the highest influence, highest first, then those of the lowest.
+
+    Example:
+        >>> influential_places(np.array([3.0, 9.0, 0.0, 5.0]), 3).tolist()
+        [1, 3, 2]
+    """
+    order = np.argsort(-influence, kind="stable")
+    high = (count + 1) // 2
+    low = order[::-1][: count - high]
+    return np.concatenate([order[:high], low]).astype(np.int64)
+
+
+def fit_members(
+    study: FeatureStudy,
+    stamped: Stamped,
+    execution: Execution,
+    *,
+    members: Ints | None = None,
+    probes: dict[str, tuple[Callable[[Population], Any], tuple[int, ...]]] | None = None,
+    checkpoint: Checkpoint | None = None,
+    steps: int | None = None,
+    on_step: Callable[[int], None] | None = None,
+) -> tuple[Fit, Population]:
+    """Train all members of the plan or some, each until it stops early."""
+    plan = study.plan
+    chosen = np.arange(plan.members) if members is None else members
+    starts, masks = np.array(plan.starts)[chosen], np.array(plan.dropout_seeds)[chosen]
+    population = Population(
+        maker(study, stamped),
+        seeds=starts.tolist(),
+        dropout_seeds=masks.tolist(),
+        device=execution.device,
+        precision=plan.precision,
+    )
+    asked = probes or {}
+    augment = study.augment
+    fit = population.fit(
+        stamped.store.images,
+        stamped.store.labels,
+        plan.schedule(examples=stamped.examples, places=stamped.places, members=chosen.tolist()),
+        optimizer=study.training.optimizer,
+        learning_rate=study.training.rate(),
+        clip=study.training.clip,
+        steps=steps,
+        probes={name: read for name, (read, _) in asked.items()},
+        probe_steps={name: times for name, (_, times) in asked.items()},
+        early_stop=EarlyStop(
+            stamped.validation.images,
+            stamped.validation.labels,
+            every=plan.epoch(stamped.examples),
+            patience=plan.patience,
+        ),
+        augment=Augmentation(contrast=augment.contrast, crop=augment.crop, flip=augment.flip),
+        checkpoint=checkpoint,
+        compiled=execution.compiled,
+        on_step=on_step,
+        **study.training.options,
+    )
+    return fit, population
+
+
+def maker(study: FeatureStudy, stamped: Stamped) -> Callable[[], nn.Module]:
+    """Return what makes the study's model."""
+    return maker_of(study, shape=stamped.shape, classes=stamped.classes)
+
+
+def first_influence(
+    study: FeatureStudy,
+    stamped: Stamped,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> Floats:
+    """Train the first seed's twin alone; return the influence of every training example on it."""
+    own = Images(stamped.store.images[: stamped.examples], stamped.store.labels[: stamped.examples])
+    sample = own.take(np.arange(min(_SAMPLE, len(own))))
+    probe = InfluenceProbe(maker(study, stamped), sample=sample, members=[0], examples=[own])
+    steps = total_steps(study, stamped)
+    path = record.folder / "checkpoint-influence.safetensors"
+    fit, _ = fit_members(
+        study,
+        stamped,
+        execution,
+        members=study.plan.twins[:1],
+        probes={"influence": (probe, influence_steps(last=steps))},
+        checkpoint=_checkpoint(study, execution, record, path, "influence"),
+        on_step=_told(progress, "a training with nothing planted", steps),
+    )
+    found = np.asarray(_influence(study, fit.probes["influence"], influence_steps(last=steps))[0])
+    record.put_array("influence.all", found)
+    path.unlink(missing_ok=True)
+    return found
+
+
+def train_variant(
+    study: FeatureStudy,
+    name: str,
+    stamped: Stamped,
+    other: Stamps,
+    own: tuple[Stamps, Ints],
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+    *,
+    influence: bool,
+) -> None:
+    """Train all members of one variant, ask them, and put everything into the record.
+
+    Args:
+        study: The variant, whole.
+        name: Before the dot in its arrays' names.
+        stamped: What it is trained on.
+        other: Images of another kind, for M.
+        own: Held-out images of the task and their labels, for the white-box score.
+        execution, record, progress: As the study is carried out.
+        influence: Whether self-influence is measured.
+    """
+    plan, steps = study.plan, total_steps(study, stamped)
+    moments = study.score.steps(epoch=plan.epoch(stamped.examples), epochs=plan.epochs)
+    probes: dict[str, tuple[Callable[[Population], Any], tuple[int, ...]]] = {}
+    if moments:
+        probes["through"] = (lambda models: m_values(models, other), moments)
+    times = influence_steps(last=steps)
+    if influence:
+        probes |= {kind: (read, times) for kind, read in _influences(study, stamped).items()}
+    path = record.folder / f"checkpoint-{name}.safetensors"
+    fit, population = fit_members(
+        study,
+        stamped,
+        execution,
+        probes=probes,
+        checkpoint=_checkpoint(study, execution, record, path, name),
+        on_step=_told(progress, name, steps),
+    )
+    signals = label_signals(population, stamped.test.images, stamped.test.labels).cpu().numpy()
+    check_converged(signals[:, :2], name)
+    put = _putting(record, name)
+    put("test_accuracy", signals[:, 2].mean(axis=1))
+    stopped = np.zeros(plan.members, np.int64) if fit.stopped_at is None else fit.stopped_at
+    put("updates", np.where(stopped < 0, fit.steps, stopped))
+    if moments:
+        put("through", fit.probes["through"])
+    if influence:
+        before = _influence(study, fit.probes["before"], times)
+        after = _influence(study, fit.probes["after"], times)
+        put("influence_before", before)
+        put("influence_after", after.reshape(plan.seeds, plan.canaries))
+    if progress is not None:
+        progress(f"{name}: asking", 0, 1)
+    found = reactions(population, other)
+    put("controls", found.controls)
+    put("redrawn", found.redrawn)
+    put("null_means", found.null_means)
+    put("white_box", white_box(population, *own, stamped.clean.labels))
+    put("activations", _activations(study, stamped, population, other))
+    record.update_execution(how_trained(name, fit))
+    put("unique", found.unique)  # last: a variant that has it, has everything
+    path.unlink(missing_ok=True)
+
+
+def total_steps(study: FeatureStudy, stamped: Stamped) -> int:
+    """Most updates of a member."""
+    return study.plan.epochs * study.plan.epoch(stamped.examples)
+
+
+def _influences(study: FeatureStudy, stamped: Stamped) -> dict[str, InfluenceProbe]:
+    """Read the twins' gradients of clean canaries, and planted members' of their stamped ones."""
+    plan, make = study.plan, maker(study, stamped)
+    n = stamped.examples
+    sample = stamped.store.take(np.arange(min(_SAMPLE, n)))
+    clean = stamped.store.take(stamped.places)
+    patched = [stamped.store.take(np.array([n + canary])) for canary in range(plan.canaries)]
+    return {
+        "before": InfluenceProbe(
+            make, sample=sample, members=plan.twins.tolist(), examples=[clean] * plan.seeds
+        ),
+        "after": InfluenceProbe(
+            make, sample=sample, members=plan.grid.ravel().tolist(), examples=patched * plan.seeds
+        ),
+    }
+
+
+def _influence(study: FeatureStudy, read: Floats, steps: tuple[int, ...]) -> Floats:
+    """Sum what was read, ``(moments, members, 1 + examples)``, to ``(members, examples)``."""
+    rate, factor = float(study.training.options.get("lr", 1.0)), study.training.rate().factor
+    rates = np.array([rate * factor(max(step - 1, 0)) for step in steps])
+    how = {"count": study.influence.checkpoints, "drop": study.influence.drop}
+    return np.stack(
+        [
+            summed(read[:, member, 0], read[:, member, 1:], rates, **how)  # type: ignore[arg-type]
+            for member in range(read.shape[1])
+        ]
+    )
+
+
+def _activations(
+    study: FeatureStudy, stamped: Stamped, population: Population, other: Stamps
+) -> Floats:
+    """Patch and random ones in planted members of the first seed, and the patch in their twin."""
+
+    def of(member: int) -> Floats:
+        module = maker(study, stamped)()
+        module.load_state_dict(population.state_dict(member))
+        return fired(module.to(population.device), other, _ACTIVATED)
+
+    planted = np.mean([of(int(member)) for member in study.plan.grid[0]], axis=0)
+    return np.concatenate([planted, of(int(study.plan.twins[0]))[:1]])
+
+
+def _checkpoint(
+    study: FeatureStudy, execution: Execution, record: Record, path: Path, name: str
+) -> Checkpoint:
+    key = f"{record.plan_fingerprint}/{record.data_fingerprint}/{name}"
+    return Checkpoint(path, seconds=execution.checkpoint_seconds, key=key)
+
+
+def _putting(record: Record, name: str) -> Callable[[str, Any], None]:
+    return lambda what, array: record.put_array(f"{name}.{what}", array)
+
+
+def _told(progress: Progress | None, name: str, steps: int) -> Callable[[int], None] | None:
+    return None if progress is None else lambda done: progress(name, done, steps)
