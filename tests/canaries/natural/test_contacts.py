@@ -1,0 +1,91 @@
+"""Telephone numbers and e-mail addresses."""
+
+from __future__ import annotations
+
+import pytest
+
+from remnant.canaries.natural.contacts import check_region, find_emails, find_phones
+from remnant.errors import InvalidInput
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("mail Ann.Lee+x@Uni-Bonn.de.", "Ann.Lee+x@Uni-Bonn.de"),
+        ("<a@b.co>", "a@b.co"),
+        ("a_b%c-d@x.y.museum, and", "a_b%c-d@x.y.museum"),
+    ],
+)
+def test_addresses(text, written):
+    (found,) = find_emails(text)
+    assert text[found.start : found.end] == written
+    assert found.value == written.lower()
+    assert written[-found.tail :] == "@" + written.rpartition("@")[2]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ann@example.com",
+        "ann@mail.example.org",
+        "ann@host.invalid",
+        "ann@localhost",
+        "a..b@uni.edu",
+        "ann@-uni.edu",
+        "@decorator.name",
+        "ann@uni",
+        "a" * 65 + "@uni.edu",
+        "ann @ uni . edu",
+    ],
+)
+def test_what_is_no_address(text):
+    assert list(find_emails(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("written", "known"),
+    [
+        ("(650) 253-0000", 0),
+        ("650.253.0000", 0),
+        ("650 - 253 - 0000", 0),
+        ("6502530000", 0),
+        ("+1 650 253 0000", 2),
+        ("+44 20 8366 1177", 3),
+        ("+4930901820", 3),
+    ],
+)
+def test_numbers(written, known):
+    text = f"first\ncall {written}, please\n"
+    (found,) = find_phones(text, region="US")
+    assert text[found.start : found.end] == written
+    assert found.known == known
+
+
+def test_a_number_is_the_same_however_it_is_written():
+    text = "(650) 253-0000 / +1 650-253-0000 / 6502530000"
+    assert len({one.value for one in find_phones(text, region="US")}) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "253-0000",
+        "6502-5300-00",
+        "3.6502530000",
+        "123 456 7890",
+        "2005-05-24",
+        "650 253\n0000",
+        "\uff16\uff15\uff10 \uff12\uff15\uff13 \uff10\uff10\uff10\uff10",
+    ],
+)
+def test_what_is_no_number(text):
+    assert list(find_phones(text, region="US")) == []
+
+
+def test_a_number_without_a_code_is_of_the_region():
+    assert [one.value for one in find_phones("020 8366 1177", region="GB")] == [
+        "tel:+44-20-8366-1177"
+    ]
+    assert list(find_phones("020 8366 1177", region="US")) == []
+    with pytest.raises(InvalidInput, match="region='Utopia' is not the two-letter code"):
+        check_region("Utopia")
