@@ -13,10 +13,12 @@ from remnant.cli.curve import curve
 from remnant.cli.demo import demo
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
+from remnant.cli.feature import feature
 from remnant.cli.predict import predict
 from remnant.cli.report import report
 from remnant.cli.run import run
 from remnant.cli.runs import runs
+from remnant.cli.scan import scan
 from remnant.cli.show import show
 from remnant.errors import RemnantError
 
@@ -36,7 +38,11 @@ def commands() -> None:
     """
 
 
-for _command in (demo, run, runs, show, report, curve, canaries, exposure, extract, predict):
+_COMMANDS = (
+    *(demo, run, runs, show, report, curve, canaries, exposure, extract, predict, feature),
+    scan,
+)
+for _command in _COMMANDS:
     commands.add_command(_command)
 
 

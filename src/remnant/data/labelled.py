@@ -165,6 +165,16 @@ def read_array(path: str | Path) -> NDArray[Any]:
     return found
 
 
+def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
+    """Read the arrays of an npz file by name, or an npy file's under the name ``images``.
+
+    Raises:
+        InvalidInput: The file is not there, or no such file.
+    """
+    found = _load(Path(path))
+    return {"images": found} if isinstance(found, np.ndarray) else found
+
+
 def _load(path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
     """The array of an npy file, or the arrays of an npz file by name."""
     try:

@@ -42,6 +42,7 @@ class Archive:
         input: The name of the one input.
         output: The name of the one output.
         fixed_batch: How many examples the input must hold; None where any number will do.
+        shape: Of one example; None where it may differ.
     """
 
     nodes: Sequence[Mapping[str, Any]]
@@ -49,6 +50,7 @@ class Archive:
     input: str
     output: str
     fixed_batch: int | None
+    shape: tuple[int, ...] | None
 
 
 def read_archive(path: Path) -> Archive:
@@ -112,13 +114,15 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Archive:
             f"{path} takes {len(inputs)} inputs and returns {len(outputs)} outputs; a classifier "
             "takes one tensor and returns its logits."
         )
-    first = graph["tensor_values"][inputs[0]]["sizes"][0]
+    first, *others = graph["tensor_values"][inputs[0]]["sizes"]
+    shape = tuple(one.get("as_int") for one in others)
     return Archive(
         nodes=graph["nodes"],
         tensors=tensors,
         input=inputs[0],
         output=outputs[0]["as_tensor"]["name"],
         fixed_batch=first.get("as_int"),
+        shape=None if None in shape else shape,
     )
 
 

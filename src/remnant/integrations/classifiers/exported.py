@@ -85,6 +85,7 @@ class ExportedClassifier(nn.Module):
 
     Attributes:
         fixed_batch: The number of examples it was exported for; None where any number will do.
+        sample_shape: Of one example; None where it may differ.
 
     Raises:
         UnsupportedModel: It has an operator or argument that is not carried out here, takes another
@@ -93,7 +94,7 @@ class ExportedClassifier(nn.Module):
 
     def __init__(self, archive: Archive) -> None:
         super().__init__()
-        self.fixed_batch = archive.fixed_batch
+        self.fixed_batch, self.sample_shape = archive.fixed_batch, archive.shape
         self._input, self._output = archive.input, archive.output
         self._names: dict[str, str] = {}
         for number, (name, tensor) in enumerate(archive.tensors.items()):

@@ -26,14 +26,14 @@ _FAULTS = (
 _SHOWN = 3
 
 
-def read_weights(path: str | Path) -> dict[str, Tensor]:
-    """Read a file of safetensors; a prefix that wrappers put before all names is taken off.
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """Read the tensors of a file of safetensors by name.
 
     Raises:
-        InvalidInput: It is not there, not of this format, empty, or holds NaN.
+        InvalidInput: It is not there, or not of this format.
     """
     try:
-        state = load_file(str(path))
+        return load_file(str(path))
     except FileNotFoundError:
         raise InvalidInput(f"{path} is not there.", hint="Check its path.") from None
     except (SafetensorError, OSError, ValueError) as fault:
@@ -41,6 +41,15 @@ def read_weights(path: str | Path) -> dict[str, Tensor]:
             f"{path} is no file of safetensors, or damaged.",
             hint="Write it with safetensors.torch.save_file(model.state_dict(), path).",
         ) from fault
+
+
+def read_weights(path: str | Path) -> dict[str, Tensor]:
+    """Read a file of safetensors; a prefix that wrappers put before all names is taken off.
+
+    Raises:
+        InvalidInput: It is not there, not of this format, empty, or holds NaN.
+    """
+    state = read_tensors(path)
     for prefix in _PREFIXES:
         if state and all(name.startswith(prefix) for name in state):
             state = {name.removeprefix(prefix): tensor for name, tensor in state.items()}

@@ -1,0 +1,87 @@
+"""Image classifiers in Hugging Face folders, with what their folder says about images."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from remnant.errors import InvalidInput
+from remnant.integrations.pretrained import read_config, read_model
+
+_KIND = "AutoModelForImageClassification"
+_ABOUT = "preprocessor_config.json"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageModel:
+    """A classifier, and images as it takes them.
+
+    Attributes:
+        model: It returns logits in a field of this name.
+        shape: ``(channels, height, width)``; None where the folder does not say.
+        mean, std: By which images are normalised; None where the folder does not say.
+    """
+
+    model: nn.Module
+    shape: tuple[int, int, int] | None
+    mean: tuple[float, ...] | None
+    std: tuple[float, ...] | None
+
+
+def load_image_model(folder: str | Path, *, device: str | torch.device = "cpu") -> ImageModel:
+    """Read an image classifier of a Hugging Face folder, in float32.
+
+    Raises:
+        InvalidInput: The folder, its weights or its ``preprocessor_config.json`` cannot be read, or
+            it holds a model of another kind.
+        MissingExtra: transformers is not installed.
+    """
+    config = read_config(folder)
+    model: nn.Module = read_model(folder, kind=_KIND, device=device, dtype=torch.float32)
+    about = _about(Path(folder) / _ABOUT)
+    wanted = about.get("crop_size") or about.get("size") or getattr(config, "image_size", None)
+    size = _size(wanted) or _size(getattr(config, "image_size", None))
+    channels = getattr(config, "num_channels", 3)
+    normal = about.get("do_normalize", True)
+    mean, std = (_numbers(about.get(f"image_{one}")) if normal else None for one in ("mean", "std"))
+    return ImageModel(
+        model,
+        (int(channels), *size) if size is not None and isinstance(channels, int) else None,
+        *((mean, std) if mean is not None and std is not None else (None, None)),
+    )
+
+
+def _about(path: Path) -> Mapping[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as fault:
+        raise InvalidInput(f"{path} is damaged: it is no JSON.") from fault
+    if not isinstance(found, Mapping):
+        raise InvalidInput(f"{path} is damaged: it holds no object.")
+    return found
+
+
+def _size(given: Any) -> tuple[int, int] | None:
+    if isinstance(given, int):
+        return given, given
+    if isinstance(given, Mapping):
+        given = [given.get("height"), given.get("width")]
+    if isinstance(given, list | tuple) and len(given) == 2:
+        high, wide = given
+        if isinstance(high, int) and isinstance(wide, int):
+            return high, wide
+    return None
+
+
+def _numbers(given: Any) -> tuple[float, ...] | None:
+    if isinstance(given, list) and given and all(isinstance(one, int | float) for one in given):
+        return tuple(float(one) for one in given)
+    return None
