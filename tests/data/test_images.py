@@ -89,6 +89,14 @@ def test_too_little_to_cut_is_refused(n, held_out):
         cut(numbered(n), rest, examples=None, seed=0)
 
 
+def test_framed_digits_are_the_digits_in_black():
+    plain, framed = load_images("digits"), load_images("framed-digits")
+    assert framed.clean.images.shape[1:] == (1, 20, 20)
+    np.testing.assert_array_equal(framed.test.images[..., 6:14, 6:14], plain.test.images)
+    np.testing.assert_array_equal(framed.test.labels, plain.test.labels)
+    assert framed.clean.images.sum() == plain.clean.images.sum()
+
+
 def test_the_digits_are_there():
     data = load_images("digits")
     parts = (data.clean, data.pool, data.test)
@@ -107,11 +115,11 @@ def test_the_digits_are_there():
 
 
 def test_an_unknown_set_is_answered_with_the_known():
-    with pytest.raises(PlanError, match=r"data.name='svhn' is not one of digits, mnist, "):
+    with pytest.raises(PlanError, match=r"data.name='svhn' is not one of digits, framed-digits, "):
         load_images("svhn")
 
 
-@pytest.mark.parametrize("name", [name for name in DATA_SETS if name != "digits"])
+@pytest.mark.parametrize("name", [name for name in DATA_SETS if "digits" not in name])
 def test_a_set_from_files_needs_a_folder(name):
     with pytest.raises(PlanError, match=f"{name} is read from files") as caught:
         load_images(name)

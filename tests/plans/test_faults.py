@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from remnant import InjectPlan, PoisonPlan, ShadowPlan
+from remnant import FeaturePlan, InjectPlan, PoisonPlan, ShadowPlan
 from remnant.errors import PlanError
 
 GOOD = {
@@ -107,6 +107,19 @@ def test_poisoned_canaries_must_fit_the_epoch():
         "canaries=9 x repeats=2 do not fit the 16 places of an epoch of 4 steps"
     ]
     PoisonPlan(**{**GOOD[PoisonPlan], **fields}, epoch_steps=5)
+
+
+def test_a_feature_plans_faults_are_listed_at_once():
+    with pytest.raises(PlanError) as caught:
+        FeaturePlan(
+            **dict.fromkeys(["canaries", "epochs", "batch", "patience"], 0),
+            **dict.fromkeys(["seed", "unplanted"], -1),
+            seeds=2.0,
+            validation=0,
+            precision="fp8",
+        )
+    named = [fault.split("=")[0] for fault in caught.value.message.split("; ")]
+    assert sorted(named) == sorted(FeaturePlan().to_dict().keys() - {"kind"})
 
 
 def test_all_faults_are_listed_at_once():

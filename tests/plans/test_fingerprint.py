@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from remnant import InjectPlan, PoisonPlan, ShadowPlan
+from remnant import FeaturePlan, InjectPlan, PoisonPlan, ShadowPlan
 from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
 
@@ -47,6 +47,20 @@ PLANS = {
             "batch": [63],
             "seed": [1],
             "sampling": ["replacement"],
+            "precision": ["tf32", "bf16", "float64"],
+        },
+    ),
+    "feature": (
+        FeaturePlan(),
+        {
+            "canaries": [1, 30],
+            "seeds": [2, 5],
+            "unplanted": [0, 9],
+            "epochs": [1, 499],
+            "batch": [127],
+            "patience": [1, 11],
+            "validation": [0.2],
+            "seed": [1],
             "precision": ["tf32", "bf16", "float64"],
         },
     ),

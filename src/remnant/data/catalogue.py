@@ -12,7 +12,8 @@ from remnant.data.images import AuditData, Images, cut
 from remnant.errors import MissingExtra, PlanError
 
 _FROM_FILES = {"mnist": read_mnist, "fashion-mnist": read_mnist, "cifar10": read_cifar10}
-DATA_SETS = ("digits", *_FROM_FILES)
+DATA_SETS = ("digits", "framed-digits", *_FROM_FILES)
+_FRAME = 6  # black pixels on every side: room for a letter that covers no ink
 
 
 def load_images(
@@ -21,7 +22,8 @@ def load_images(
     """Load a data set and cut it into clean, pool and test parts.
 
     Args:
-        name: ``digits`` (in scikit-learn, always there), ``mnist``, ``fashion-mnist``, ``cifar10``.
+        name: ``digits`` (in scikit-learn, always there), ``framed-digits`` (the same in a black
+            frame, 20 pixels a side), ``mnist``, ``fashion-mnist``, ``cifar10``.
         folder: Holds the named set, or a folder of that name which does.
         examples: How many clean examples to keep; all, if not given.
         seed: Decides who is in which part.
@@ -51,6 +53,9 @@ def _parts(name: str, folder: Path | None) -> tuple[Images, Images | None]:
         raise PlanError(f"data.name={name!r} is not one of {', '.join(DATA_SETS)}.")
     if name == "digits":
         return _digits(), None
+    if name == "framed-digits":
+        plain, frame = _digits(), (_FRAME, _FRAME)
+        return Images(np.pad(plain.images, ((0, 0), (0, 0), frame, frame)), plain.labels), None
     if folder is None:
         raise PlanError(f"{name} is read from files.", hint="Pass --data FOLDER.")
     inner = folder / name

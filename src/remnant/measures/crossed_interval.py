@@ -10,9 +10,9 @@ means and r² that of what is left when both are taken away,
 
 is an unbiased estimate of the variance of the overall mean (two crossed random effects). The
 interval reaches as far as √(t² s²/S + u² (c²/C - r²/(SC))), with Student's quantiles t of S - 1 and
-u of C - 1 degrees of freedom, or as the same with the roles exchanged, whichever is farther; nothing
-counts for less than zero. One quantile for V as a whole (Satterthwaite's) would fall short with
-three seeds.
+u of C - 1 degrees of freedom, or as the same with the roles exchanged, whichever is farther; no
+term counts for less than zero. One quantile for V as a whole (Satterthwaite's) would fall short
+with three seeds.
 
 A share h with this reach is worth so many independent members: h(1-h) z²/reach², z being the normal
 quantile; at most S·C (z/t)². Clopper-Pearson with this number makes the interval (Korn and Graubard

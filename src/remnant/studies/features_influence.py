@@ -19,6 +19,7 @@ from remnant.errors import NotEnoughEvidence
 from remnant.population import Population
 from remnant.probes import label_signals
 from remnant.probes.influence import self_influence
+from remnant.studies.classifiers import SomeMembers
 
 Floats = NDArray[np.float64]
 _GROWTH = 1.25  # of the updates from one moment to the next
@@ -87,7 +88,7 @@ def summed(losses: Floats, norms: Floats, rates: Floats, *, count: int, drop: fl
 
 
 class InfluenceProbe:
-    """Reads the training loss and some examples' squared gradient norms off some members.
+    """Reads the training loss and some examples' squared gradient norms off the first members.
 
     A member that has not changed since it was last read, as after it stopped early, is not read
     again.
@@ -95,38 +96,48 @@ class InfluenceProbe:
     Args:
         make_model: A model to put weights into.
         sample: Training examples on which the loss is read.
-        members: Which members.
-        examples: Of each of them: what the gradients are of, equally many for all.
+        examples: For each of the first members, what the gradients are of.
     """
 
     def __init__(
-        self,
-        make_model: Callable[[], nn.Module],
-        *,
-        sample: Images,
-        members: Sequence[int],
-        examples: Sequence[Images],
+        self, make_model: Callable[[], nn.Module], *, sample: Images, examples: Sequence[Images]
     ) -> None:
-        self._make, self._sample = make_model, sample
-        self._members, self._examples = list(members), list(examples)
+        self._make, self._sample, self._examples = make_model, sample, list(examples)
         self._last: dict[int, tuple[tuple[float, ...], Floats]] = {}
 
     def __call__(self, models: Population) -> Floats:
-        """Return the loss and the norms, ``(members, 1 + examples)``."""
-        losses = label_signals(models, self._sample.images, self._sample.labels)[:, 0].mean(1)
+        """Return the losses, then all norms one member after another: one row of numbers."""
+        asked = SomeMembers(models, slice(len(self._examples)))
+        losses = label_signals(asked, self._sample.images, self._sample.labels)[:, 0].mean(1)
         module = self._make().to(models.device)
-        rows = []
-        for member, examples in zip(self._members, self._examples, strict=True):
+        norms = []
+        for member, examples in enumerate(self._examples):
             state = models.state_dict(member)
             key = tuple(float(tensor.double().sum()) for tensor in state.values())
             if self._last.get(member, ((), 0))[0] != key:
-                norms = self_influence(
+                found = self_influence(
                     module,
                     torch.from_numpy(examples.images).to(models.device),
                     examples.labels,
                     checkpoints=[(state, 1.0)],
                     batch=_BATCH,
                 )
-                self._last[member] = key, norms
-            rows.append(np.concatenate([[float(losses[member])], self._last[member][1]]))
-        return np.stack(rows)
+                self._last[member] = key, found
+            norms.append(self._last[member][1])
+        return np.concatenate([losses.cpu().numpy(), *norms])
+
+    def influence(self, read: Floats, rates: Floats, *, count: int, drop: float) -> list[Floats]:
+        """Return the self-influence of every member's examples.
+
+        Args:
+            read: What was read at all moments, ``(moments, ...)``.
+            rates: The learning rates at the moments.
+            count, drop: As for ``chosen_moments``.
+        """
+        first = len(self._examples)
+        found = []
+        for member, examples in enumerate(self._examples):
+            norms = read[:, first : first + len(examples)]
+            found.append(summed(read[:, member], norms, rates, count=count, drop=drop))
+            first += len(examples)
+        return found

@@ -126,7 +126,7 @@ def variant_fields(
                 "example": int(places[canary]),
                 "label": int(labels[canary]),
                 "high": None if high is None else bool(high[canary]),
-                "influence": None if before is None else float(before[:, canary].mean()),
+                "influence": None if before is None else float(before[canary]),
                 "m": planted_m[:, canary].tolist(),
                 "p": scores.p_value[plan.grid[:, canary]].tolist(),
                 "twin_m": twin_m.tolist(),
@@ -215,7 +215,7 @@ def _influence(
     """Does M follow the influence that the image had, and what does the patch do to it?"""
     if before is None or after is None:
         return None
-    was, m = before.mean(axis=0), planted.mean(axis=0)
+    was, m = before, planted.mean(axis=0)
     strong = was > np.median(was) if high is None else high
 
     def related(measure: Any) -> list[float] | None:
@@ -233,7 +233,7 @@ def _influence(
             {
                 "example": int(places[canary]),
                 "before": float(was[canary]),
-                "after": float(after[:, canary].mean()),
+                "after": float(after[canary]),
                 "high": bool(strong[canary]),
             }
             for canary in range(len(was))

@@ -26,7 +26,7 @@ from remnant.studies.features_asking import (
     reactions,
     white_box,
 )
-from remnant.studies.features_influence import InfluenceProbe, influence_steps, summed
+from remnant.studies.features_influence import InfluenceProbe, influence_steps
 from remnant.studies.settings import Execution
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def first_influence(
     """Train the first seed's twin alone; return the influence of every training example on it."""
     own = Images(stamped.store.images[: stamped.examples], stamped.store.labels[: stamped.examples])
     sample = own.take(np.arange(min(_SAMPLE, len(own))))
-    probe = InfluenceProbe(maker(study, stamped), sample=sample, members=[0], examples=[own])
+    probe = InfluenceProbe(maker(study, stamped), sample=sample, examples=[own])
     steps = total_steps(study, stamped)
     path = record.folder / "checkpoint-influence.safetensors"
     fit, _ = fit_members(
@@ -194,7 +194,7 @@ def first_influence(
         checkpoint=_checkpoint(study, execution, record, path, "influence"),
         on_step=_told(progress, "a training with nothing planted", steps),
     )
-    found = np.asarray(_influence(study, fit.probes["influence"], influence_steps(last=steps))[0])
+    (found,) = _influence(study, probe, fit.probes["influence"], influence_steps(last=steps))
     record.put_array("influence.all", found)
     path.unlink(missing_ok=True)
     return found
@@ -228,9 +228,9 @@ def train_variant(
     probes: dict[str, tuple[Callable[[Population], Any], tuple[int, ...]]] = {}
     if moments:
         probes["through"] = (lambda models: m_values(models, other), moments)
-    times = influence_steps(last=steps)
+    times, probe = influence_steps(last=steps), _influence_probe(study, stamped)
     if influence:
-        probes |= {kind: (read, times) for kind, read in _influences(study, stamped).items()}
+        probes["influence"] = (probe, times)
     path = record.folder / f"checkpoint-{name}.safetensors"
     fit, population = fit_members(
         study,
@@ -249,10 +249,9 @@ def train_variant(
     if moments:
         put("through", fit.probes["through"])
     if influence:
-        before = _influence(study, fit.probes["before"], times)
-        after = _influence(study, fit.probes["after"], times)
+        *after, before = _influence(study, probe, fit.probes["influence"], times)
         put("influence_before", before)
-        put("influence_after", after.reshape(plan.seeds, plan.canaries))
+        put("influence_after", np.concatenate(after))
     if progress is not None:
         progress(f"{name}: asking", 0, 1)
     found = reactions(population, other)
@@ -271,34 +270,24 @@ def total_steps(study: FeatureStudy, stamped: Stamped) -> int:
     return study.plan.epochs * study.plan.epoch(stamped.examples)
 
 
-def _influences(study: FeatureStudy, stamped: Stamped) -> dict[str, InfluenceProbe]:
-    """Read the twins' gradients of clean canaries, and planted members' of their stamped ones."""
-    plan, make = study.plan, maker(study, stamped)
+def _influence_probe(study: FeatureStudy, stamped: Stamped) -> InfluenceProbe:
+    """Of the first seed: planted members and their stamped canary, the twin and all clean ones."""
     n = stamped.examples
-    sample = stamped.store.take(np.arange(min(_SAMPLE, n)))
-    clean = stamped.store.take(stamped.places)
-    patched = [stamped.store.take(np.array([n + canary])) for canary in range(plan.canaries)]
-    return {
-        "before": InfluenceProbe(
-            make, sample=sample, members=plan.twins.tolist(), examples=[clean] * plan.seeds
-        ),
-        "after": InfluenceProbe(
-            make, sample=sample, members=plan.grid.ravel().tolist(), examples=patched * plan.seeds
-        ),
-    }
+    patched = [stamped.store.take(np.array([n + canary])) for canary in range(study.plan.canaries)]
+    return InfluenceProbe(
+        maker(study, stamped),
+        sample=stamped.store.take(np.arange(min(_SAMPLE, n))),
+        examples=[*patched, stamped.store.take(stamped.places)],
+    )
 
 
-def _influence(study: FeatureStudy, read: Floats, steps: tuple[int, ...]) -> Floats:
-    """Sum what was read, ``(moments, members, 1 + examples)``, to ``(members, examples)``."""
+def _influence(
+    study: FeatureStudy, probe: InfluenceProbe, read: Floats, steps: tuple[int, ...]
+) -> list[Floats]:
     rate, factor = float(study.training.options.get("lr", 1.0)), study.training.rate().factor
     rates = np.array([rate * factor(max(step - 1, 0)) for step in steps])
-    how = {"count": study.influence.checkpoints, "drop": study.influence.drop}
-    return np.stack(
-        [
-            summed(read[:, member, 0], read[:, member, 1:], rates, **how)  # type: ignore[arg-type]
-            for member in range(read.shape[1])
-        ]
-    )
+    count, drop = study.influence.checkpoints, study.influence.drop
+    return probe.influence(read, rates, count=count, drop=drop)
 
 
 def _activations(
