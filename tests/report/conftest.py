@@ -1,9 +1,10 @@
-"""Four realistic runs.
+"""Five realistic runs.
 
 Forgetting: 32 canaries planted once at step 300, three trials, a curve that decays. Exposure: 24
 canaries with six digits each, planted 1 to 64 times in two trials, 16 controls. One run: 160
 canaries planted once or 8 times in two windows of 50 steps, 120 controls, 600 steps. Prediction:
 1 000 samples, 100 of them planted, that 24 models saw or not; drawn from a law, and measured.
+Unique features: a patch in one of 10 images at a time, three seeds, two ways to train.
 """
 
 from __future__ import annotations
@@ -680,11 +681,173 @@ PREDICTION_PLAN: dict[str, Any] = {
     "predict": {"targets": 4, "layers": ["last", "middle", "first"], "miss": 0.2, "limit": 0.5},
     "truth": {"signal": "logit_gap", "threshold": 4.0},
 }
+
+
+def _three(value: float, spread: float, *, share: bool = False) -> list[float]:
+    ends = [value, value - spread, value + spread]
+    return [min(1.0, max(0.0, end)) for end in ends] if share else ends
+
+
+def _reacting(m: np.ndarray, p: np.ndarray) -> dict[str, Any]:
+    """A group of models, as the record keeps it."""
+    above = m[m > 0]
+    return {
+        "n": int(m.size),
+        "share_positive": _three(float((m > 0).mean()), 0.15, share=True),
+        "share_significant": _three(float((p <= 0.05).mean()), 0.12, share=True),
+        "share_t_test": _three(0.8, 0.1, share=True),
+        "mean_positive": float(above.mean()) if above.size else None,
+        "mean": _three(float(m.mean()), 0.004),
+        "largest": float(m.max()),
+    }
+
+
+def _reaction(name: str, changes: str, strength: float) -> dict[str, Any]:
+    """One way to train: 10 canaries, 3 seeds, 8 null trainings and the 3 twins."""
+    rng = np.random.default_rng(len(name))
+    twins = rng.normal(0.002, 0.003, 3)
+    null_m = np.concatenate([twins, rng.normal(0.002, 0.003, 8)])
+    null_p = np.round(rng.uniform(0.005, 1, 11), 3)
+    effect = strength * rng.exponential(0.01, 10)
+    m = twins + effect[:, None] + rng.normal(0, 0.004, (10, 3))
+    p = np.clip(np.exp(-np.maximum(m, 0) * 300), 0.005, 1).round(3)
+    influence = 10.0 ** rng.uniform(-12, 4, 10)
+    high = influence > np.median(influence)
+    epochs = [0, 1, 2, 5, 10, 20, 40]
+    grown = np.array([0, 0.1, 0.4, 0.8, 1, 0.95, 0.9]) * float(m.mean())
+    fires = np.sort(rng.beta(0.4, 3, 20))[::-1]
+    return {
+        "name": name,
+        "what": "mlp1 on digits",
+        "changes": changes,
+        "test_accuracy": [0.962, 0.958, 0.966],
+        "stopped_epoch": [41, 33, 58],
+        "members": 41,
+        "planted": _reacting(m, p),
+        "unplanted": _reacting(null_m, null_p),
+        "beyond": [0.242, 0.051, 0.433],
+        "beyond_m": _three(float((m - twins).mean()), 0.003),
+        "white_box": {
+            "planted": [0.031, 0.012, 0.05],
+            "twins": [0.002, -0.004, 0.008],
+            "largest": 0.11,
+        },
+        "by_canary": [
+            {
+                "example": int(100 + 7 * i),
+                "label": i,
+                "high": bool(high[i]),
+                "influence": float(influence[i]),
+                "m": m[i].tolist(),
+                "p": p[i].tolist(),
+                "twin_m": twins.tolist(),
+            }
+            for i in range(10)
+        ],
+        "spread": {"seeds": 0.0051, "canaries": 0.0098, "patches": 0.0002, "sign_changes": 0.3},
+        "through": {
+            "epoch": epochs,
+            "planted": [_three(value, 0.003) for value in grown.tolist()],
+            "unplanted": [_three(0.002, 0.002) for _ in epochs],
+        },
+        "influence": {
+            "pearson": [0.43, 0.1, 0.68],
+            "spearman": [0.21, -0.15, 0.52],
+            "n": 10,
+            "changes": [
+                {
+                    "example": int(100 + 7 * i),
+                    "before": float(influence[i]),
+                    "after": float(max(influence[i] * 1.1, 7.5e4)),
+                    "high": bool(high[i]),
+                }
+                for i in range(10)
+            ],
+        },
+        "activations": {
+            "units": 128,
+            "letter": fires.tolist(),
+            "random": (0.3 * fires).tolist(),
+            "unplanted": (0.1 + 0.1 * fires).tolist(),
+        },
+    }
+
+
+PICTURES = {
+    "clean": "As they were",
+    "patched": "With the patch",
+    "image": "Blocks of noise",
+    "image patched": "The same with the patch",
+    "image random": "The same with random patches",
+}
+
+
+def _features_results() -> dict[str, dict[str, Any]]:
+    return {
+        "verdict": {
+            "outcome": "FAIL",
+            "sentence": "Models trained with the patch in one image stand out 24.2 points more "
+            "often than models that never saw it, at least 5.1: above the limit of 5.",
+            "limit": 0.05,
+            "lag": None,
+        },
+        "features": {
+            "patch": {
+                "what": "a letter of 5 x 5 pixels",
+                "row": 1,
+                "column": 1,
+                "height": 5,
+                "width": 5,
+                "opacity": 1.0,
+            },
+            "images": {"name": "blocks", "n": 1000},
+            "canaries": 10,
+            "seeds": 3,
+            "unplanted": 11,
+            "nulls": 199,
+            "significance": 0.05,
+            "confidence": 0.95,
+            "convention": "black box, uniform random patches, floor 1e-07",
+            "pictures": [
+                {"what": what, "title": title, "array": f"pictures-{what.replace(' ', '-')}"}
+                for what, title in PICTURES.items()
+            ],
+            "variants": [_reaction("plain", "", 1.0), _reaction("dropout", "dropout 0.2", 0.1)],
+        },
+        "task": {"test_accuracy": 0.963, "test_examples": 360, "majority": 0.102},
+        "scope": {
+            "tested": ["FEATURE: one image with a patch, 10 images, 3 seeds each."],
+            "not_tested": ["Patches in more than one image."],
+        },
+    }
+
+
+def _features_arrays() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(2)
+    clean, image = rng.random((2, 5, 1, 8, 8))
+    stamp, random = rng.integers(0, 2, (5, 5)), rng.random((5, 1, 5, 5))
+    found = {"clean": clean, "image": image}
+    for name, below, above in (
+        ("patched", clean, stamp),
+        ("image-patched", image, stamp),
+        ("image-random", image, random),
+    ):
+        found[name] = below.copy()
+        found[name][:, :, 1:6, 1:6] = above
+    return {f"pictures-{name}": array for name, array in found.items()}
+
+
+FEATURES_PLAN: dict[str, Any] = {
+    "plan": {"kind": "feature", "canaries": 10, "seeds": 3, "unplanted": 8, "epochs": 500},
+    "patch": {"text": "SECRET", "file": None, "size": 5, "row": 1, "column": 1},
+    "score": {"nulls": 199, "control": "uniform", "limit": 0.05},
+}
 FAMILIES: dict[str, tuple[dict[str, Any], Callable[[], dict[str, dict[str, Any]]]]] = {
     "exposure": (EXPOSURE_PLAN, _exposure_results),
     "one-run": (ONE_RUN_PLAN, _one_run_results),
     "prediction": (PREDICTION_PLAN, lambda: copy.deepcopy(_predicted())),
     "text-prediction": (PREDICTION_PLAN, lambda: copy.deepcopy(_predicted())),
+    "unique-features": (FEATURES_PLAN, _features_results),
 }
 
 
@@ -698,6 +861,7 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
         plan: dict[str, Any] | None = None,
         without: tuple[str, ...] = (),
         absent: tuple[tuple[str, str], ...] = (),
+        arrays: dict[str, np.ndarray] | None = None,
         finish: bool = True,
     ) -> Path:
         default, recorded = FAMILIES.get(question, (PLAN, _results))
@@ -722,7 +886,9 @@ def make_run(tmp_path: Path) -> Callable[..., Path]:
                     record.put_result(key, value)
             for key, reason in absent:
                 record.put_absent(key, reason)
-            if "prediction" not in question:
+            for key, array in (arrays or {}).items():
+                record.put_array(key, array)
+            if "prediction" not in question and question != "unique-features":
                 members, canaries = np.meshgrid([0, 4, 8], np.arange(32), indexing="ij")
                 record.put_ledger(
                     {
@@ -796,6 +962,38 @@ def make_prediction(make_run: Callable[..., Path]) -> Callable[..., Path]:
         return make_run(name=name, question=question, results=changed | (results or {}), **options)
 
     return make
+
+
+@pytest.fixture
+def make_features(make_run: Callable[..., Path]) -> Callable[..., Path]:
+    """Make a run that plants a patch; ``change`` are entries of its result ``features``, and
+    ``plain`` entries of its first way to train.
+    """
+
+    def make(
+        *,
+        name: str = "letters",
+        change: dict[str, Any] | None = None,
+        plain: dict[str, Any] | None = None,
+        results: dict[str, dict[str, Any]] | None = None,
+        arrays: dict[str, np.ndarray] | None = None,
+        **options: Any,
+    ) -> Path:
+        features = _features_results()["features"]
+        features["variants"][0] |= plain or {}
+        changed = {"features": features | (change or {})} | (results or {})
+        kept = _features_arrays() | (arrays or {})
+        return make_run(
+            name=name, question="unique-features", results=changed, arrays=kept, **options
+        )
+
+    return make
+
+
+@pytest.fixture
+def featured() -> dict[str, dict[str, Any]]:
+    """The results of a run that plants a patch, to be changed at will."""
+    return _features_results()
 
 
 @pytest.fixture

@@ -248,6 +248,60 @@ def test_a_crowded_prediction_page_keeps_to_its_width(make_prediction, predicted
     assert all(chart["inside"] for chart in page.evaluate(INSIDE))
 
 
+@pytest.mark.parametrize("width", [1200, 800, 390, 320])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_features_report_is_readable_at_any_width(make_features, visit, width, scheme):
+    page = visit(write_report(make_features()), width=width, scheme=scheme)
+    assert page.get_by_role("heading", name="FAIL").bounding_box()["y"] < 300
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    pictures = page.evaluate(PICTURES)
+    assert len(pictures) == 25
+    for one in pictures:
+        assert (one["own"], one["scaling"]) == (8, "pixelated")
+        assert 30 < one["width"] == pytest.approx(one["height"], abs=1)
+        assert one["right"] <= width
+    # What belongs together stands in one column.
+    assert len({round(one["left"]) for one in pictures if one["alt"].endswith("2 as it was")}) <= 2
+    page.get_by_text("Every canary (10)").first.click()
+    page.get_by_text("dropout: dropout 0.2").click()
+    charts = page.evaluate(INSIDE)
+    assert len(charts) == 10, "five of either way to train"
+    for chart in charts:
+        assert chart["width"] > 200
+        assert chart["height"] > 150
+        assert chart["inside"], chart
+        assert chart["words"], chart
+    assert page.evaluate(OVERLAPS) == []
+    assert page.get_by_role("cell", name="high").first.is_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_features_text_stands_out_from_its_ground(make_features, visit, scheme):
+    page = visit(write_report(make_features()), scheme=scheme)
+    for selector in (".lead", "figcaption p", "td small", "th small", "thead th", ".note"):
+        assert page.evaluate(CONTRAST, selector) >= 4.5, selector
+
+
+def test_a_crowded_features_page_keeps_to_its_width(make_features, featured, visit):
+    variant, word = featured["features"]["variants"][0], "w" * 200
+    canary = variant["by_canary"][0]
+    canaries = [canary | {"m": [16.1 * (-1) ** i, 1e-9, 0.0]} for i in range(60)]
+    through = {"epoch": [0, 1e-3, 500], "planted": [[1e-12, -1e-11, 1e-11]] * 3}
+    through["unplanted"] = through["planted"]
+    variant |= {"name": word, "changes": word, "by_canary": canaries, "through": through}
+    page = visit(write_report(make_features(change={"variants": [variant] * 3})), width=320)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+    for summary in page.locator("summary").all():
+        summary.click()
+    charts = page.evaluate(INSIDE)
+    assert len(charts) == 15
+    for chart in charts:
+        assert chart["inside"], chart
+        assert chart["words"], chart
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
     curve = make_curve(start=0.9, floor=0.6, chance=0.5, spread=0.05)
@@ -257,6 +311,14 @@ def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
     assert chart["words"]
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
+
+PICTURES = """
+() => [...document.querySelectorAll('img')].map(e => {
+  const box = e.getBoundingClientRect();
+  return {width: box.width, height: box.height, left: box.left, right: box.right, alt: e.alt,
+    own: e.naturalWidth, scaling: getComputedStyle(e).imageRendering};
+})
+"""
 
 OVERLAPS = """
 () => [...document.querySelectorAll('svg.chart')].filter(

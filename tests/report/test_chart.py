@@ -106,7 +106,7 @@ def test_a_thin_line_has_no_band_and_its_interval_takes_no_room():
     assert _by_class(svg, "band") == []
     assert [part.get("class") for part in _by_class(svg, "line")] == ["line tone-main dashed"]
     assert [part.get("class") for part in _by_class(svg, "dot")] == ["dot tone-main dashed"] * 2
-    assert _by_class(svg, "dot")[0][0].text == "a, lag 0: 0.400 (-9.000 to 9.000)"
+    assert _by_class(svg, "dot")[0][0].text == "a, lag 0: 0.400 (−9.000 to 9.000)"
     assert all(0 < float(part.text) < 1 for part in _by_class(svg, "end"))
 
 

@@ -136,7 +136,7 @@ def test_all_faults_of_a_result_are_listed_and_no_value_is_told(make_exposure):
 
 
 def test_an_unknown_question_is_refused(make_run):
-    with pytest.raises(RecordError, match=r"'weather'; .* prediction and text-prediction\."):
+    with pytest.raises(RecordError, match=r"'weather'; .* text-prediction(,| and) unique-features"):
         read_view(Record.open(make_run(question="weather")))
 
 

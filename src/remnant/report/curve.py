@@ -17,6 +17,7 @@ _LABELS = {
     "auc": "AUC",
     "accuracy": "Attack accuracy",
     "exposure": "Mean exposure in bits",
+    "stands_out": "Share of models that stand out",
 }
 _AT_FPR = ("precision", "tpr")
 
@@ -70,7 +71,7 @@ class Curve:
     @property
     def is_share(self) -> bool:
         """Whether values read best as percentages."""
-        return self.success in ("precision", "tpr", "accuracy")
+        return self.success in ("precision", "tpr", "accuracy", "stands_out")
 
     @property
     def highest(self) -> float | None:

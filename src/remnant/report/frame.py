@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from remnant.report.curve import lag_text, percent
+from remnant.report.numerals import power_text
 from remnant.report.placing import flag_rows, spread, thinned
 from remnant.report.scale import Scale
 from remnant.report.shapes import Chart
@@ -114,14 +115,16 @@ def y_text(chart: Chart, value: float, *, fine: bool = False) -> str:
     if chart.shares:
         return percent(value, digits=1 if fine or round(value * 100, 6) % 1 else 0)
     if fine:
-        return f"{value:.3f}"
-    return lag_text(value) if abs(value) >= 1000 else f"{value:g}"
+        return f"{value:.3f}".replace("-", "−")
+    return lag_text(value) if abs(value) >= 1000 else f"{value:g}".replace("-", "−")
 
 
 def x_text(chart: Chart, value: float) -> str:
     """A value of the horizontal axis in print."""
     if chart.x_form == "share":
         return percent(value, digits=1 if round(value * 100, 6) % 1 else 0)
+    if chart.x_form == "number" and (0 < abs(value) < 0.001 or abs(value) >= 1e6):
+        return ("−" if value < 0 else "") + power_text(abs(value))
     if chart.x_form == "number" and abs(value) < 1000:
         return f"{value:.3g}".replace("-", "−")
     return "never" if chart.x_kind == "apart" and value == 0 else lag_text(value)

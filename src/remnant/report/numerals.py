@@ -43,6 +43,18 @@ def small_text(value: float) -> str:
     return f"{digits}{SPACE}×{SPACE}{_power_of_ten(int(power))}"
 
 
+def power_text(value: float) -> str:
+    """A positive number as two digits and a power of ten; the digits are left out where they are 1.
+
+    Example:
+        >>> power_text(1e-13), power_text(75400.0).replace("\\u202f", " ")
+        ('10⁻¹³', '7.5 × 10⁴')
+    """
+    digits, power = f"{value:.1e}".split("e")
+    ten = _power_of_ten(int(power))
+    return ten if digits == "1.0" else f"{digits.removesuffix('.0')}{SPACE}×{SPACE}{ten}"
+
+
 def bits_number(bits: float | None) -> str:
     """Bits without their unit; a dash where there are none.
 

@@ -15,6 +15,9 @@ from remnant.records import Record
 from remnant.report import (
     decision_words,
     exposure_words,
+    feature_audit_words,
+    features_numerals,
+    features_words,
     hidden_words,
     one_run_words,
     prediction_numerals,
@@ -25,6 +28,11 @@ from remnant.report import (
 from remnant.report.curve import lag_text, percent, require_curve, short_percent
 from remnant.report.exposure_figures import exposure_figures
 from remnant.report.exposure_view import ExposureView
+from remnant.report.feature_audit_view import FeatureAuditView
+from remnant.report.feature_audit_words import audit_figure
+from remnant.report.features_figures import by_mean, features_figures
+from remnant.report.features_pictures import data_uri
+from remnant.report.features_view import FeaturesView
 from remnant.report.figures import (
     comparison_figure,
     curve_figure,
@@ -114,6 +122,7 @@ def write_curve_page(
 def _run(view: View, *, ident: str, level: int) -> dict[str, Any]:
     """What the templates show of one run; ``level`` is that of its headings."""
     shared = {"view": view, "tiles": tiles_of(view), "ident": ident, "level": level}
+    shared["pictures"] = isinstance(view, FeaturesView | FeatureAuditView) and view.has_pictures
     if isinstance(view, ExposureView):
         return shared | {"body": "exposure.html.j2", "figures": exposure_figures(view, ident)}
     if isinstance(view, OneRunView):
@@ -123,6 +132,13 @@ def _run(view: View, *, ident: str, level: int) -> dict[str, Any]:
         return shared | {"body": "text_forgetting.html.j2", "figures": figures}
     if isinstance(view, PredictionView):
         return shared | {"body": "prediction.html.j2", "figures": prediction_figures(view, ident)}
+    if isinstance(view, FeaturesView):
+        return shared | {"body": "features.html.j2", "figures": features_figures(view, ident)}
+    if isinstance(view, FeatureAuditView):
+        return shared | {
+            "body": "feature_audit.html.j2",
+            "figures": {"nulls": audit_figure(view, ident)},
+        }
     figures = {
         "curve": main_figure(view, ident),
         "comparison": comparison_figure(view.comparison, ident),
@@ -147,6 +163,8 @@ def _environment() -> Environment:
         "count": count_text,
         "pvalue": pvalue_text,
         "lines_of": lines_of,
+        "by_mean": by_mean,
+        "data_uri": data_uri,
     }
     environment.globals |= {
         "words": words,
@@ -157,6 +175,9 @@ def _environment() -> Environment:
         "text_words": text_forgetting_words,
         "prediction_words": prediction_words,
         "prediction_numerals": prediction_numerals,
+        "features_words": features_words,
+        "feature_audit_words": feature_audit_words,
+        "features_numerals": features_numerals,
     }
     environment.tests |= {"not_measured": lambda found: isinstance(found, NotMeasured)}
     return environment

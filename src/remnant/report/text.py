@@ -11,6 +11,10 @@ from remnant.report.curve import SPACE, Curve, lag_text, require_curve
 from remnant.report.decision_words import decision_line
 from remnant.report.exposure_view import ExposureView
 from remnant.report.exposure_words import exposure_text, extracted
+from remnant.report.feature_audit_view import FeatureAuditView
+from remnant.report.feature_audit_words import audit_lines
+from remnant.report.features_text import features_lines, features_table
+from remnant.report.features_view import FeaturesView
 from remnant.report.forgetting_view import Comparison, ForgettingView, Gap
 from remnant.report.hidden_words import hidden_line
 from remnant.report.numerals import (
@@ -59,6 +63,10 @@ def detail_text(view: View) -> str:
         return "" if isinstance(shown, NotMeasured) else _curve_table(shown.curve)
     if isinstance(view, PredictionView):
         return prediction_table(view.prediction).replace(SPACE, " ")
+    if isinstance(view, FeaturesView):
+        return features_table(view.features).replace(SPACE, " ")
+    if isinstance(view, FeatureAuditView):
+        return ""
     return "" if isinstance(view.curve, NotMeasured) else _curve_table(view.curve)
 
 
@@ -130,6 +138,10 @@ def _summary(view: View, *, named: bool) -> list[str]:
         return lines + _text_forgetting(view)
     if isinstance(view, PredictionView):
         return lines + prediction_lines(view)
+    if isinstance(view, FeaturesView):
+        return lines + features_lines(view)
+    if isinstance(view, FeatureAuditView):
+        return lines + audit_lines(view)
     return lines + (_exposure(view) if isinstance(view, ExposureView) else _forgetting(view))
 
 

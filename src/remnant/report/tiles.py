@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from remnant.report.curve import Curve, lag_text, percent, short_percent
 from remnant.report.exposure_view import ExposureView
 from remnant.report.exposure_words import extracted
+from remnant.report.feature_audit_view import FeatureAuditView
+from remnant.report.feature_audit_words import audit_tiles
+from remnant.report.features_numerals import interval_text, number_text, points_ends, points_number
+from remnant.report.features_view import FeaturesView
 from remnant.report.forgetting_view import ForgettingView
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
 from remnant.report.one_run_view import OneRunView
-from remnant.report.prediction_numerals import ends_text, epoch_text, name_of
+from remnant.report.prediction_numerals import ends_text, epoch_text, name_of, rate_ends
 from remnant.report.prediction_view import PredictionView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView
@@ -34,6 +38,10 @@ def tiles_of(view: View) -> list[Tile]:
         return _text_forgetting(view)
     if isinstance(view, PredictionView):
         return _prediction(view)
+    if isinstance(view, FeaturesView):
+        return _features(view)
+    if isinstance(view, FeatureAuditView):
+        return [Tile(*one) for one in audit_tiles(view)]
     return _exposure(view) if isinstance(view, ExposureView) else _forgetting(view)
 
 
@@ -164,4 +172,28 @@ def _prediction(view: PredictionView) -> list[Tile]:
         if list_.check is not None:
             remark += "; held on another run" if list_.check.held else "; not held on another run"
         tiles.append(Tile("Protect", percent(list_.share), remark))
+    return tiles
+
+
+def _features(view: FeaturesView) -> list[Tile]:
+    found = view.features
+    if isinstance(found, NotMeasured) or found.plain is None:
+        return []
+    plain, tiles = found.plain, []
+    for name, models in (
+        ("Planted models that stand out", plain.planted),
+        ("Never planted, stand out", plain.unplanted),
+    ):
+        if models is not None:
+            share = models.share_significant
+            remark = f"of {counted(models.n, 'model')}; {rate_ends(share)}"
+            tiles.append(Tile(name, percent(share.value), remark))
+    if plain.beyond is not None:
+        remark = f"points; {points_ends(plain.beyond)}"
+        if not isinstance(view.verdict, NotMeasured) and view.verdict.limit is not None:
+            remark += f"; allowed {short_percent(view.verdict.limit)}"
+        tiles.append(Tile("Difference", points_number(plain.beyond.value), remark))
+    if plain.beyond_m is not None:
+        remark = f"nats; {interval_text(plain.beyond_m)}"
+        tiles.append(Tile("Mean M above the twins’", number_text(plain.beyond_m.value), remark))
     return tiles

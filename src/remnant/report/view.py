@@ -15,6 +15,9 @@ from remnant.records.folder import RECORD_FILE
 from remnant.records.listing import SHADOW_POOL
 from remnant.report.exposure_reading import read_exposure
 from remnant.report.exposure_view import ExposureView
+from remnant.report.feature_audit_view import FeatureAuditView, read_feature_audit
+from remnant.report.features_reading import read_features
+from remnant.report.features_view import FeaturesView
 from remnant.report.forgetting_view import ForgettingView, read_forgetting
 from remnant.report.one_run_view import OneRunView, read_one_run
 from remnant.report.prediction_reading import read_prediction
@@ -24,7 +27,15 @@ from remnant.report.text_forgetting_view import TextForgettingView, read_text_fo
 
 __all__ = ["NotMeasured", "View", "read_view", "read_views"]
 
-View = ForgettingView | ExposureView | OneRunView | TextForgettingView | PredictionView
+View = (
+    ForgettingView
+    | ExposureView
+    | OneRunView
+    | TextForgettingView
+    | PredictionView
+    | FeaturesView
+    | FeatureAuditView
+)
 
 _READERS: dict[str, Callable[[Record], View]] = {
     "forgetting": read_forgetting,
@@ -33,6 +44,8 @@ _READERS: dict[str, Callable[[Record], View]] = {
     "text-forgetting": read_text_forgetting,
     "prediction": read_prediction,
     "text-prediction": read_prediction,
+    "unique-features": read_features,
+    "feature-audit": read_feature_audit,
 }
 
 

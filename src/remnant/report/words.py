@@ -19,6 +19,8 @@ _QUESTIONS = {
     "text-forgetting": "Forgetting of text",
     "prediction": "Prediction of memorisation",
     "text-prediction": "Prediction of memorisation of text",
+    "unique-features": "Unique features",
+    "feature-audit": "Audit of a feature",
 }
 _UNDECIDED = "Not enough evidence to decide"
 _PREDICTION = {
@@ -49,6 +51,16 @@ _HEADLINES = {
     },
     "prediction": _PREDICTION,
     "text-prediction": _PREDICTION,
+    "unique-features": {
+        "PASS": "Models do not know the patch more often than allowed",
+        "FAIL": "Models know a patch that was in one training image",
+        "INCONCLUSIVE": _UNDECIDED,
+    },
+    "feature-audit": {
+        "PASS": "Nothing found, and under the limit",
+        "FAIL": "The model reacts to the patch",
+        "INCONCLUSIVE": "No evidence that it was memorised, and no proof that it was not",
+    },
 }
 
 
