@@ -192,6 +192,24 @@ def test_the_expected_nodes_are_near_the_real_ones(model, index):
     assert nodes_expected(model, TEMPLATE, automaton, [secret], []) == 1110
 
 
+def test_a_cheap_secret_is_ranked_in_a_space_of_any_size():
+    module = lstm(VOCABULARY.size, units=1, layers=1)
+    state = {name: torch.zeros_like(tensor) for name, tensor in module.state_dict().items()}
+    state["head.bias"][VOCABULARY.encode("7")[0]] = 6.0
+    module.load_state_dict(state)
+    model = LanguageModel(module, VOCABULARY)
+    template = Template("pin {digits:30}")
+    cheap, dear = "7" * 29 + "1", "7" * 15 + "1" * 15
+    options = {"rng": np.random.default_rng(0), "references": 100}
+    found = measure_exposure(model, template, secrets=[cheap], **options)
+    assert (found.method, found.each[0].rank) == ("exact", 1 + 30 * 9)
+    automaton = compile_template(model.encode, template)
+    drawn = [one.secret for one in template.sample(100, rng=np.random.default_rng(1))]
+    expected = nodes_expected(model, template, automaton, [cheap], drawn)
+    assert found.nodes <= expected + 1000
+    assert nodes_expected(model, template, automaton, [cheap, dear], drawn) > 10**12
+
+
 def test_a_small_space_is_drawn_to_its_end(model):
     template = Template("pin {digits:1}")
     found = measure_exposure(

@@ -285,7 +285,8 @@ def nodes_expected(
 
     A prefix is visited if it costs no more than the costliest secret. At each depth the share of
     sampled prefixes that do stands for the share of all; without samples the whole tree is
-    expected.
+    expected. No depth has more than ``2 ** cost`` such prefixes, since their probabilities add up
+    to no more than 1: a secret that is cheap enough can be ranked in a space of any size.
     """
     inner = np.array([min(w, 10**300) for w in automaton.widths[:-1]], dtype=np.float64)
     if len(drawn) == 0:
@@ -295,5 +296,6 @@ def nodes_expected(
     bound = so_far[: len(secrets), -1].max()
     under = (so_far[len(secrets) :] <= bound).sum(0)
     share = (under + 1) / (len(drawn) + 1)
-    least = math.fsum(inner * share[: len(inner)])
+    most = 2.0 ** min(float(bound), 1000.0)
+    least = math.fsum(np.minimum(inner * share[: len(inner)], most))
     return min(least, float(inner.sum()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, RemnantError, requir
 from remnant.measures import RankAgreement, rank_agreement
 from remnant.models.protocols import SequenceModel
 from remnant.probes import text_costs
+from remnant.search import MergedTokens
 from remnant.studies.canary_exposure import CanaryExposure, measure_canaries
 from remnant.studies.exposure_audit import Method, Progress
 from remnant.studies.secret_search import Decoding, Leak, leak_of, search_secrets
@@ -171,16 +173,16 @@ def measure_found(
         measured, unmeasured, space = None, "", None
         try:
             space = one.template.space
-            measured = measure_canaries(
+            measured = _measure(
                 model,
-                _as_planted(one),
+                one,
                 rng=stream,
                 method=method,
                 references=references,
                 reference_models=reference_models,
                 max_nodes=max_nodes,
                 max_seconds=max_seconds,
-            ).each[0]
+            )
         except (InvalidInput, NotEnoughEvidence) as fault:
             unmeasured = _reason(fault, one)
         extraction, unextracted = None, unmeasured if extract else ""
@@ -204,6 +206,28 @@ def measure_found(
         agreements=_agreements(each),
         calibrated=bool(reference_models),
     )
+
+
+def _measure(
+    model: SequenceModel,
+    one: FoundSecret,
+    *,
+    method: Method,
+    reference_models: Sequence[SequenceModel],
+    **options: Any,
+) -> CanaryExposure:
+    """Measure one; what no reference is as cheap as is walked as far as the budget goes."""
+    planted = _as_planted(one)
+    found = measure_canaries(
+        model, planted, method=method, reference_models=reference_models, **options
+    ).each[0]
+    if method == "auto" and found.found.saturated and not reference_models:
+        try:
+            walked = measure_canaries(model, planted, method="exact", **options).each[0]
+        except MergedTokens:
+            return found
+        return found if walked.ended else walked
+    return found
 
 
 def _as_planted(one: FoundSecret) -> CanarySet:
