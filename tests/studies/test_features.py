@@ -434,13 +434,14 @@ def test_a_recipe_has_variants_by_name():
     assert study.variants[1].study.augment == AugmentSettings(flip=True)
     assert list(study.ways()) == ["plain", "variant1", "variant2"]
     assert study.fingerprint != study_from(RECIPE).fingerprint
+    assert study_from({**RECIPE, "variants": False}) == study_from(RECIPE)
 
 
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"variants": 3}, "variants is not a section of sections"),
-        ({"variants": {"x": 3}}, "variants is not a section of sections"),
+        ({"variants": 3}, "variants is neither false nor a section of sections"),
+        ({"variants": {"x": 3}}, "variants is neither false nor a section of sections"),
         ({"variants": {"plain": {}}}, "the label 'plain' stands for two"),
         ({"variants": {"x": {"plan": {"seeds": 3}}}}, r"variant 'x' changes \[plan\]"),
         ({"variants": {"x": {"data": {"examples": 9}}}}, r"variant 'x' changes \[data\]"),

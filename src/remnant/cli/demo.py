@@ -11,6 +11,7 @@ RECIPES = {
     "one-run": "digits-one-run.toml",
     "exposure": "stdlib-secret.toml",
     "prediction": "digits-prediction.toml",
+    "features": "digits-features.toml",
 }
 
 
@@ -27,8 +28,9 @@ def demo(out: Path, as_json: bool) -> None:
     """Watch classifiers forget, pull a secret out of a language model, predict what is memorised.
 
     Forgetting is measured twice, with twins and along a single run; prediction is held against 48
-    shadow models; all go into one report. The digits are scikit-learn's; the text is Python's own
-    standard library, with API keys planted in it.
+    shadow models; a letter is planted on one image of each of 25 models; all go into one report.
+    The digits are scikit-learn's; the text is Python's own standard library, with API keys planted
+    in it.
 
     \b
     Example:

@@ -238,7 +238,7 @@ def study_from(table: dict[str, Any]) -> Study:
         faults.append("compare is not a list of tables, each with a label")
     varied = table.get("variants") or {}
     if not isinstance(varied, dict) or not all(isinstance(one, dict) for one in varied.values()):
-        faults.append("variants is not a section of sections, each with what it changes")
+        faults.append("variants is neither false nor a section of sections")
     if kind not in question.plans:
         faults.append(f"plan.kind={kind!r} is not one of {', '.join(question.plans)}")
     else:
