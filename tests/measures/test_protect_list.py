@@ -24,7 +24,15 @@ def missed(rule, risk, truth):
 
 @pytest.mark.parametrize(
     ("runs", "between", "memorised"),
-    [(1, 0.0, 40), (1, 0.0, 150), (2, 0.3, 40), (3, 0.0, 20), (3, 0.3, 60), (5, 0.5, 40)],
+    [
+        (1, 0.0, 40),
+        (1, 0.0, 150),
+        (2, 0.3, 40),
+        (3, 0.0, 20),
+        (3, 0.3, 60),
+        (5, 0.5, 40),
+        (7, 0.3, 150),
+    ],
 )
 def test_a_new_run_keeps_to_the_stated_rate(runs, between, memorised):
     """One run knows nothing of how runs differ, so that it is only asked about alike ones."""
@@ -40,6 +48,48 @@ def test_a_new_run_keeps_to_the_stated_rate(runs, between, memorised):
         broken += missed(rule, *new) > rule.stated
     # More breaches than chance would allow at the nominal rate fail the test.
     assert stats.binom.sf(broken - 1, audits, 1 - confidence) > 1e-3, broken / audits
+
+
+def slow_bound(left_out, counts, confidence):
+    """The definition, run by run: the largest of three predictions of the next one's rate."""
+    runs, out, total = len(counts), sum(left_out), sum(counts)
+    new = round(total / runs)
+    found = [stats.betabinom.ppf(confidence, new, out + 1, total - out) / new]
+    reach = stats.t.ppf(confidence, runs - 1) * np.sqrt(1 + 1 / runs)
+    rates = [k / n for k, n in zip(left_out, counts, strict=True)]
+    middle = (out + 1) / (total + 2)
+    counting = np.mean([middle * (1 - middle) / n for n in counts])
+    found.append(np.mean(rates) + reach * np.sqrt(max(np.var(rates, ddof=1), counting)))
+    arcs = [
+        np.arcsin(np.sqrt((k + 3 / 8) / (n + 3 / 4))) for k, n in zip(left_out, counts, strict=True)
+    ]
+    end = np.mean(arcs) + reach * np.std(arcs, ddof=1)
+    found.append(np.sin(min(end, np.pi / 2)) ** 2)
+    return min(max(found), 1.0)
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 999), runs=st.integers(2, 5), confidence=st.floats(0.6, 0.98))
+def test_the_stated_rate_and_the_chance_are_those_of_the_definition(seed, runs, confidence):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(20, 60, runs)
+    made_on = [run(rng, n=300, memorised=size, between=0.4) for size in sizes]
+    risks, truths = zip(*made_on, strict=True)
+    rule = protect_rule(risks=risks, memorised=truths, miss=0.3, confidence=confidence)
+    left_out = np.round(rule.missed * sizes)
+    assert rule.memorised.tolist() == sizes.tolist()
+    if rule.share < 1:
+        assert rule.stated == pytest.approx(slow_bound(left_out, sizes, confidence))
+    # The chance of a rate is one less the confidence that would state it.
+    n = round(sizes.mean())
+    for missed in range(1, n + 1, 7):
+        chance = rule.chance(missed=missed, memorised=n)
+        if 1e-6 < chance < 0.4:
+            assert slow_bound(left_out, sizes, 1 - chance * 0.999) >= missed / n - 1e-9
+            assert slow_bound(left_out, sizes, 1 - chance * 1.001) <= missed / n + 1e-9
+    chances = [rule.chance(missed=missed, memorised=n) for missed in range(n + 1)]
+    assert chances[0] > 0.5
+    assert np.all(np.diff(chances) <= 1e-12)
 
 
 def test_the_list_is_no_longer_than_it_must_be():
@@ -112,5 +162,10 @@ def test_faults_are_named():
         protect_rule(risks=[[1.0, 2.0]], memorised=[truth])
     with pytest.raises(InvalidInput, match="NaN"):
         protect_rule(risks=[[1.0, np.nan, 2.0]], memorised=[truth])
+    rule = protect_rule(risks=[[1.0, 2.0, 3.0]], memorised=[truth])
+    with pytest.raises(InvalidInput, match="missed=4 of memorised=3 cannot be"):
+        rule.chance(missed=4, memorised=3)
+    with pytest.raises(InvalidInput, match=r"missed=0.5 is not a whole number"):
+        rule.chance(missed=0.5, memorised=3)
     with pytest.raises(NotEnoughEvidence, match="run 1 memorised none"):
         protect_rule(risks=[[1.0, 2.0, 0.0]] * 2, memorised=[truth, [False] * 3])

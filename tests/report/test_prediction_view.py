@@ -48,6 +48,7 @@ def test_a_full_record_is_read_whole(make_prediction, predicted, question):
         25,
     )
     assert (protect.check.model, protect.check.missed, protect.check.held) == (6, 7, True)
+    assert (protect.check.chance, protect.check.refuted) == (None, False), "of an older record"
     risks = [one.risk for one in protect.samples]
     assert risks == sorted(risks, reverse=True)
 
@@ -137,6 +138,8 @@ def test_an_entry_that_is_missing_is_named(make_prediction, name, key):
         ("protect", "predictor", "oracle", "is none of psmi"),
         ("protect", "check.held", 1, "is an int, neither true nor false"),
         ("protect", "check.missed", 62, "is more than were memorised"),
+        ("protect", "check.chance", 2.0, "is no share between 0 and 1"),
+        ("protect", "check.refuted", 1, "is an int, neither true nor false"),
         ("protect", "check", [], "is a list, no object"),
         ("protect", "samples.3.example", -1, "is an int, no whole number from 0"),
         ("protect", "samples.24.memorised", None, "is missing, neither true nor false"),

@@ -16,6 +16,7 @@ from remnant.report.prediction_numerals import (
     signed_text,
     threshold_text,
 )
+from remnant.report.prediction_text import prediction_lines
 from remnant.report.prediction_view import Estimate
 from remnant.report.prediction_words import (
     agreement_sentence,
@@ -119,9 +120,14 @@ def test_nothing_memorised_is_said(read):
     assert [(_plain(tile.value), tile.remark) for tile in tiles_of(view)] == [
         ("0.0 %", "of its training samples")
     ]
+    few = "Too few samples were memorised to say how well that could be predicted."
+    view = read(name="three", change={"prediction": {"quality": [], "by_threshold": []}})
+    assert in_plain_words(view)[1] == few
     view = read(name="two", change={"prediction": {"quality": []}})
+    row = next(one for one in view.prediction.by_threshold if one.threshold == 8.0)
     assert in_plain_words(view)[1] == (
-        "Too few samples were memorised to say how well that could be predicted."
+        f"{few} From LiRA’s threshold 8 on there are {row.n_memorised}, for which PSMI has an AUC "
+        f"of {row.auc.value:.3f} ({row.auc.low:.3f} to {row.auc.high:.3f})."
     )
     assert [tile.name for tile in tiles_of(view)] == [
         *("Known after", "Memorised in the end", "Protect")
@@ -183,6 +189,22 @@ def test_the_list_says_how_many_and_whether_it_held(read):
         "(2.5 % to 100.0 %): more than the 18.7 % stated. Do not rely on it."
     )
     assert tiles_of(view)[-1].remark.endswith("not held on another run")
+
+
+def test_a_rate_above_the_stated_one_may_be_chance(read):
+    check = {"model": 6, "memorised": 736, "missed": 142, "rate": [0.193, 0.165, 0.223]}
+    check |= {"held": False, "chance": 0.083, "refuted": False}
+    view = read(change={"protect": {"check": check}})
+    assert _plain(check_sentence(view.protect)).endswith(
+        ": more than the 18.7 % stated. That may be chance: 8.3 % of runs like those that made the "
+        "rule would miss as many, and it allows for 10 %. Let more runs make the rule."
+    )
+    assert "exceeded within chance on another run: 142 of 736 missed" in _plain(
+        "\n".join(prediction_lines(view))
+    )
+    refuted = read(name="two", change={"protect": {"check": check | {"refuted": True}}})
+    assert check_sentence(refuted.protect).endswith("Do not rely on it.")
+    assert "not held on another run" in "\n".join(prediction_lines(refuted))
 
 
 def test_a_list_without_a_check_or_of_everything(read):

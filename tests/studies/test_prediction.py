@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from remnant import ShadowPlan, lira, lira_leave_one_out
 from remnant.errors import NotEnoughEvidence, PlanError, RecordError, UnsupportedModel
@@ -20,7 +21,7 @@ from remnant.studies.prediction_evidence import (
     target_members,
     trace_steps,
 )
-from remnant.studies.prediction_list import protect_fields
+from remnant.studies.prediction_list import protect_fields, verdict_fields
 from remnant.studies.prediction_settings import PlantedSettings, PredictSettings, TruthSettings
 from remnant.studies.prediction_truth import Truth
 from remnant.studies.settings import DataSettings, ModelSettings, TrainingSettings
@@ -191,6 +192,69 @@ def test_a_target_whose_truth_is_chance_makes_no_rule_and_checks_none(done):
     assert protect_fields(risk, STUDY.predict, strict, evidence, alone)[0]["check"] is None
 
 
+def worlds(targets, *, between=0.0, last=0.0, seed=0, memorised=100, n=600):
+    """Evidence of targets whose memorised samples stand out by two, give or take; all saw all."""
+    rng = np.random.default_rng(seed)
+    own = np.arange(n) < memorised
+    shift = (
+        2.0
+        + between * rng.normal(size=(targets, 1))
+        - last * (np.arange(targets) == targets - 1)[:, None]
+    )
+    risks = rng.normal(size=(targets, n)) + shift * own
+    evidence = Evidence(
+        looks=None,
+        targets=tuple(range(0, 2 * targets, 2)),
+        pool=PoolScores(np.empty(0), np.ones((2 * targets, n), dtype=bool)),
+        epoch=1.0,
+        labels=np.zeros(n, dtype=np.int64),
+        kinds=np.full(n, "clean"),
+        what="",
+    )
+    truth = Truth(
+        **dict.fromkeys(("lira", "counterfactual", "rmia", "scores")),
+        local=np.where(own, 9.0, 0.0)[None].repeat(targets, axis=0),
+        convention="",
+        false_alarms=np.zeros(targets),
+    )
+    settings = PredictSettings(targets=targets, limit=0.999)
+    made = protect_fields(lambda _, at: risks[at], settings, TruthSettings(), evidence, truth)[0]
+    return made, verdict_fields(made, settings)
+
+
+@pytest.mark.parametrize(("targets", "between"), [(2, 0.0), (4, 0.0), (4, 0.3), (8, 0.3)])
+def test_an_honest_list_seldom_fails_and_one_that_does_not_carry_over_mostly(targets, between):
+    """At most one honest rule in twenty is refuted, however many samples the check has."""
+    audits, outcomes = 150, []
+    for seed in range(audits):
+        made, verdict = worlds(targets, between=between, seed=seed, memorised=200)
+        check = made["check"]
+        assert check["held"] == (check["missed"] / check["memorised"] <= made["stated"])
+        assert not (check["held"] and check["refuted"])
+        outcomes.append(verdict["outcome"])
+        assert (outcomes[-1] == "FAIL") == check["refuted"]
+    assert stats.binom.sf(outcomes.count("FAIL") - 1, audits, 0.05) > 1e-3, outcomes.count("FAIL")
+    assert stats.binom.cdf(outcomes.count("PASS"), audits, 0.9) > 1e-3, outcomes.count("PASS")
+    worse = [worlds(targets, last=1.5, seed=seed)[1]["outcome"] for seed in range(20)]
+    assert worse.count("FAIL") >= 15
+
+
+def test_the_verdict_says_when_a_rate_above_the_stated_one_may_be_chance():
+    made, _ = worlds(4)
+    check = {"memorised": 736, "missed": 142, "rate": [0.193, 0.165, 0.223], "held": False}
+    made |= {"share": 0.2, "stated": 0.192, "check": check | {"chance": 0.083, "refuted": False}}
+    verdict = verdict_fields(made, PredictSettings())
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert verdict["sentence"].endswith(
+        "it left out 19.3% of 736 (95% interval 16.5% to 22.3%): more than was stated, but 8.3% of "
+        "such runs would by chance, and the list allows for 10%; let more targets make it."
+    )
+    made["check"] = check | {"chance": 0.012, "refuted": True}
+    verdict = verdict_fields(made, PredictSettings())
+    assert verdict["outcome"] == "FAIL"
+    assert verdict["sentence"].endswith("more than was stated; 1.2% of such runs would by chance.")
+
+
 def test_mislabelled_samples_are_predicted_better_than_chance(done):
     psmi = done.results()["prediction"]["quality"][0]
     assert psmi["auc"][1] > 0.5
@@ -250,6 +314,29 @@ def test_nothing_memorised_is_told_and_not_judged(done, tmp_path):
     assert "absent" in results["protect"]
     assert results["verdict"]["outcome"] == "INCONCLUSIVE"
     assert results["truth"]["memorised_share"] == 0.0
+
+
+def test_lower_thresholds_are_judged_where_the_main_one_leaves_too_few(done, tmp_path):
+    """Rows by threshold are those of a study whose main threshold has enough."""
+    limits = (0.0, 1.0, 1e6)
+    study = dataclasses.replace(STUDY, truth=TruthSettings(threshold=1e6, thresholds=limits))
+    shared = dataclasses.replace(QUICK, pool_folder=done.folder / "pool")
+    run_study(study, tmp_path / "run", shared)
+    results, whole = Record.open(tmp_path / "run").results(), done.results()["prediction"]
+    found = results["prediction"]
+    assert found["quality"] == found["by_time"] == found["by_layer"] == []
+    assert found["by_threshold"] == whole["by_threshold"]
+    assert {row["threshold"] for row in found["by_threshold"]} == {0.0, 1.0}
+    assert found["stop"] == whole["stop"]
+    assert all(one["memorised"] == 0.0 for one in found["canaries"])
+    n = found["by_threshold"][-1]["n_memorised"]
+    assert results["verdict"]["outcome"] == "INCONCLUSIVE"
+    assert results["verdict"]["sentence"] == (
+        "Prediction cannot be judged: at the threshold 1e+06 the first target memorised 0 of its "
+        "125 samples; it takes 4 that it did and one that it did not. At 1, the highest of "
+        f"truth.thresholds with enough, it memorised {n}."
+    )
+    assert "absent" in results["protect"]
 
 
 @pytest.mark.parametrize(

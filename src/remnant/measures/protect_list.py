@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaln, gammaln, stdtrit
+from scipy.special import betaln, gammaln, stdtr, stdtrit
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.checks import check_share, read_floats
@@ -28,6 +28,7 @@ class ProtectRule:
         stated: Bound on the share of its memorised samples that a new run's list leaves out, at
             ``confidence``: at most what was asked for. 0 where everything is listed.
         missed: What the lists of the given runs leave out, one share a run.
+        memorised: How many samples each of these runs memorised.
         miss, confidence: As asked for.
         method: How the bound was made, in words.
     """
@@ -35,6 +36,7 @@ class ProtectRule:
     share: float
     stated: float
     missed: Floats
+    memorised: NDArray[np.int64]
     miss: float
     confidence: float
     method: str
@@ -56,6 +58,36 @@ class ProtectRule:
             raise InvalidInput("risk must be an array.")
         return _places(given) <= self.share + 1e-12
 
+    def chance(self, *, missed: int, memorised: int) -> float:
+        """How likely a new run, like the given ones, leaves out at least as many as another did.
+
+        One less the confidence at which that rate would have been stated: the largest of what the
+        predictions behind the bound give. A rate above ``stated`` is no evidence against the rule
+        by itself, since up to one less ``confidence`` of honest runs have one.
+
+        Args:
+            missed: Samples that the other run memorised and its list leaves out.
+            memorised: Samples that it memorised.
+
+        Raises:
+            InvalidInput: Not whole numbers, or more missed than memorised.
+        """
+        for name, count in (("missed", missed), ("memorised", memorised)):
+            if isinstance(count, bool) or not isinstance(count, (int, np.integer)) or count < 0:
+                raise InvalidInput(f"{name}={count!r} is not a whole number of at least 0.")
+        if not 0 < memorised >= missed:
+            raise InvalidInput(f"missed={missed} of memorised={memorised} cannot be.")
+        counts = self.memorised.astype(np.float64)
+        left_out = np.round(self.missed * counts)
+        chances = [1.0 - float(np.sum(_predicted(int(memorised), left_out, counts)[:missed]))]
+        if counts.size > 1:
+            runs = _over_runs(left_out, counts)
+            here = (missed / memorised, float(np.arcsin(np.sqrt(missed / memorised))))
+            for at, (centre, deviation) in zip(here, runs, strict=True):
+                if deviation > 0.0:
+                    chances.append(float(stdtr(counts.size - 1, (centre - at) / deviation)))
+        return min(max(chances), 1.0)
+
 
 def protect_rule(
     *,
@@ -68,8 +100,9 @@ def protect_rule(
 
     Lists are tried from everything downwards, and the last one that stands is taken. With one run
     the bound is the beta-binomial prediction of another draw of samples: it takes the next run for
-    alike. With several it is also Student's prediction bound over runs, of which the spread cannot
-    be less than that of counting, and the larger of the two counts.
+    alike. With several it is also Student's prediction bound over runs, twice: of their rates, the
+    spread of which cannot be less than that of counting, and of the arcsines of the rates' roots,
+    since rates near 0 lean to one side. The largest counts.
 
     Risks are compared by rank within a run, so that runs need not share a scale.
 
@@ -89,9 +122,11 @@ def protect_rule(
         >>> runs = [rng.normal(size=1000) + 2.0 * one for one in truth]
         >>> rule = protect_rule(risks=runs[:3], memorised=truth[:3])
         >>> rule.share, round(rule.stated, 2), int(rule.listed(runs[3]).sum())
-        (0.26, 0.2, 260)
+        (0.345, 0.19, 345)
         >>> round(1 - float(rule.listed(runs[3])[truth[3]].mean()), 2)
-        0.17
+        0.11
+        >>> round(rule.chance(missed=22, memorised=100), 2)
+        0.08
     """
     faults: list[str] = []
     check_share("miss", miss, faults)
@@ -116,34 +151,56 @@ def protect_rule(
         share, stated, missed = float(tried), bound, left_out / counts
     over = "beta-binomial prediction"
     if len(found) > 1:
-        over += f", and Student's over {len(found)} runs: the larger"
-    return ProtectRule(share, stated, missed, float(miss), float(confidence), over)
+        over += f", and Student's over {len(found)} runs, plain and by arcsine: the largest"
+    return ProtectRule(
+        share=share,
+        stated=stated,
+        missed=missed,
+        memorised=counts.astype(np.int64),
+        miss=float(miss),
+        confidence=float(confidence),
+        method=over,
+    )
 
 
 def _bound(missed: Floats, counts: Floats, confidence: float) -> float:
     """What a new run may leave out, as a share of what it memorises."""
-    total, out = float(counts.sum()), float(missed.sum())
-    if out >= total:
+    if missed.sum() >= counts.sum():
         return 1.0
     new = max(1, round(float(counts.mean())))
-    alike = _predicted(new, out + 1.0, total - out, confidence) / new
+    law = np.cumsum(_predicted(new, missed, counts))
+    alike = min(int(np.searchsorted(law, confidence)), new) / new
     if counts.size == 1:
         return alike
-    rates = missed / counts
-    middle = (out + 1.0) / (total + 2.0)
-    counting = middle * (1.0 - middle) * float(np.mean(1.0 / counts))
-    spread = max(float(rates.var(ddof=1)), counting)
     reach = float(stdtrit(counts.size - 1, confidence))
-    over_runs = float(rates.mean()) + reach * np.sqrt(spread * (1.0 + 1.0 / counts.size))
-    return min(1.0, max(alike, float(over_runs)))
+    plain, turned = (centre + reach * deviation for centre, deviation in _over_runs(missed, counts))
+    return min(1.0, max(alike, plain, float(np.sin(min(turned, np.pi / 2.0)) ** 2)))
 
 
-def _predicted(n: int, a: float, b: float, confidence: float) -> int:
-    """The beta-binomial quantile: how many of ``n`` new ones may be missed."""
-    k = np.arange(n + 1)
-    choose = gammaln(n + 1.0) - gammaln(k + 1.0) - gammaln(n - k + 1.0)
-    share = np.exp(choose + betaln(k + a, n - k + b) - betaln(a, b))
-    return min(int(np.searchsorted(np.cumsum(share), confidence)), n)
+def _over_runs(missed: Floats, counts: Floats) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Centre and deviation of Student's law of a new run's rate, and of its arcsine."""
+    rates, turned = missed / counts, _turned(missed, counts)
+    middle = (missed.sum() + 1.0) / (counts.sum() + 2.0)
+    counting = middle * (1.0 - middle) * float(np.mean(1.0 / counts))
+    grown = 1.0 + 1.0 / counts.size
+    spread = max(float(rates.var(ddof=1)), counting)
+    return (
+        (float(rates.mean()), float(np.sqrt(spread * grown))),
+        (float(turned.mean()), float(np.sqrt(turned.var(ddof=1) * grown))),
+    )
+
+
+def _turned(missed: Floats, counts: Floats) -> Floats:
+    """The arcsine of a rate's root, which spreads alike at any rate (Anscombe's form)."""
+    return np.asarray(np.arcsin(np.sqrt((missed + 0.375) / (counts + 0.75))))
+
+
+def _predicted(new: int, missed: Floats, counts: Floats) -> Floats:
+    """The beta-binomial law: how many of ``new`` ones are missed."""
+    a, b = float(missed.sum()) + 1.0, float(counts.sum() - missed.sum())
+    k = np.arange(new + 1)
+    choose = gammaln(new + 1.0) - gammaln(k + 1.0) - gammaln(new - k + 1.0)
+    return np.asarray(np.exp(choose + betaln(k + a, new - k + b) - betaln(a, b)))
 
 
 def _places(risk: Floats) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from remnant.report.curve import percent
 from remnant.report.numerals import count_text
-from remnant.report.prediction_view import Estimate
+from remnant.report.prediction_view import Check, Estimate
 
 NAMES = {
     "psmi": "PSMI",
@@ -77,6 +77,11 @@ def others_text(values: Sequence[float]) -> str:
         return "–"
     low, high = (f"{end(values):.3f}" for end in (min, max))
     return low if low == high else f"{low} to {high}"
+
+
+def held_text(check: Check) -> str:
+    """Whether a list kept to its stated rate, in two or three words."""
+    return "held" if check.held else "not held" if check.refuted else "exceeded within chance"
 
 
 def signed_text(value: float) -> str:

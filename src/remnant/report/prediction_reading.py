@@ -209,12 +209,15 @@ def _protect(found: Mapping[str, Any]) -> Protect:
 
 
 def _check(fields: Fields) -> Check:
+    held = fields.flag("held")
     read = Check(
         model=fields.whole("model"),
         memorised=fields.whole("memorised"),
         missed=fields.whole("missed"),
         rate=_rate(fields, "rate"),
-        held=fields.flag("held"),
+        held=held,
+        chance=_share(fields, "chance") if fields.has("chance") else None,
+        refuted=fields.flag("refuted") if fields.has("refuted") else not held,
     )
     if read.missed > read.memorised:
         fields.note(".missed", "is more than were memorised")

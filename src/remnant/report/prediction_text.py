@@ -5,7 +5,14 @@ from __future__ import annotations
 from remnant.report.bars import interval_table
 from remnant.report.curve import Curve, Point, percent, short_percent
 from remnant.report.numerals import count_text, counted
-from remnant.report.prediction_numerals import NAMES, ends_text, epoch_text, epochs_text, rate_ends
+from remnant.report.prediction_numerals import (
+    NAMES,
+    ends_text,
+    epoch_text,
+    epochs_text,
+    held_text,
+    rate_ends,
+)
 from remnant.report.prediction_view import Prediction, PredictionView, Protect, Truth
 from remnant.report.run_view import NotMeasured
 
@@ -85,9 +92,9 @@ def _protected(found: Protect | NotMeasured) -> list[str]:
     ]
     if check is None:
         return [*lines, "    no run was left to check it on"]
-    held = "held" if check.held else "not held"
     return [
         *lines,
-        f"    {held} on another run: {count_text(check.missed)} of {count_text(check.memorised)} "
-        f"missed, {percent(check.rate.value)} [{rate_ends(check.rate)}]",
+        f"    {held_text(check)} on another run: {count_text(check.missed)} of "
+        f"{count_text(check.memorised)} missed, {percent(check.rate.value)} "
+        f"[{rate_ends(check.rate)}]",
     ]

@@ -224,6 +224,9 @@ class Check:
         memorised, missed: Samples, and how many of them the rule left out.
         rate: The same as a share.
         held: Whether the share was within the stated rate.
+        chance: How likely a run like those that made the rule misses as many; None where it was
+            not recorded.
+        refuted: Whether that is too unlikely for chance.
     """
 
     model: int
@@ -231,6 +234,8 @@ class Check:
     missed: int
     rate: Estimate
     held: bool
+    chance: float | None
+    refuted: bool
 
 
 @dataclass(frozen=True, slots=True)

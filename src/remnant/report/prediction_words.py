@@ -81,7 +81,7 @@ def stop_text(stop: Stop) -> str:
 def what_was_found(found: Prediction) -> str:
     """How well the first predictor did, and whether another did better."""
     if not found.quality:
-        return "Too few samples were memorised to say how well that could be predicted."
+        return few_sentence(found)
     first = found.quality[0]
     told = [
         f"At that moment {name_of(first.predictor)} put a memorised sample above another one in "
@@ -92,6 +92,19 @@ def what_was_found(found: Prediction) -> str:
         best_sentence(found),
     ]
     return " ".join(sentence for sentence in told if sentence)
+
+
+def few_sentence(found: Prediction) -> str:
+    """That too few were memorised, and what is known at the highest threshold with enough."""
+    told = "Too few samples were memorised to say how well that could be predicted."
+    if not found.by_threshold:
+        return told
+    row = max(found.by_threshold, key=lambda one: one.threshold)
+    return (
+        f"{told} From LiRA’s threshold {threshold_text(row.threshold)} on there are "
+        f"{count_text(row.n_memorised)}, for which {name_of(row.predictor)} has an AUC of "
+        f"{estimate_text(row.auc)}."
+    )
 
 
 def default_sentence(row: Quality) -> str:
@@ -189,18 +202,19 @@ def check_sentence(found: Protect) -> str:
     check = found.check
     if check is None:
         return "No run was left to check the rule on."
-    missed = (
-        f"it missed {count_text(check.missed)} of {counted(check.memorised, 'memorised sample')}, "
-        f"{rate_text(check.rate)}"
+    told = (
+        f"On another run, which had no part in the rule, it missed {count_text(check.missed)} of "
+        f"{counted(check.memorised, 'memorised sample')}, {rate_text(check.rate)}"
     )
-    stated = percent(found.stated)
     if check.held:
-        return (
-            f"On another run, which had no part in the rule, {missed}: within the {stated} stated."
-        )
+        return f"{told}: within the {percent(found.stated)} stated."
+    told += f": more than the {percent(found.stated)} stated."
+    if check.refuted or check.chance is None:
+        return f"{told} Do not rely on it."
     return (
-        f"On another run, which had no part in the rule, {missed}: more than the {stated} stated. "
-        "Do not rely on it."
+        f"{told} That may be chance: {percent(check.chance)} of runs like those that made the rule "
+        f"would miss as many, and it allows for {short_percent(1.0 - found.confidence)}. Let more "
+        "runs make the rule."
     )
 
 
@@ -251,9 +265,8 @@ def false_alarm_sentence(truth: Truth) -> str:
         return ""
     unfit = sum(one > truth.false_alarm_limit for one in truth.false_alarms)
     told = (
-        "Going by samples that it never saw, "
-        f"{percent(truth.false_alarms[0])} of what the first target is said to have memorised is "
-        "to be taken for chance."
+        f"Going by samples that it never saw, {percent(truth.false_alarms[0])} of what the first "
+        "target is said to have memorised is to be taken for chance."
     )
     if not unfit:
         return told

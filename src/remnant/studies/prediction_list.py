@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from remnant.errors import NotEnoughEvidence
-from remnant.measures import clopper_pearson, protect_rule
+from remnant.measures import ProtectRule, clopper_pearson, protect_rule
 from remnant.studies.prediction_evidence import Bools, Evidence, Floats
 from remnant.studies.prediction_settings import PredictSettings, TruthSettings
 from remnant.studies.prediction_truth import Truth
@@ -63,7 +63,7 @@ def protect_fields(
     check = None
     if len(fit) > 1:
         last = fit[-1]
-        check = _check(rule.listed(risks[last]), memorised[last], rule.stated, predict)
+        check = _check(rule, risks[last], memorised[last], predict)
         check["model"] = evidence.targets[last]
     places = np.flatnonzero(seen[0])
     riskiest = np.argsort(-risks[0], kind="stable")[:SHOWN]
@@ -93,19 +93,26 @@ def protect_fields(
 
 
 def _check(
-    listed: Bools, memorised: Bools, stated: float, predict: PredictSettings
+    rule: ProtectRule, risk: Floats, memorised: Bools, predict: PredictSettings
 ) -> dict[str, Any]:
-    """Hold the rule against a run that it was not made on."""
+    """Hold the rule against a run that it was not made on.
+
+    It is refuted where fewer than one less ``predict.confidence`` of runs like those that made it
+    would miss as many; a rate above the stated one alone befalls some honest rules.
+    """
     n = int(memorised.sum())
     if n == 0:
         raise NotEnoughEvidence("the last target memorised nothing, so that the list is unchecked.")
-    missed = int(np.sum(memorised & ~listed))
+    missed = int(np.sum(memorised & ~rule.listed(risk)))
     low, high = clopper_pearson(missed, n, confidence=predict.confidence)
+    held, chance = missed / n <= rule.stated, rule.chance(missed=missed, memorised=n)
     return {
         "memorised": n,
         "missed": missed,
         "rate": [missed / n, float(low), float(high)],
-        "held": missed / n <= stated,
+        "held": held,
+        "chance": chance,
+        "refuted": not held and chance < 1.0 - predict.confidence,
     }
 
 
@@ -125,9 +132,15 @@ def verdict_fields(protect: dict[str, Any], predict: PredictSettings) -> dict[st
         )
     if check is None:
         outcome, after = "INCONCLUSIVE", "no other seed was there to check it."
+    elif check["refuted"]:
+        outcome = "FAIL"
+        after = f"more than was stated; {check['chance']:.1%} of such runs would by chance."
     elif not check["held"]:
-        outcome = "FAIL" if check["rate"][1] > protect["stated"] else "INCONCLUSIVE"
-        after = "more than was stated."
+        outcome = "INCONCLUSIVE"
+        after = (
+            f"more than was stated, but {check['chance']:.1%} of such runs would by chance, and "
+            f"the list allows for {1.0 - protect['confidence']:.0%}; let more targets make it."
+        )
     elif share > predict.limit:
         outcome = "FAIL"
         after = f"a list longer than the limit of {predict.limit:.0%}."

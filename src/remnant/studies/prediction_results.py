@@ -15,6 +15,7 @@ from remnant.measures import (
     prediction_quality,
 )
 from remnant.measures import roc as roc_curve
+from remnant.measures.checks import unseen_needed
 from remnant.plans import ShadowPlan
 from remnant.probes import MARGINS
 from remnant.records import Record
@@ -50,22 +51,19 @@ def measure_prediction(
     record.put_array("truth.local", truth.local)
     try:
         record.put_result("prediction", judge.fields())
+    except NotEnoughEvidence as fault:
+        record.put_absent("prediction", str(fault))
+    try:
         protect, listed = protect_fields(judge.risk, predict, settings, evidence, truth)
         record.put_result("protect", protect)
         record.put_array("protect.listed", listed)
         record.put_result("verdict", verdict_fields(protect, predict))
     except NotEnoughEvidence as fault:
-        for name in ("prediction", "protect"):
-            if name not in record.results():
-                record.put_absent(name, str(fault))
+        record.put_absent("protect", str(fault))
+        told = f"Prediction cannot be judged: {judge.lacking() or fault}"
         record.put_result(
             "verdict",
-            {
-                "outcome": "INCONCLUSIVE",
-                "sentence": f"Prediction cannot be judged: {fault}",
-                "limit": predict.limit,
-                "lag": None,
-            },
+            {"outcome": "INCONCLUSIVE", "sentence": told, "limit": predict.limit, "lag": None},
         )
     record.put_result("scope", _scope(plan, predict, evidence))
 
@@ -118,8 +116,36 @@ class _Judge:
         """Which of a target's own training samples were memorised in the end."""
         return np.asarray(self.truth.local[target, self.seen[target]] >= threshold)
 
+    def lacking(self) -> str:
+        """Say that the threshold leaves too few samples, and the highest that does not; or ""."""
+        counted, limit = self._counted(), self.settings.threshold
+        if limit in counted:
+            return ""
+        own = self.memorised(0, limit)
+        told = (
+            f"at the threshold {limit:g} the first target memorised {int(own.sum())} of its "
+            f"{own.size} samples; it takes {self._needed} that it did and one that it did not."
+        )
+        if not counted:
+            return told
+        most = max(counted)
+        return (
+            f"{told} At {most:g}, the highest of truth.thresholds with enough, it memorised "
+            f"{counted[most]}."
+        )
+
     def fields(self) -> dict[str, Any]:
-        """Return every predictor's quality as plain data."""
+        """Return every predictor's quality as plain data.
+
+        Where the threshold leaves too few samples, only rows of other thresholds are there.
+
+        Raises:
+            NotEnoughEvidence: No threshold leaves enough.
+        """
+        counted = self._counted()
+        if not counted:
+            raise NotEnoughEvidence(self.lacking(), hint="Lower truth.threshold.")
+        whole = self.settings.threshold in counted
         stop, layers = self.stops[0], self.looks.layers
         point = self.looks.stop(self.seen, drop=self.predict.drop)
         steps, epoch = self.looks.steps, self.evidence.epoch
@@ -144,17 +170,18 @@ class _Judge:
                 "median_loss": point.medians.tolist(),
                 "dropped_at": point.dropped.tolist(),
             },
-            "quality": [self._row(name, whole=True) for name in self._known()],
-            "by_time": [self._row(name, moment=at) for at in moments for name in EARLY],
+            "quality": [self._row(name, whole=True) for name in self._known() if whole],
+            "by_time": [self._row(name, moment=at) for at in moments for name in EARLY if whole],
             "by_layer": [
                 self._row(name, layer=layer)
                 for layer in range(len(layers))
                 for name in ("psmi", "mahalanobis")
-                if len(layers) > 1
+                if whole and len(layers) > 1
             ],
             "by_threshold": [
                 self._row(name, threshold=threshold)
-                for threshold in self._thresholds()
+                for threshold in counted
+                if threshold in self.settings.thresholds
                 for name in ("psmi", "loss", "logit_gap")
             ],
             "canaries": self._canaries(),
@@ -163,12 +190,17 @@ class _Judge:
     def _known(self) -> list[str]:
         return [name for name in PREDICTORS if name != "lt_iqr" or len(self.looks.trace) >= 4]
 
-    def _thresholds(self) -> list[float]:
-        """Those at which both sides have enough samples to be judged."""
-        needed = int(np.ceil(1.0 / (1.0 - self.predict.tpr)))
-        counts = {t: int(self.memorised(0, t).sum()) for t in sorted(set(self.settings.thresholds))}
+    @property
+    def _needed(self) -> int:
+        """How many memorised samples it takes to read an FPR at the TPR."""
+        return unseen_needed(1.0 - self.predict.tpr)
+
+    def _counted(self) -> dict[float, int]:
+        """The thresholds at which both sides have enough samples, and how many are memorised."""
+        limits = sorted({*self.settings.thresholds, self.settings.threshold})
+        counts = {limit: int(self.memorised(0, limit).sum()) for limit in limits}
         whole = int(self.seen[0].sum())
-        return [t for t, count in counts.items() if needed <= count < whole]
+        return {limit: count for limit, count in counts.items() if self._needed <= count < whole}
 
     def _row(
         self,
