@@ -76,7 +76,7 @@ def test_the_plain_words_tell_what_was_done_asked_and_found(read, featured):
     assert found == (
         "33.3 % (20.0 % to 50.0 %) of 30 planted models stand out; of 11 models that never saw the "
         "patch it is 9.1 % (0.0 % to 40.0 %). The difference is +24.2 points (+5.1 to +43.3). A "
-        "planted model’s M is on average 0.00676 (0.001 to 0.0125) nats above that of its twin."
+        "planted model’s M less that of its twin is on average 0.00676 (0.001 to 0.0125) nats."
     )
 
 
@@ -167,6 +167,9 @@ def test_white_box_spread_and_units(read):
     assert spread_sentence(Spread(0.5, None, None, None)) == (
         "Standard deviation of M: 0.5 between seeds of one canary."
     )
+    assert spread_sentence(Spread(None, None, None, 0.0)) == (
+        "None of the canaries have M of both signs."
+    )
     assert spread_sentence(Spread(None, None, None, None)) == ""
     assert _plain(activations_sentence(plain.activations)).startswith(
         "Of 128 units in the last hidden layer, the one that answers most to the patch does so in "
@@ -195,7 +198,9 @@ def test_influence_is_told_with_how_sure_it_is(read):
     both = influence_sentence(Influence(none, none, 9, ()))
     assert both.endswith("Neither can be told from none.")
     assert influence_sentence(Influence(None, none, 9, ())).endswith("It may be none.")
-    assert influence_sentence(Influence(None, None, 9, ())) == ""
+    assert influence_sentence(Influence(None, None, 6, ())) == (
+        "6 canaries are too few to tell a correlation."
+    )
     told = _plain(changes_sentence(found))
     assert told.startswith("With the patch, a canary’s self-influence is ")
     assert "times as large (the median of 5 where it was high) and " in told
@@ -218,8 +223,8 @@ def test_variants_are_compared_only_as_far_as_their_intervals_go(read, featured)
 
 def test_alt_texts_say_what_a_picture_is_and_not_what_it_says(read):
     (trained, rows), (asked, others) = strips(read().features)
-    assert trained == "What the models were trained on"
-    assert asked == "What they were asked about"
+    assert trained == "Training images"
+    assert asked == "Images that were asked about"
     assert [alt_text(row, 2) for row in (*rows, *others)] == [
         "Training image 2 as it was",
         "Training image 2 with the patch",
@@ -239,7 +244,7 @@ def test_tiles_headline_and_question(read):
         "Planted models that stand out",
         "Never planted, stand out",
         "Difference",
-        "Mean M above the twins’",
+        "Mean M less the twins’",
     ]
     difference = tiles_of(view)[2]
     assert (difference.value, _plain(difference.remark)) == (

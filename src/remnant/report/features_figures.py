@@ -79,7 +79,7 @@ def canary_figure(found: Features, variant: Variant, ident: str = "") -> Figure:
             twins.append(Dot(place + _ASIDE, factor * m, tip))
     groups = (
         (f"Planted, stands out (p ≤ {limit})", "main", planted[True]),
-        ("Planted, does not", "second", planted[False]),
+        ("Planted, does not stand out", "second", planted[False]),
         ("Twin of the same seed, nothing planted", "control", twins),
     )
     chart = Chart(

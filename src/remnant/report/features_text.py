@@ -71,7 +71,7 @@ def _variant(found: Features, one: Variant) -> list[str]:
         lines.append(f"    difference {points_text(one.beyond.value)} [{points_ends(one.beyond)}]")
     if one.beyond_m is not None:
         lines.append(
-            f"    mean M above the twins’ {number_text(one.beyond_m.value)} nats "
+            f"    mean M less the twins’ {number_text(one.beyond_m.value)} nats "
             f"[{interval_text(one.beyond_m)}]"
         )
     return lines

@@ -29,7 +29,7 @@ class Pictures:
 
     @property
     def asked(self) -> bool:
-        """Whether the models were asked about them, rather than trained on them."""
+        """Whether they are no training images but what the models were asked about."""
         return self.what.startswith("image")
 
 

@@ -56,7 +56,7 @@ def what_was_done(found: Features) -> str:
     several = len(found.variants) > 1
     ways = f" All this was done in {len(found.variants)} ways to train." if several else ""
     return (
-        f"{_capital(patch.what)}{faint} was put into one single training image, and a model was "
+        f"{capital(patch.what)}{faint} was put into one single training image, and a model was "
         f"trained on the data with it. That was done for "
         f"{counted(found.canaries, 'image (the canary)', 'different images (canaries)')}{each}; "
         f"{counted(found.unplanted, 'model')} more never saw the patch.{ways}"
@@ -92,12 +92,12 @@ def what_was_found(found: Features, variant: Variant) -> str:
 
 
 def mean_sentence(variant: Variant) -> str:
-    """By how much M itself is larger than that of the twins; nothing where it is not known."""
+    """How M differs from that of the twins; nothing where it is not known."""
     if variant.beyond_m is None:
         return ""
     return (
-        "A planted model’s M is on average "
-        f"{estimate_text(variant.beyond_m)} nats above that of its twin."
+        "A planted model’s M less that of its twin is on average "
+        f"{estimate_text(variant.beyond_m)} nats."
     )
 
 
@@ -156,7 +156,8 @@ def spread_sentence(found: Spread) -> str:
     ]
     told = f"Standard deviation of M: {_listed(parts)}." if parts else ""
     if found.sign_changes is not None:
-        told += f" {percent(found.sign_changes, 0)} of the canaries have M of both signs."
+        share = percent(found.sign_changes, 0) if found.sign_changes else "None"
+        told += f" {share} of the canaries have M of both signs."
     return told.strip()
 
 
@@ -175,6 +176,8 @@ def through_sentence(found: ThroughTraining) -> str:
 def influence_sentence(found: Influence) -> str:
     """Whether self-influence would have told which canary is remembered."""
     told = correlation_sentence(found.pearson, found.spearman)
+    if not told:
+        return f"{counted(found.n, 'canary is', 'canaries are')} too few to tell a correlation."
     sure = [one for one in (found.pearson, found.spearman) if one is not None]
     if sure and all(one.low <= 0 <= one.high for one in sure):
         told += " Neither can be told from none." if len(sure) > 1 else " It may be none."
@@ -235,16 +238,21 @@ def alt_text(pictures: Pictures, number: int) -> str:
 
 
 def strips(found: Features) -> list[tuple[str, list[Pictures]]]:
-    """Pictures by whether the models were trained on them or asked about them."""
+    """Pictures by whether they are training images or those that were asked about."""
     trained = [one for one in found.pictures if one.files and not one.asked]
     asked = [one for one in found.pictures if one.files and one.asked]
-    named = (("What the models were trained on", trained), ("What they were asked about", asked))
+    named = (("Training images", trained), ("Images that were asked about", asked))
     return [(name, rows) for name, rows in named if rows]
 
 
 def chosen_text(high: bool | None) -> str:
     """Why a canary was chosen."""
     return {True: "high", False: "low", None: "at random"}[high]
+
+
+def capital(name: str) -> str:
+    """The same with a capital."""
+    return name[:1].upper() + name[1:]
 
 
 def _sure(variant: Variant) -> str:
@@ -257,7 +265,3 @@ def _sure(variant: Variant) -> str:
 def _listed(parts: list[str]) -> str:
     *others, last = parts
     return f"{', '.join(others)} and {last}" if others else last
-
-
-def _capital(name: str) -> str:
-    return name[:1].upper() + name[1:]

@@ -195,5 +195,5 @@ def _features(view: FeaturesView) -> list[Tile]:
         tiles.append(Tile("Difference", points_number(plain.beyond.value), remark))
     if plain.beyond_m is not None:
         remark = f"nats; {interval_text(plain.beyond_m)}"
-        tiles.append(Tile("Mean M above the twins’", number_text(plain.beyond_m.value), remark))
+        tiles.append(Tile("Mean M less the twins’", number_text(plain.beyond_m.value), remark))
     return tiles
