@@ -301,8 +301,10 @@ def test_a_pool_is_topped_up_and_refused_to_another_recipe(done, tmp_path, monke
     large = Record.open(tmp_path / "large").array("truth.lira")
     np.testing.assert_allclose(large, done.array("truth.lira"))
     other = dataclasses.replace(STUDY, training=TrainingSettings(options={"lr": 0.1}))
-    with pytest.raises(RecordError, match="another"):
+    with pytest.raises(RecordError, match="the pool of another plan or recipe"):
         run_study(other, tmp_path / "other", shared)
+    assert not (tmp_path / "other").exists()
+    assert trained == [3, 6, 2, 3, 4], "refused before anything is trained"
 
 
 def test_nothing_memorised_is_told_and_not_judged(done, tmp_path):

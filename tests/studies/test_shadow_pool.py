@@ -13,7 +13,7 @@ from remnant import Population, ShadowPlan
 from remnant.errors import InvalidInput, NotEnoughEvidence, RecordError
 from remnant.probes import label_signals
 from remnant.records import Record
-from remnant.studies.shadow_pool import fill_pool, models_in, pool_key, read_pool
+from remnant.studies.shadow_pool import check_pool, fill_pool, models_in, pool_key, read_pool
 
 PLAN = ShadowPlan(models=6, steps=8, batch=8)
 KNOWN = {"recipe": {"lr": 0.1}, "data_fingerprint": "a71e"}
@@ -85,6 +85,33 @@ def test_another_targets_pool_is_refused(plan, known, words, tmp_path):
         fill_pool(tmp_path / "pool", plan, **known, train=trainer(plan))
     with pytest.raises(RecordError, match=words):
         read_pool(tmp_path / "pool", plan, **known)
+    with pytest.raises(RecordError, match=f"{words}.*Choose another pool folder"):
+        check_pool(tmp_path / "pool", plan, **known)
+
+
+def test_a_pool_can_be_asked_for_before_all_of_its_recipe_is_known(tmp_path):
+    whole = KNOWN | {"recipe": {"lr": 0.1, "shape": (5, 3), "scored": [4, 8]}}
+    early = KNOWN | {"recipe": {"lr": 0.1, "shape": (5, 3)}}
+    check_pool(tmp_path / "pool", PLAN, **early)
+    fill_pool(tmp_path / "pool", PLAN, **whole, train=trainer(PLAN))
+    check_pool(tmp_path / "pool", dataclasses.replace(PLAN, models=9), **early)
+    with pytest.raises(RecordError, match="another plan"):
+        fill_pool(tmp_path / "pool", PLAN, **early, train=trainer(PLAN))
+    with pytest.raises(RecordError, match="another plan or recipe"):
+        check_pool(tmp_path / "pool", PLAN, **KNOWN | {"recipe": {"lr": 0.1, "depth": 2}})
+    provenance = {"remnant": "0", "python": "3", "platform": "x", "device": "cpu", "seeds": {}}
+    other = Record.create(
+        tmp_path / "run",
+        question="prediction",
+        plan={"plan": {}},
+        plan_fingerprint="c93a",
+        data_fingerprint="a71e",
+        execution={},
+        provenance=provenance,
+    )
+    other.close()
+    with pytest.raises(RecordError, match="holds no shadow pool"):
+        check_pool(tmp_path / "run", PLAN, **early)
 
 
 def test_every_field_but_the_number_of_models_moves_the_key():

@@ -41,11 +41,13 @@ from remnant.studies.prediction_settings import PlantedSettings, PredictSettings
 from remnant.studies.prediction_training import (
     epoch_of,
     look_at_targets,
+    pool_recipe,
     pool_scores,
     shadow_members,
 )
 from remnant.studies.recording import carry_out
 from remnant.studies.settings import Execution
+from remnant.studies.shadow_pool import check_pool
 
 Progress = Callable[[str, int, int], None]
 
@@ -151,6 +153,13 @@ def _carry_out(
 def _check(study: PredictionStudy, data: AuditData, execution: Execution) -> None:
     """Refuse what cannot be planted, trained or looked at before anything is written."""
     check_training(study, data, execution)
+    if execution.pool_folder is not None:
+        check_pool(
+            execution.pool_folder,
+            study.plan,
+            recipe=pool_recipe(study),
+            data_fingerprint=data.fingerprint,
+        )
     if study.canaries.mislabelled > len(data.pool):
         raise PlanError(
             f"canaries.mislabelled={study.canaries.mislabelled} are more than the {len(data.pool)} "

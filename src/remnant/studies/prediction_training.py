@@ -147,6 +147,12 @@ def _look_once(
     return found
 
 
+def pool_recipe(study: PredictionStudy) -> dict[str, Any]:
+    """Return what changes the scores of a pool and is known before training, besides the plan."""
+    plain = study.to_dict()
+    return {name: plain[name] for name in ("data", "canaries", "model", "training")}
+
+
 def pool_scores(
     study: PredictionStudy,
     planting: Planting,
@@ -157,12 +163,8 @@ def pool_scores(
 ) -> PoolScores:
     """Fill the pool with all models' signals at the stop and at the end, and read it."""
     plan, store = study.plan, planting.store
-    plain = study.to_dict()
     known: dict[str, Any] = {
-        "recipe": {
-            **{name: plain[name] for name in ("data", "canaries", "model", "training")},
-            "scored": [stop, plan.steps],
-        },
+        "recipe": {**pool_recipe(study), "scored": [stop, plan.steps]},
         "data_fingerprint": record.data_fingerprint,
     }
     folder = execution.pool_folder or record.folder / "pool"

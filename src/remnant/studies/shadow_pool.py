@@ -21,6 +21,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, RecordError
 from remnant.plans import ShadowPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.records import Record, gather_provenance
+from remnant.records.folder import RECORD_FILE
 from remnant.records.listing import SHADOW_POOL
 from remnant.studies.machine import device_name
 
@@ -52,6 +53,26 @@ def pool_key(plan: ShadowPlan, recipe: Mapping[str, Any]) -> str:
     """
     fields = {name: value for name, value in plan.to_dict().items() if name != "models"}
     return fingerprint({"plan": fields, "recipe": dict(recipe)})
+
+
+def check_pool(
+    folder: Path, plan: ShadowPlan, *, recipe: Mapping[str, Any], data_fingerprint: str
+) -> None:
+    """Refuse a folder that holds another pool, or something else, before anything is trained.
+
+    What the pool's recipe has and ``recipe`` has not is not compared, so that a study can ask
+    before it knows when its models will be scored. A folder without a record is let through.
+
+    Raises:
+        RecordError: It holds no pool, or one of other data, plan or recipe.
+    """
+    if not (folder / RECORD_FILE).exists():
+        return
+    record = Record.open(folder)
+    theirs: Mapping[str, Any] = record.plan if record.question == SHADOW_POOL else {}
+    known = {name: value for name, value in theirs.get("recipe", {}).items() if name in recipe}
+    there = fingerprint({"plan": theirs.get("plan", {}), "recipe": known})
+    _require_same(record, there, pool_key(plan, recipe), data_fingerprint)
 
 
 def fill_pool(
@@ -87,6 +108,7 @@ def fill_pool(
     """
     if block < 1:
         raise InvalidInput(f"block={block} is less than 1.")
+    check_pool(folder, plan, recipe=recipe, data_fingerprint=data_fingerprint)
     kept = {name: value for name, value in plan.to_dict().items() if name != "models"}
     with Record.open_or_create(
         folder,
@@ -125,16 +147,7 @@ def read_pool(
         NotEnoughEvidence: The pool has fewer models than the plan asks for.
     """
     record = Record.open(folder)
-    for what, theirs, ours in (
-        ("no shadow pool", record.question, SHADOW_POOL),
-        ("the pool of another plan or recipe", record.plan_fingerprint, pool_key(plan, recipe)),
-        ("a pool of other data", record.data_fingerprint, data_fingerprint),
-    ):
-        if theirs != ours:
-            raise RecordError(
-                f"{folder} holds {what} ({theirs[:12]}, not {ours[:12]}).",
-                hint="Choose another pool folder, or fill one for this target.",
-            )
+    _require_same(record, record.plan_fingerprint, pool_key(plan, recipe), data_fingerprint)
     there = models_in(record)
     if there < plan.models:
         raise NotEnoughEvidence(
@@ -157,6 +170,19 @@ def models_in(record: Record) -> int:
             )
         count = stop
     return count
+
+
+def _require_same(record: Record, there: str, key: str, data_fingerprint: str) -> None:
+    for what, theirs, ours in (
+        ("no shadow pool", record.question, SHADOW_POOL),
+        ("the pool of another plan or recipe", there, key),
+        ("a pool of other data", record.data_fingerprint, data_fingerprint),
+    ):
+        if theirs != ours:
+            raise RecordError(
+                f"{record.folder} holds {what} ({theirs[:12]}, not {ours[:12]}).",
+                hint="Choose another pool folder, or fill one for this target.",
+            )
 
 
 def _blocks(record: Record) -> list[tuple[tuple[int, int], str]]:

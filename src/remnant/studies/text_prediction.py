@@ -43,7 +43,7 @@ from remnant.studies.prediction_results import measure_prediction
 from remnant.studies.prediction_settings import PredictSettings, TruthSettings
 from remnant.studies.recording import carry_out
 from remnant.studies.settings import Execution, TrainingSettings
-from remnant.studies.shadow_pool import PoolScores, fill_pool, read_pool
+from remnant.studies.shadow_pool import PoolScores, check_pool, fill_pool, read_pool
 from remnant.studies.text_prediction_settings import (
     LoraSettings,
     PretrainedSettings,
@@ -169,6 +169,13 @@ def _prepare(study: TextPredictionStudy, execution: Execution) -> _Bench:
         frozen,
         hashlib.sha256(f"{asked.fingerprint}/{weights}".encode()).hexdigest()[:16],
     )
+    if execution.pool_folder is not None:
+        check_pool(
+            execution.pool_folder,
+            study.plan,
+            recipe=_pool_recipe(study),
+            data_fingerprint=bench.fingerprint,
+        )
     study.plan.seen(examples=len(asked), members=[0])
     study.predict.steps(epoch=bench.epoch, last=study.plan.steps)
     one = AdapterPopulation(frozen, [0], lora=study.lora.made(), precision=study.plan.precision)
@@ -274,15 +281,17 @@ def _look_once(
     return found
 
 
+def _pool_recipe(study: TextPredictionStudy) -> dict[str, Any]:
+    """What changes the scores of a pool and is known before training, besides the plan."""
+    plain = study.to_dict()
+    return {name: plain[name] for name in ("questions", "model", "lora", "training")}
+
+
 def _pool(bench: _Bench, record: Record, stop: int, progress: Progress | None) -> PoolScores:
     """Fill the pool with all models' signals at the stop and at the end, and read it."""
     study, plan = bench.study, bench.study.plan
-    plain = study.to_dict()
     known: dict[str, Any] = {
-        "recipe": {
-            **{name: plain[name] for name in ("questions", "model", "lora", "training")},
-            "scored": [stop, plan.steps],
-        },
+        "recipe": {**_pool_recipe(study), "scored": [stop, plan.steps]},
         "data_fingerprint": record.data_fingerprint,
     }
     folder = bench.execution.pool_folder or record.folder / "pool"
