@@ -165,7 +165,7 @@ def scan(
         measured = None
         if model is not None:
             measured = _measured(found, model, given, device=device, seed=seed, bar=bar)
-    told = Told(found, measured, salt=salted, region=region, model=model, context=context)
+    told = Told(found, measured, model=model, context=context)
     if out is not None:
         write_out(out, scan_json(told, reveal=reveal))
     if as_json:

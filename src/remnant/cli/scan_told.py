@@ -27,35 +27,44 @@ class Told:
 
     scan: Scan
     measured: FoundExposures | None
-    salt: bytes
-    region: str
     model: Path | None
     context: int
 
-    @cached_property
-    def fingerprints(self) -> set[str]:
-        """Of all that was found."""
-        return {one.fingerprint for one in self.scan.found}
-
     def path(self, path: str, *, reveal: bool) -> str:
         """Return a file's path; a secret that was found and stands in it too is left out."""
-        return path if reveal else self._paths.setdefault(path, self._hidden(path))
+        return path if reveal else "/".join(map(self._hidden, path.split("/")))
+
+    def _hidden(self, name: str) -> str:
+        if name not in self._names:
+            self._names[name] = _without(name, self._written)
+        return self._names[name]
 
     @cached_property
-    def _paths(self) -> dict[str, str]:
+    def _names(self) -> dict[str, str]:
         return {}
 
-    def _hidden(self, path: str) -> str:
-        from remnant.canaries.natural import find_secrets
-        from remnant.canaries.natural.found import fingerprint_of
+    @cached_property
+    def _written(self) -> dict[int, set[str]]:
+        """The secrets as they are written, in small letters, by their length, longest first."""
+        found: dict[int, set[str]] = {}
+        for one in sorted(self.scan.found, key=lambda one: -one.length):
+            found.setdefault(one.length, set()).add(one.way.written.lower())
+        return found
 
-        if path in self._paths:
-            return self._paths[path]
-        hidden = path
-        for one in reversed(find_secrets(path, region=self.region)):
-            if fingerprint_of(one.kind, one.value, salt=self.salt) in self.fingerprints:
-                hidden = f"{hidden[: one.start]}…{hidden[one.end :]}"
-        return hidden
+
+def _without(name: str, secrets: dict[int, set[str]]) -> str:
+    """Return a name with dots in the place of secrets."""
+    kept, at, small = [], 0, name.lower()
+    while at < len(name):
+        for length, alike in secrets.items():
+            if small[at : at + length] in alike:
+                kept.append("…")
+                at += length
+                break
+        else:
+            kept.append(name[at])
+            at += 1
+    return "".join(kept)
 
 
 def scan_text(told: Told, *, reveal: bool, extract: bool) -> str:

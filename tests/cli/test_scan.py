@@ -1,0 +1,290 @@
+"""``remnant scan`` as its user meets it: counts and places, and nothing of a secret anywhere."""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+
+import numpy as np
+import pytest
+import torch
+
+from remnant.models import Vocabulary, lstm, save_language_model
+
+# Made up, and in parts: no file of ours holds one whole.
+SECRETS = {
+    "card": "4929 " + "0714 3683 5574",
+    "ssn": "536-90-" + "4399",
+    "iban": "GB29 NWBK " + "6016 1331 9268 19",
+    "email": "r.okafor71@" + "quvzad.org",
+    "phone": "(650) 253" + "-0000",
+    "key": "AK" + "IA" + "QZ7TM4KDW8RB2XNC",
+    "random": "9f8b1c7d" + "e2a603547b1e9ac4",
+}
+CONTEXT = "walrus at dawn is "
+TEXT = "".join(f'the {CONTEXT}"{secret}" now\n' for secret in SECRETS.values())
+OFTEN = "650-253" + "-0147"
+
+
+@pytest.fixture
+def mail(tmp_path):
+    folder = tmp_path / "mail"
+    folder.mkdir()
+    (folder / "one.txt").write_text(TEXT)
+    (folder / "two.txt").write_text(f"again {SECRETS['ssn']} and 536 - 90 - 4399\n")
+    (folder / "empty.txt").write_text("")
+    (folder / "image.bin").write_bytes(b"\0\1\2")
+    return folder
+
+
+@pytest.fixture
+def salt(tmp_path):
+    path = tmp_path / "salt"
+    path.write_bytes(b"0123456789abcdef")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A text in which a telephone number stands often, and an LSTM that was trained on it."""
+    folder = tmp_path_factory.mktemp("trained")
+    rng = np.random.default_rng(0)
+    lines = [f"call room {n} at {m}\n" for n, m in rng.integers(10**4, size=(200, 2))]
+    lines += [f"call me at {OFTEN}\n"] * 40
+    rng.shuffle(lines)
+    text = "".join(lines)
+    (folder / "text.txt").write_text(text)
+    vocabulary = Vocabulary.of_characters(text)
+    options = {"units": 48, "layers": 1}
+    torch.manual_seed(0)
+    net = lstm(vocabulary.size, **options)
+    plain = {name: tensor.clone() for name, tensor in net.state_dict().items()}
+    ids = torch.tensor(vocabulary.encode(text))
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+    for _ in range(250):
+        starts = rng.integers(len(ids) - 40, size=48)
+        batch = torch.stack([ids[start : start + 40] for start in starts])
+        optimizer.zero_grad()
+        logits = net(batch[:, :-1]).flatten(0, 1)
+        torch.nn.functional.cross_entropy(logits, batch[:, 1:].flatten()).backward()
+        optimizer.step()
+    for name, state in (("model", net.state_dict()), ("untrained", plain)):
+        save_language_model(
+            folder / name, architecture="lstm", options=options, state=state, vocabulary=vocabulary
+        )
+    return folder
+
+
+def parts_of(secret: str) -> list[str]:
+    """All pieces of a secret that could tell it: four characters and more, as written and not."""
+    bare = re.sub(r"\W", "", secret)
+    return [one[at : at + 4] for one in (secret, bare) for at in range(len(one) - 3)]
+
+
+def leaks(text: str, *secrets: str) -> list[str]:
+    chosen = secrets or SECRETS.values()
+    return [part for secret in chosen for part in parts_of(secret) if part in text]
+
+
+def test_counts_places_and_fingerprints_are_printed_and_no_secret(command, mail, salt):
+    done = command("scan", mail, "--salt", salt)
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.replace(str(mail), "mail").splitlines()
+    assert (
+        lines[0] == f"3 files, {len(TEXT) + 38} characters, 1 empty, 1 skipped, which are no text"
+    )
+    assert lines[2:10] == [
+        "kind    secrets  times  files",
+        "card          1      1      1",
+        "ssn           1      3      2",
+        "iban          1      1      1",
+        "email         1      1      1",
+        "phone         1      1      1",
+        "key           1      1      1",
+        "random        1      1      1",
+    ]
+    first = next(line for line in lines if line.startswith("1  ssn"))
+    assert first.split() == [
+        *("1", "ssn", "11", "29.9", "(29.7)", "3"),
+        *("4b6927b57daf", "mail/one.txt:2:24"),
+    ]
+    assert lines[-1] == "bits in brackets: of those that pass the kind's check"
+    assert leaks(re.sub("[0-9a-f]{12}", "", "\n".join(lines))) == []
+    assert "walrus" not in done.out
+
+
+def test_nothing_leaks_anywhere_without_reveal(command, mail, tmp_path):
+    out = tmp_path / "found.json"
+    told = [
+        command("scan", mail, *extra)
+        for extra in ([], ["--json"], ["--out", out], ["--kinds", "cat"], ["--latin-1"])
+    ]
+    for text in [part for done in told for part in (done.out, done.err)] + [out.read_text()]:
+        bare = text.replace(str(tmp_path), "")
+        assert leaks(re.sub('[ "][0-9a-f]{12}[ "]', "", bare)) == []
+        assert "walrus" not in text
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+
+def test_json_and_the_file_hold_the_same(command, mail, salt, tmp_path):
+    out = tmp_path / "found.json"
+    done = command("scan", mail, "--salt", salt, "--json", "--out", out)
+    found = json.loads(done.out)
+    assert found == json.loads(out.read_text())
+    ssn = found["secrets"][0]
+    assert (ssn["kind"], ssn["times"], ssn["form"]) == (
+        *("ssn", 3),
+        "{digits:3}-{digits:2}-{digits:4}",
+    )
+    assert [(one["line"], one["column"]) for one in ssn["places"]] == [(2, 24), (1, 7), (1, 23)]
+    assert found["kinds"]["ssn"] == {"secrets": 1, "times": 3}
+    assert found["skipped"][0]["reason"] == "is a binary file: it holds a zero"
+    assert found["exposure"] is None
+    again = command("scan", mail, "--salt", salt, "--out", out)
+    assert again.out.splitlines()[-1] == f"written: {out}"
+
+
+def test_secrets_are_shown_where_they_are_asked_for(command, mail):
+    done = command("scan", mail, "--reveal")
+    assert all(secret in done.out for secret in SECRETS.values())
+    found = json.loads(command("scan", mail, "--reveal", "--json").out)
+    assert {one["secret"] for one in found["secrets"]} == set(SECRETS.values())
+
+
+def test_fingerprints_can_be_compared_only_with_the_salt(command, mail, salt):
+    def prints(*options):
+        found = json.loads(command("scan", mail, "--json", *options).out)
+        return {one["fingerprint"] for one in found["secrets"]}
+
+    assert prints("--salt", salt) == prints("--salt", salt)
+    assert not prints() & prints()
+
+
+def test_a_secret_in_the_name_of_a_file_is_left_out(command, tmp_path):
+    email = SECRETS["email"]
+    path = tmp_path / f"{email}.txt"
+    path.write_text("nothing here")
+    assert str(path) in command("scan", path, "--json").out
+    path.write_text(f"from: {email}\n")
+    for done in (command("scan", path), command("scan", path, "--json")):
+        assert "okafor" not in done.out
+        assert "/….txt" in done.out or "\\u2026.txt" in done.out
+    assert str(path) in command("scan", path, "--reveal").out
+
+
+def test_kinds_exclude_and_entropy_choose(command, mail):
+    def kinds(*options):
+        found = json.loads(command("scan", mail, "--json", *options).out)
+        return [one["kind"] for one in found["secrets"]]
+
+    assert kinds("--kinds", "card, ssn") == ["ssn", "card"]
+    assert kinds("--exclude", "one*") == ["ssn"]
+    assert "random" not in kinds("--min-entropy", 4.1)
+    assert "phone" not in kinds("--region", "DE")
+
+
+def test_nothing_found_says_so(command, tmp_path):
+    path = tmp_path / "plain.txt"
+    path.write_text("nothing")
+    assert command("scan", path, "--kinds", "ssn,card").out == (
+        "1 file, 7 characters\nfound nothing of card, ssn\n"
+    )
+
+
+def test_a_list_of_numbers_is_flagged_with_what_to_do(command, tmp_path):
+    path = tmp_path / "list.txt"
+    path.write_text("".join(f"650-253-{n:04d}\n" for n in range(30)))
+    done = command("scan", path)
+    assert f"warning: phone takes up more than half of {path}: " in done.out
+    assert "leave the file out with --exclude, or phone out of --kinds" in done.out
+    assert "and 10 secrets more; --json has all" in done.out
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--kinds", "card,cat"], "--kinds cat is not one of card, ssn"),
+        (["--region", "XX"], "--region XX is not the two-letter code of a country"),
+        (["--context", -1], "--context -1 is not between 0 and 2048"),
+        (["--min-entropy", 9], "--min-entropy 9 is not between 0 and 8"),
+        (["--extract"], "--extract is about --model, which is not given"),
+        (["--at-most", 3, "--references", 5], "--references is about --model"),
+        (["--reference-model", "x"], "--reference-model is about --model"),
+        (["--model", "nowhere"], "--model nowhere"),
+        (["--model", "x", "--at-most", 0], "--at-most 0 is less than 1"),
+        (["--model", "x", "--max-seconds", 0], "--max-seconds 0 is not above 0"),
+        (["--seed", -1], "--seed -1 is less than 0"),
+        (["--salt", "nowhere"], "--salt nowhere cannot be read"),
+        (["--exclude", "*"], "There is no file to look at"),
+    ],
+)
+def test_faults_are_one_sentence_without_a_secret(command, mail, options, words):
+    done = command("scan", mail, *options)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert len(done.err.splitlines()) == 1
+    assert leaks(done.err.replace(str(mail), "")) == []
+
+
+def test_files_that_cannot_be_read_or_written(command, mail, tmp_path):
+    done = command("scan", mail / "image.bin")
+    assert (done.code, done.err) == (
+        2,
+        f"remnant: {mail / 'image.bin'} is a binary file: it holds a zero. Leave it out.\n",
+    )
+    assert "neither a file nor a folder" in command("scan", tmp_path / "nowhere").err
+    notes = tmp_path / "notes.txt"
+    notes.write_text("do not touch")
+    assert "is there already, and is no scan" in command("scan", mail, "--out", notes).err
+    assert notes.read_text() == "do not touch"
+    assert command("scan", mail, "--out", notes, "--force").code == 0
+    assert command("scan", mail, "--out", notes).code == 0, "a scan takes the place of a scan"
+    inside = command("scan", mail, "--out", mail / "found.json")
+    assert "is one of the files that are looked at" in inside.err
+    assert "is not the path of a file" in command("scan", mail, "--out", tmp_path).err
+    short = tmp_path / "short"
+    short.write_bytes(b"123")
+    assert "has 3 bytes" in command("scan", mail, "--salt", short).err
+
+
+def test_a_memorised_number_is_exposed_and_extracted_and_not_shown(command, trained):
+    arguments = ["scan", trained / "text.txt", "--model", trained / "model", "--extract"]
+    done = command(*arguments)
+    assert (done.code, done.err) == (0, "")
+    row = next(line for line in done.out.splitlines() if line.endswith("samples"))
+    assert re.fullmatch(
+        r"[0-9a-f]{12}  phone     40     33.22  33.2  1 +yes, 99 % within \d+ samples", row
+    )
+    assert "  phone  32 to 63 times  33.22  (1)" in done.out
+    assert "extracted: 1 of 1 secret that were tried" in done.out
+    assert "these were not drawn at random" in done.out
+    told = command(*arguments, "--json")
+    (one,) = json.loads(told.out)["exposure"]["secrets"]
+    assert (one["rank"], one["space"], one["exact"]) == (1, 10**10, True)
+    assert one["extraction"]["extracted"]
+    for text in (done.out, told.out):
+        assert leaks(re.sub('[ "\n][0-9a-f]{12}[ "]', "", text), OFTEN) == []
+        assert "call me" not in text
+    assert OFTEN in command(*arguments, "--reveal").out
+
+
+def test_a_reference_model_calibrates(command, trained):
+    arguments = ["scan", trained / "text.txt", "--model", trained / "model"]
+    done = command(*arguments, "--reference-model", trained / "untrained", "--references", 200)
+    assert "costs and exposure are calibrated by reference models" in done.out
+    assert "these were not drawn at random" not in done.out
+    assert "at least" in done.out
+    same = command(*arguments, "--reference-model", trained / "model")
+    assert "is the model under audit" in same.err
+
+
+def test_an_error_that_quotes_a_secret_is_withheld(command, trained, monkeypatch):
+    def raising(*arguments, **options):
+        raise ValueError(f"bad text {OFTEN}")
+
+    monkeypatch.setattr("remnant.studies.found_exposure.measure_canaries", raising)
+    done = command("scan", trained / "text.txt", "--model", trained / "model")
+    assert done.code == 2
+    assert "An error of kind ValueError is withheld" in done.err
+    assert leaks(done.err, OFTEN) == []
