@@ -64,7 +64,7 @@ def test_poison_has_one_step():
 @pytest.mark.parametrize("plan", GOOD)
 def test_unknown_words_are_answered_with_the_known(plan):
     assert faults(plan, sampling="random", precision="fp8") == [
-        "sampling='random' is not one of 'epoch', 'replacement'",
+        "sampling='random' is not one of 'epoch', 'replacement', 'fixed'",
         "precision='fp8' is not one of 'float32', 'tf32', 'bf16', 'float64'",
     ]
     if plan is not ShadowPlan:

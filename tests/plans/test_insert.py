@@ -18,7 +18,7 @@ PLANS = st.builds(
     twin=st.booleans(),
     batch=st.integers(1, 9),
     seed=st.integers(0, 99),
-    sampling=st.sampled_from(["epoch", "replacement"]),
+    sampling=st.sampled_from(["epoch", "replacement", "fixed"]),
 )
 
 

@@ -43,7 +43,9 @@ class InsertPlan(Plan):
         trials: Independent repetitions, each with canaries, start and order of its own.
         controls: Secrets drawn like the canaries and never planted, for each trial.
         twin: Whether each trial has a member that sees no canary.
-        batch, seed, sampling, precision: As in the twin plans.
+        batch, seed, precision: As in the twin plans.
+        sampling: As there; with ``"fixed"``, the same order in every epoch, copies stand in the
+            first examples, so that all trials meet them in the same steps.
 
     Example:
         >>> plan = InsertPlan(repeats=(1, 4), steps=20, batch=10)
@@ -130,6 +132,8 @@ class InsertPlan(Plan):
                 "stand in.",
                 hint="Plant less often, or train on more data.",
             )
+        if self.sampling == "fixed":
+            return np.arange(self.copies)
         rng = generator(self.seed, PLACES, trial)
         return rng.choice(examples, size=self.copies, replace=False)
 

@@ -1,6 +1,6 @@
-"""In which order a stream meets its pool: shuffled epochs, or draws with replacement.
+"""In which order a stream meets its pool: shuffled epochs, draws with replacement, or as it stands.
 
-Both are random access: the rows of step ``s`` come from a counter-based generator keyed by the
+All are random access: the rows of step ``s`` come from a counter-based generator keyed by the
 stream and by the epoch (or block of steps) that holds ``s``, never from the steps before it.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-SAMPLINGS = ("epoch", "replacement")
+SAMPLINGS = ("epoch", "replacement", "fixed")
 _BLOCK = 128  # steps drawn at once with replacement; part of the numbers, so never change it
 _KEPT = 3  # epochs or blocks kept in memory
 
@@ -31,14 +31,16 @@ class Order:
         batch: Rows a step.
         sampling: ``"epoch"`` walks through one permutation after another, so that every row of
             the pool is used once before any is used twice, also across a batch's border;
-            ``"replacement"`` draws each row independently.
+            ``"replacement"`` draws each row independently; ``"fixed"`` shuffles nothing and walks
+            through the pool as it stands, again and again.
     """
 
     def __init__(self, *, keys: Sequence[tuple[int, ...]], pool: int, batch: int, sampling: str):
         self._keys = list(keys)
         self._pool = pool
         self._batch = batch
-        self._by_epoch = sampling == "epoch"
+        self._by_epoch = sampling != "replacement"
+        self._shuffled = sampling != "fixed"
         self._kept: OrderedDict[int, NDArray[np.int32]] = OrderedDict()
 
     def rows(self, step: int) -> NDArray[np.int64]:
@@ -55,17 +57,17 @@ class Order:
         return np.concatenate(parts, axis=1).astype(np.int64)
 
     def _part(self, part: int, length: int) -> NDArray[np.int32]:
+        part = part if self._shuffled else 0
         if part in self._kept:
             self._kept.move_to_end(part)
             return self._kept[part]
         drawn = np.empty((len(self._keys), length), dtype=np.int32)
         for row, key in zip(drawn, self._keys, strict=True):
             rng = generator(*key, part)
-            row[:] = (
-                rng.permutation(self._pool)
-                if self._by_epoch
-                else rng.integers(0, self._pool, size=length)
-            )
+            if not self._by_epoch:
+                row[:] = rng.integers(0, self._pool, size=length)
+            else:
+                row[:] = rng.permutation(self._pool) if self._shuffled else np.arange(self._pool)
         self._kept[part] = drawn
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

@@ -26,7 +26,8 @@ class TwinPlan(Plan):
         trials: Independent repetitions, each with its own start and batch order.
         batch: Rows a step.
         seed: From which everything random in the plan follows.
-        sampling: ``"epoch"`` (shuffled, without replacement) or ``"replacement"``.
+        sampling: ``"epoch"`` (shuffled, without replacement), ``"replacement"`` or ``"fixed"``
+            (not shuffled).
         twins: ``"shared"``: a trial's twins meet the same clean batches throughout;
             ``"fresh"``: they share their start and then each has an order of its own.
         aa: Whether each trial has a third member, planted nothing and in an order of its own. With

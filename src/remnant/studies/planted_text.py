@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,9 +39,17 @@ class PlantedText:
 
 
 def plant_text(
-    plan: InsertPlan, template: Template, text: Corpus, *, level: str, window: int
+    plan: InsertPlan,
+    template: Template,
+    text: Corpus,
+    *,
+    level: str,
+    window: int,
+    also: Sequence[Template] = (),
 ) -> PlantedText:
     """Cut the text into windows and make the planted version of those that hold a canary.
+
+    The vocabulary is that of the text, of the template and of those in ``also``.
 
     A canary stands at a random place of its window, but not at its very beginning, which nothing
     predicts; the text goes on after it and loses its end.
@@ -48,14 +57,14 @@ def plant_text(
     Raises:
         PlanError: The text is shorter than a window, or the canary longer.
     """
-    alphabet = "".join(choice for slot in template.slots for choice in slot.choices)
+    known = [text.train, text.validation]
+    for one in (template, *also):
+        choices = (choice for slot in one.slots for choice in slot.choices)
+        known += [one.prefix, *choices, one.suffix]
     if level == "character":
-        known = text.train + text.validation + template.prefix + alphabet + template.suffix
-        vocabulary = Vocabulary.of_characters(known)
+        vocabulary = Vocabulary.of_characters("".join(known))
     else:
-        words = " ".join(choice for slot in template.slots for choice in slot.choices)
-        known = " ".join([text.train, text.validation, template.prefix, words, template.suffix])
-        vocabulary = Vocabulary.of_words(known)
+        vocabulary = Vocabulary.of_words(" ".join(known))
     clean = windows(np.array(vocabulary.encode(text.train)), length=window)
     validation = windows(np.array(vocabulary.encode(text.validation)), length=window)
     sets = tuple(

@@ -4,56 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from remnant.errors import InvalidInput, PlanError, require
-from remnant.plans import (
-    FeaturePlan,
-    InjectPlan,
-    InsertPlan,
-    PoisonPlan,
-    ShadowPlan,
-    StaggeredPlan,
-)
-from remnant.studies.exposure import ExposureStudy
-from remnant.studies.exposure_settings import (
-    LanguageModelSettings,
-    MeasureSettings,
-    SecretSettings,
-    TextSettings,
-)
-from remnant.studies.features import FeatureStudy
-from remnant.studies.features_settings import (
-    AugmentSettings,
-    FeatureCanarySettings,
-    InfluenceSettings,
-    OtherImageSettings,
-    PatchSettings,
-    ScoreSettings,
-)
-from remnant.studies.forgetting import ForgettingStudy
-from remnant.studies.hidden_settings import HiddenSettings
-from remnant.studies.one_run import OneRunStudy
-from remnant.studies.prediction import PredictionStudy
-from remnant.studies.prediction_settings import PlantedSettings, PredictSettings, TruthSettings
-from remnant.studies.settings import (
-    AttackSettings,
-    CanarySettings,
-    DataSettings,
-    ModelSettings,
-    OneRunSettings,
-    TrainingSettings,
-)
-from remnant.studies.text_forgetting import TextForgettingStudy
-from remnant.studies.text_forgetting_settings import TextAttackSettings, TextCanarySettings
-from remnant.studies.text_prediction import TextPredictionStudy
-from remnant.studies.text_prediction_settings import (
-    LoraSettings,
-    PretrainedSettings,
-    QuestionSettings,
-)
+from remnant.studies.questions import QUESTIONS, Question, Study
+from remnant.studies.variant_grid import Cell, grid_cells, with_cell
 from remnant.studies.variants import Variant, with_changes
 
 if sys.version_info >= (3, 11):
@@ -61,123 +17,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-Study = (
-    ForgettingStudy
-    | ExposureStudy
-    | OneRunStudy
-    | TextForgettingStudy
-    | PredictionStudy
-    | TextPredictionStudy
-    | FeatureStudy
-)
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Question:
-    """What a recipe of one question may hold."""
-
-    study: Callable[..., Study]
-    plans: dict[str, type]
-    sections: dict[str, type]
-    compares: bool = False
-    varies: bool = False
-
-    @property
-    def top(self) -> tuple[str, ...]:
-        others: tuple[str, ...] = ("label", "title", "compare") if self.compares else ()
-        others += ("variants",) if self.varies else ()
-        return ("question", *others, "plan", *self.sections)
-
-
-_QUESTIONS = {
-    "forgetting": _Question(
-        study=ForgettingStudy,
-        plans={"inject": InjectPlan, "poison": PoisonPlan},
-        sections={
-            "data": DataSettings,
-            "canaries": CanarySettings,
-            "model": ModelSettings,
-            "training": TrainingSettings,
-            "attack": AttackSettings,
-            "hidden": HiddenSettings,
-        },
-        compares=True,
-    ),
-    "one-run": _Question(
-        study=OneRunStudy,
-        plans={"staggered": StaggeredPlan},
-        sections={
-            "data": DataSettings,
-            "canaries": CanarySettings,
-            "model": ModelSettings,
-            "training": TrainingSettings,
-            "attack": OneRunSettings,
-        },
-    ),
-    "text-forgetting": _Question(
-        study=TextForgettingStudy,
-        plans={"inject": InjectPlan, "poison": PoisonPlan},
-        sections={
-            "text": TextSettings,
-            "canaries": TextCanarySettings,
-            "model": LanguageModelSettings,
-            "training": TrainingSettings,
-            "attack": TextAttackSettings,
-        },
-        compares=True,
-    ),
-    "prediction": _Question(
-        study=PredictionStudy,
-        plans={"shadow": ShadowPlan},
-        sections={
-            "data": DataSettings,
-            "canaries": PlantedSettings,
-            "model": ModelSettings,
-            "training": TrainingSettings,
-            "predict": PredictSettings,
-            "truth": TruthSettings,
-        },
-    ),
-    "text-prediction": _Question(
-        study=TextPredictionStudy,
-        plans={"shadow": ShadowPlan},
-        sections={
-            "questions": QuestionSettings,
-            "model": PretrainedSettings,
-            "lora": LoraSettings,
-            "training": TrainingSettings,
-            "predict": PredictSettings,
-            "truth": TruthSettings,
-        },
-    ),
-    "unique-features": _Question(
-        study=FeatureStudy,
-        plans={"feature": FeaturePlan},
-        sections={
-            "data": DataSettings,
-            "patch": PatchSettings,
-            "canaries": FeatureCanarySettings,
-            "images": OtherImageSettings,
-            "score": ScoreSettings,
-            "influence": InfluenceSettings,
-            "augment": AugmentSettings,
-            "model": ModelSettings,
-            "training": TrainingSettings,
-        },
-        varies=True,
-    ),
-    "exposure": _Question(
-        study=ExposureStudy,
-        plans={"insert": InsertPlan},
-        sections={
-            "text": TextSettings,
-            "secret": SecretSettings,
-            "model": LanguageModelSettings,
-            "training": TrainingSettings,
-            "measure": MeasureSettings,
-        },
-    ),
-}
 Made = TypeVar("Made")
 
 
@@ -219,9 +58,12 @@ def read_recipe(path: Path, *, scale: str | None = None) -> Study:
 def study_from(table: dict[str, Any]) -> Study:
     """Build a study from plain data, such as a recipe or a record's plan."""
     name = table.get("question", "forgetting")
-    if not isinstance(name, str) or name not in _QUESTIONS:
-        raise PlanError(f"question={name!r} is not one of {', '.join(_QUESTIONS)}.")
-    question = _QUESTIONS[name]
+    if not isinstance(name, str) or name not in QUESTIONS:
+        raise PlanError(f"question={name!r} is not one of {', '.join(QUESTIONS)}.")
+    question = QUESTIONS[name]
+    cells = _cells(table) if question.grids else []
+    if cells:
+        table = with_cell(table, cells[0])
     faults = [f"unknown section or field {one!r}" for one in table if one not in question.top]
     plan = table.get("plan")
     plan = dict(plan) if isinstance(plan, dict) else {}
@@ -254,7 +96,12 @@ def study_from(table: dict[str, Any]) -> Study:
     }
     if question.compares:
         given |= {name: table[name] for name in ("label", "title") if name in table}
-        given["compare"] = tuple(_variant(question, table, one) for one in compare)
+        others = [
+            _variant(question, with_cell(table, cell), {"label": cell.label}) for cell in cells[1:]
+        ]
+        given["compare"] = (*others, *(_variant(question, table, one) for one in compare))
+    if cells:
+        given |= {"grid": table["grid"], "label": cells[0].label}
     if question.varies:
         given["variants"] = tuple(
             _variant(question, table, {**changes, "label": label}, "variant")
@@ -263,8 +110,17 @@ def study_from(table: dict[str, Any]) -> Study:
     return question.study(plan=_build("plan", question.plans[kind], plan), **given)
 
 
+def _cells(table: dict[str, Any]) -> list[Cell]:
+    """Return the combinations of a recipe's grid, where it has one."""
+    if "grid" not in table:
+        return []
+    if not isinstance(table["grid"], dict):
+        raise PlanError("[grid] is not a section.")
+    return grid_cells(table["grid"])
+
+
 def _variant(
-    question: _Question, table: dict[str, Any], changes: dict[str, Any], named: str = "compare"
+    question: Question, table: dict[str, Any], changes: dict[str, Any], named: str = "compare"
 ) -> Variant[Any]:
     """Build a study to compare with: the recipe's own, with some fields replaced."""
     alone = {

@@ -7,6 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
+from remnant.studies.exposure_training import (
+    ExposureTrainingStudy,
+    estimate_exposure_training,
+    run_exposure_training,
+)
 from remnant.studies.features import FeatureStudy, estimate_features, run_features
 from remnant.studies.forgetting import estimate_forgetting, run_forgetting
 from remnant.studies.one_run import OneRunStudy, estimate_one_run, run_one_run
@@ -33,6 +38,8 @@ def run_study(
     """Carry out the study in ``folder``; a run that was cut short goes on."""
     if isinstance(study, ExposureStudy):
         run_exposure(study, folder, execution, progress=progress)
+    elif isinstance(study, ExposureTrainingStudy):
+        run_exposure_training(study, folder, execution, progress=progress)
     elif isinstance(study, OneRunStudy):
         run_one_run(study, folder, execution, progress=progress)
     elif isinstance(study, PredictionStudy):
@@ -51,6 +58,8 @@ def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     if isinstance(study, ExposureStudy):
         return estimate_exposure(study, execution)
+    if isinstance(study, ExposureTrainingStudy):
+        return estimate_exposure_training(study, execution)
     if isinstance(study, OneRunStudy):
         return estimate_one_run(study, execution)
     if isinstance(study, PredictionStudy):

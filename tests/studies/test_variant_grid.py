@@ -1,0 +1,59 @@
+"""Grids of variants."""
+
+from __future__ import annotations
+
+import pytest
+
+from remnant.errors import PlanError
+from remnant.studies.variant_grid import grid_cells, with_cell
+
+
+def test_every_combination_is_a_cell_with_a_label_of_its_own():
+    grid = {"plan": {"batch": [16, 32]}, "model": {"options": {"units": [50, 100, 150]}}}
+    cells = grid_cells(grid)
+    assert [cell.label for cell in cells[:2]] == ["batch 16, units 50", "batch 16, units 100"]
+    assert len({cell.label for cell in cells}) == 6
+    assert cells[-1].values == {"batch": 32, "units": 150}
+
+
+def test_fields_that_end_alike_keep_their_place():
+    cells = grid_cells({"plan": {"seed": [1]}, "text": {"seed": [2]}})
+    assert cells[0].values == {"plan.seed": 1, "text.seed": 2}
+
+
+def test_a_cell_changes_its_fields_and_nothing_else():
+    table = {"plan": {"batch": 1, "steps": 5}, "model": {"options": {"layers": 2}}}
+    cell = grid_cells({"plan": {"batch": [8]}, "model": {"options": {"units": [50]}}})[0]
+    assert with_cell(table, cell) == {
+        "plan": {"batch": 8, "steps": 5},
+        "model": {"options": {"layers": 2, "units": 50}},
+    }
+    assert table["plan"]["batch"] == 1
+
+
+def test_lists_tables_and_truth_values_have_labels_too():
+    grid = {"plan": {"repeats": [[1], [4, 4]]}, "training": {"options": [{"lr": 0.1}]}}
+    assert grid_cells(grid)[1].label == "repeats 4+4, options lr 0.1"
+    assert grid_cells({"text": {"deduplicate": [True, False]}})[0].label == "deduplicate yes"
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ({}, "the grid is empty"),
+        ({"plan": {}}, "the grid is empty"),
+        ({"plan": {"batch": []}}, r"grid.plan.batch=\[\] is not a list of values"),
+        ({"plan": {"batch": 16}}, "grid.plan.batch=16 is not a list of values"),
+        ({"plan": {"batch": [16, 16]}}, "has a value twice"),
+        ({"plan": [1, 2]}, "grid.plan is a section"),
+    ],
+)
+def test_a_faulty_grid(grid, message):
+    with pytest.raises(PlanError, match=message):
+        grid_cells(grid)
+
+
+def test_a_field_inside_something_that_is_no_table():
+    cell = grid_cells({"model": {"name": {"units": [1]}}})[0]
+    with pytest.raises(PlanError, match="name is not a table"):
+        with_cell({"model": {"name": "lstm"}}, cell)
