@@ -3,7 +3,8 @@
 from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
 from remnant.studies.exposure_audit import ExposureAudit, SecretExposure, measure_exposure
 from remnant.studies.forgetting import ForgettingStudy, estimate_forgetting, run_forgetting
-from remnant.studies.recipe import Study, read_recipe, study_from
+from remnant.studies.questions import Study
+from remnant.studies.recipe import read_recipe, study_from
 from remnant.studies.running import estimate_study, run_study
 from remnant.studies.settings import Execution
 from remnant.studies.text_forgetting import (

@@ -16,7 +16,7 @@ from remnant.studies.features import FeatureStudy, estimate_features, run_featur
 from remnant.studies.forgetting import estimate_forgetting, run_forgetting
 from remnant.studies.one_run import OneRunStudy, estimate_one_run, run_one_run
 from remnant.studies.prediction import PredictionStudy, estimate_prediction, run_prediction
-from remnant.studies.recipe import Study
+from remnant.studies.questions import Study
 from remnant.studies.settings import Execution
 from remnant.studies.text_forgetting import (
     TextForgettingStudy,
