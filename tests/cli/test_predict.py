@@ -152,6 +152,9 @@ def test_the_whole_output(command, trained, tmp_path):
         '(--memorised); a recipe with question = "prediction" measures it on shadow models.',
         f"written: {out} (only its owner can read it)",
     ]
+    few = command(*trained.asked, "--top", 3).out.splitlines()
+    shown = [line.split() for line in few[few.index("") + 2 :]]
+    assert shown[:4] == [*(line.split() for line in table[:3]), []], "no more than are listed"
     assert len(told["samples"]) == 700
     assert sum(row["listed"] for row in told["samples"]) == 30
     assert told["miss_rate_unknown"] is True

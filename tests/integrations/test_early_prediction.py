@@ -158,6 +158,9 @@ def test_faults_are_named():
     ):
         with pytest.raises(InvalidInput, match=words):
             EarlyPrediction([0, 1], **options)
+    for labels in (["a", "b"], [0.0, 0.5], [[0, 1]]):
+        with pytest.raises(InvalidInput, match=r"labels of shape .* are not one whole number a s"):
+            EarlyPrediction(labels, images)
     hook = EarlyPrediction([0, 1], images, every=1, first=2)
     with pytest.raises(InvalidInput, match=r'shape \(\); it takes one an example. .*"none"'):
         hook.after(0, torch.tensor(1.0))

@@ -136,6 +136,10 @@ def test_faults():
         prediction_quality(risk=[1.0] * 3, memorised=[0, 1], rng=new_rng())
     with pytest.raises(InvalidInput, match="k=9"):
         prediction_quality(risk=[1.0] * 8, memorised=[0, 1] * 4, k=9, rng=new_rng())
-    for truth in ([True] * 8, [False] * 8, [True] * 3 + [False] * 5):
-        with pytest.raises(NotEnoughEvidence, match="memorised and"):
+    for truth, hint in (
+        ([True] * 8, "Let fewer samples count"),
+        ([False] * 8, "Lower the limit"),
+        ([True] * 3 + [False] * 5, "Lower the limit"),
+    ):
+        with pytest.raises(NotEnoughEvidence, match=f"memorised and .* {hint}"):
             prediction_quality(risk=np.arange(8.0), memorised=truth, rng=new_rng())

@@ -64,3 +64,8 @@ def test_a_shift_of_all_logits_changes_nothing():
 def test_faulty_input_is_refused(signal, logits, labels):
     with pytest.raises(InvalidInput):
         signal(logits, labels)
+
+
+def test_labels_beyond_the_logits_say_how_many_columns_there_are():
+    with pytest.raises(InvalidInput, match="from 0 to 1: logits have 2 columns"):
+        cross_entropy([[0.0, 1.0]], [2])

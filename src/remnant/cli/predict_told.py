@@ -254,7 +254,8 @@ def predict_text(told: Told, out: Path | None) -> str:
         f"predicted to be memorised: {grouped(fields['listed'])} of {grouped(fields['n'])} "
         f"({percent(fields['share'])}): {fields['rule']}"
     )
-    lines += ["", *_table(fields["riskiest"]), ""]
+    shown = fields["riskiest"][: fields["listed"] or SHOWN]  # where none is listed, the riskiest
+    lines += ["", *_table(shown), ""]
     lines.append(UNKNOWN if told.truth is None else _truth_text(fields["truth"]))
     if out is not None:
         lines.append(f"written: {out} (only its owner can read it)")

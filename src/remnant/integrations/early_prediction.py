@@ -83,8 +83,13 @@ class EarlyPrediction:
                 faults.append(f"{name}={number!r} is not a whole number of at least 1")
         if (inputs is None) == (read is None):
             faults.append("it takes inputs or read, and not both")
-        require(faults)
         self._labels = _array(labels)
+        if self._labels.ndim != 1 or self._labels.dtype.kind not in "iu":
+            faults.append(
+                f"labels of shape {self._labels.shape} and type {self._labels.dtype} are not one "
+                "whole number a sample"
+            )
+        require(faults)
         self._inputs = inputs
         self._read = read
         self._drop = float(drop)

@@ -135,7 +135,9 @@ def prediction_quality(
     if hits.size < needed or others.size == 0:
         raise NotEnoughEvidence(
             f"{hits.size} memorised and {others.size} other samples; it takes {needed} and 1.",
-            hint="Lower the limit from which a sample counts as memorised, or take more samples.",
+            hint="Let fewer samples count as memorised."
+            if others.size == 0
+            else "Lower the limit from which a sample counts as memorised, or take more samples.",
         )
     area = auc(hits, others, rng=rng, confidence=confidence, draws=draws)
     # Exchanging the sides and their order makes of "FPR at a TPR" the "TPR at an FPR" of roc.py.

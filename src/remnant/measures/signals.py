@@ -74,7 +74,9 @@ def _split(logits: ArrayLike, labels: ArrayLike) -> tuple[Floats, Floats]:
         raise InvalidInput("logits and labels must be arrays of numbers.")
     classes = scores.shape[-1]
     if np.any(wanted != np.floor(wanted)) or np.any(wanted < 0) or np.any(wanted >= classes):
-        raise InvalidInput(f"labels must be whole numbers from 0 to {classes - 1}.")
+        raise InvalidInput(
+            f"labels must be whole numbers from 0 to {classes - 1}: logits have {classes} columns."
+        )
     leading = scores.shape[:-1]
     if wanted.ndim > len(leading) or wanted.shape != leading[len(leading) - wanted.ndim :]:
         raise InvalidInput(f"labels have shape {wanted.shape}, but the logits have {leading}.")
