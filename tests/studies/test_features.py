@@ -12,7 +12,7 @@ import torch
 from remnant import FeaturePlan, Patch, m_score, white_box_m_score
 from remnant.data import load_images
 from remnant.data.other_images import other_images
-from remnant.errors import PlanError
+from remnant.errors import NotEnoughEvidence, PlanError
 from remnant.population import EarlyStop, Population
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
@@ -302,9 +302,16 @@ def test_a_killed_run_goes_on_to_the_same_numbers(done, tmp_path, monkeypatch):
             raise Killed
         return module_reactions(*args, **kwargs)
 
+    def dies_in_training(part, done, total):
+        if (part, done) == ("plain", 20):
+            raise Killed
+
     module_reactions = module.reactions
-    monkeypatch.setattr(module, "reactions", dies)
     often = dataclasses.replace(QUICK, checkpoint_seconds=0.0)
+    with pytest.raises(Killed):
+        run_study(BOTH, tmp_path / "run", often, progress=dies_in_training)
+    assert (tmp_path / "run" / "checkpoint-plain.safetensors").exists()
+    monkeypatch.setattr(module, "reactions", dies)
     with pytest.raises(Killed):
         run_study(BOTH, tmp_path / "run", often)
     assert (tmp_path / "run" / "checkpoint-variant1.safetensors").exists()
@@ -344,6 +351,23 @@ def test_canaries_of_high_and_of_low_influence(tmp_path):
     # The twin of the first seed is the model that they were chosen by.
     np.testing.assert_allclose(record.array("plain.influence_before"), influence[places], rtol=1e-3)
     assert [one["high"] for one in plain["influence"]["changes"]] == [True, True, False]
+
+
+def test_a_loss_that_never_fell_leaves_influence_unmeasured(tmp_path):
+    study = dataclasses.replace(
+        STUDY,
+        score=ScoreSettings(nulls=19),
+        training=TrainingSettings(optimizer="sgd", options={"lr": 0.0}),
+    )
+    run_study(study, tmp_path / "run", QUICK)
+    plain = Record.open(tmp_path / "run").results()["features"]["variants"][0]
+    assert plain["influence"] is None
+    assert plain["by_canary"][0]["influence"] is None
+    assert plain["beyond_m"] == pytest.approx([0.0, 0.0, 0.0], abs=1e-12)
+    chosen = dataclasses.replace(study, canaries=FeatureCanarySettings(choice="influence"))
+    with pytest.raises(NotEnoughEvidence, match="has not fallen"):
+        run_study(chosen, tmp_path / "none", QUICK)
+    assert not (tmp_path / "none").exists()
 
 
 def test_places_by_influence_are_the_ends():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from torch import nn
 
 from remnant.canaries import Patch
 from remnant.data import AuditData, Images
+from remnant.errors import NotEnoughEvidence
 from remnant.plans.order import generator
 from remnant.plans.plan import FEATURE_CANARIES
 from remnant.population import Augmentation, Checkpoint, EarlyStop, Fit, Population
@@ -249,9 +251,10 @@ def train_variant(
     if moments:
         put("through", fit.probes["through"])
     if influence:
-        *after, before = _influence(study, probe, fit.probes["influence"], times)
-        put("influence_before", before)
-        put("influence_after", np.concatenate(after))
+        with suppress(NotEnoughEvidence):  # a loss that never fell has no checkpoints
+            *after, before = _influence(study, probe, fit.probes["influence"], times)
+            put("influence_before", before)
+            put("influence_after", np.concatenate(after))
     if progress is not None:
         progress(f"{name}: asking", 0, 1)
     found = reactions(population, other)
