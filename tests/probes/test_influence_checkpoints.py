@@ -116,6 +116,10 @@ def test_what_cannot_be_is_refused():
     ):
         with pytest.raises(InvalidInput, match=said):
             hook.after(step, loss, model, rate)
+    with pytest.raises(InvalidInput, match="step='4' is not a whole number"):
+        hook.after("4", 1.0, model, 0.1)
+    with pytest.raises(InvalidInput, match="model is a dict, not a torch module"):
+        hook.after(4, 1.0, dict(model.state_dict()), 0.1)
     for changes in ({"count": 0}, {"smooth": 0}, {"drop": 0.0}, {"drop": 1.1}, {"keep": 9}):
         with pytest.raises(InvalidInput, match=next(iter(changes))):
             InfluenceCheckpoints(**changes)

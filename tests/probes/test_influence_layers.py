@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from remnant import self_influence
-from remnant.probes.influence import convolution
+from remnant.probes.influence import capture, convolution
 
 from .influence_by_hand import by_hand, closed_forms_only, drifted
 
@@ -95,16 +95,39 @@ def convolutions(draw):
 
 
 @pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel lengths:UserWarning")
-@pytest.mark.parametrize("cost", [-(10**9), 10**9, convolution._SHIFT])
+@pytest.mark.parametrize(
+    ("cost", "grouped"),
+    [(-(10**9), False), (10**9, False), (10**9, True), (convolution._SHIFT, False)],
+)
 @FEW
 @given(drawn=convolutions(), seed=st.integers(0, 99))
-def test_convolutions_of_any_kind_by_either_way(cost, drawn, seed):
+def test_convolutions_of_any_kind_by_every_way(cost, grouped, drawn, seed):
     layer, shape = drawn
     torch.manual_seed(seed)
     model = Headed(layer, layer.out_channels, channels_first=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(convolution, "_SHIFT", cost)  # all pairs, by hand, whichever is cheaper
+        patch.setattr(convolution, "_blocked", lambda *_: grouped)
         check(model, torch.randn(shape).double())
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float64])
+@pytest.mark.parametrize(
+    ("entering", "leaving", "groups", "kernel"),
+    [(8, 16, 1, 3), (16, 8, 1, (3, 2)), (16, 32, 2, 3), (8, 8, 1, 1), (8, 12, 1, 3)],
+)
+def test_wide_convolutions_are_the_same_in_both_precisions(entering, leaving, groups, kernel, kind):
+    """In single precision those with channels by the eight go by torch's own gradient."""
+    torch.manual_seed(0)
+    layer = nn.Conv2d(entering, leaving, kernel, padding=1, groups=groups)
+    model = Headed(layer, leaving, channels_first=True).to(kind)
+    inputs, labels = torch.randn(9, entering, 12, 12, dtype=kind), torch.arange(9) % 3
+    states = drifted(model)
+    with closed_forms_only():
+        found = self_influence(model, inputs, labels, checkpoints=states)
+    double = [({k: t.double() for k, t in state.items()}, rate) for state, rate in states]
+    expected = by_hand(model.double(), inputs.double(), labels, double)
+    np.testing.assert_allclose(found, expected, rtol=1e-10 if kind == torch.float64 else 1e-4)
 
 
 @FEW
@@ -140,6 +163,11 @@ NORMS = {
     "layer, no shift": (lambda: nn.LayerNorm(4, bias=False), (5, 3, 4)),
     "rms": (lambda: nn.RMSNorm(4), (5, 3, 4)),
 }
+
+
+def test_every_layer_with_a_closed_form_is_tested_here():
+    elsewhere = {nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding}
+    assert elsewhere | {type(make()) for make, _ in NORMS.values()} == set(capture._FORMS)
 
 
 @pytest.mark.parametrize("frozen", [None, "weight", "bias"])

@@ -691,6 +691,9 @@ def with_weight(tensor):
         ({"layers": ["1"]}, "no parameters under '1'"),
         ({"layers": "0"}, "not a list of names"),
         ({"layers": []}, "not a list of names"),
+        ({"layers": 3}, "layers=3 is not a list of names"),
+        ({"layers": [0]}, "not a list of names"),
+        ({"layers": [""]}, "not a list of names"),
         ({"batch": 0}, "batch=0"),
         ({"loss": lambda outputs, _: outputs.mean()}, r"gives \(\) for 1 examples"),
         ({"loss": lambda outputs, _: outputs}, r"gives \(1, 3\) for 1 examples"),
@@ -708,6 +711,9 @@ def test_what_does_not_fit_is_refused_in_a_sentence(changes, said):
 
 def test_a_model_that_nothing_can_be_asked_of_is_refused():
     inputs, labels = torch.randn(N, 3), torch.arange(N) % 3
+    for other in (None, lambda x: x):
+        with pytest.raises(UnsupportedModel, match="not a torch module"):
+            self_influence(other, inputs, labels, checkpoints=[({}, 1.0)])
     with pytest.raises(InvalidInput, match="no parameters"):
         self_influence(nn.ReLU(), inputs, labels, checkpoints=[({}, 1.0)])
     model = nn.Linear(3, 3).requires_grad_(False)
@@ -760,5 +766,6 @@ def test_highest_and_lowest():
     for bad in (0, 4, True, 1.0):
         with pytest.raises(InvalidInput, match="k="):
             highest_and_lowest(scores, bad)
-    with pytest.raises(InvalidInput, match="finite"):
-        highest_and_lowest([1.0, np.nan], 1)
+    for bad in ([1.0, np.nan], ["a", "b"], [[1.0, 2.0]]):
+        with pytest.raises(InvalidInput, match="finite"):
+            highest_and_lowest(bad, 1)

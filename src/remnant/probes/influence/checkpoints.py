@@ -85,9 +85,13 @@ class InfluenceCheckpoints:
             lr: The learning rate of the step.
 
         Raises:
-            InvalidInput: A step before the last one, a loss that is NaN or infinite, a learning
-                rate that is negative, NaN or infinite.
+            InvalidInput: No torch module, a step before the last one, a loss that is NaN or
+                infinite, a learning rate that is negative, NaN or infinite.
         """
+        if isinstance(step, bool) or not isinstance(step, int | np.integer):
+            raise InvalidInput(f"step={step!r} is not a whole number.")
+        if not isinstance(model, nn.Module):
+            raise InvalidInput(f"model is a {type(model).__name__}, not a torch module.")
         number, rate = _number("loss", loss, step), _number("learning rate", lr, step)
         if rate < 0.0:
             raise InvalidInput(f"the learning rate {rate:g} of step {step} is negative.")

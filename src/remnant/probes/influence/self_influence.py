@@ -69,7 +69,7 @@ def self_influence(
         InvalidInput: No examples; labels, a checkpoint or a learning rate that do not fit; a loss
             that is not one value an example; names of layers that the model does not have; no
             trainable parameter that a loss depends on; a gradient that is NaN or infinite.
-        UnsupportedModel: A TorchScript model.
+        UnsupportedModel: A TorchScript model, or no torch module at all.
 
     Example:
         >>> model = nn.Linear(2, 2, bias=False)
@@ -79,6 +79,11 @@ def self_influence(
         ... ).round(6)  # 0.1 times 25 times 0.5, the squared norms of input and softmax error
         array([1.25])
     """
+    if not isinstance(model, nn.Module):
+        raise UnsupportedModel(
+            f"model is a {type(model).__name__}, not a torch module.",
+            hint="Give the module itself.",
+        )
     model = getattr(model, "_orig_mod", model)  # of a compiled model: the one that was compiled
     if any(isinstance(module, torch.jit.ScriptModule) for module in model.modules()):
         raise UnsupportedModel(
@@ -130,7 +135,10 @@ def highest_and_lowest(scores: ArrayLike, k: int) -> tuple[NDArray[np.int64], ND
         >>> int(high[0]), int(low[0])
         (1, 2)
     """
-    values = np.asarray(scores, dtype=np.float64)
+    try:
+        values = np.asarray(scores, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)
     if values.ndim != 1 or not np.isfinite(values).all():
         raise InvalidInput("scores are not a list of finite numbers.")
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= len(values) // 2:

@@ -29,7 +29,7 @@ def chosen_parameters(model: nn.Module, layers: Sequence[str] | None) -> list[st
     """
     aliases = _aliases(model.named_parameters(remove_duplicate=False))
     known = dict(model.named_parameters())
-    if isinstance(layers, str) or (layers is not None and len(layers) == 0):
+    if layers is not None and not _names(layers):
         raise InvalidInput(
             f"layers={layers!r} is not a list of names.", hint="Give names, or None for all."
         )
@@ -55,6 +55,15 @@ def chosen_parameters(model: nn.Module, layers: Sequence[str] | None) -> list[st
             hint="Frozen parameters have no influence: set requires_grad, or name other layers.",
         )
     return found
+
+
+def _names(given: Any) -> bool:
+    return (
+        isinstance(given, Iterable)
+        and not isinstance(given, str)
+        and bool(list(given))
+        and all(isinstance(name, str) and name for name in given)
+    )
 
 
 def check_checkpoints(model: nn.Module, checkpoints: Any) -> list[Checkpoint]:
