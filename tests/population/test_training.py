@@ -12,6 +12,7 @@ from remnant.errors import InvalidInput, RecordError, UnsupportedModel
 from remnant.models import mlp1
 from remnant.population import Checkpoint, EarlyStop, LearningRate
 from remnant.population import population as population_module
+from remnant.population import training as training_module
 from remnant.population.memory import Footprint, fitting_split
 
 PLAN = InjectPlan(canaries=4, step=12, watch_steps=8, repeats=2, trials=2, batch=8, twins="fresh")
@@ -104,6 +105,26 @@ def test_a_killed_training_goes_on_to_the_same_bits(killed_at, toy, tmp_path):
     resumed, again = train(checkpoint)
     assert_identical(whole, resumed)
     np.testing.assert_array_equal(probes, again)
+
+
+@pytest.mark.parametrize(("takes", "saved"), [(0.125, [5, 10, 15, 20, 25]), (1.0, [5, 14, 23])])
+def test_saving_takes_no_more_than_a_tenth_of_the_time(toy, tmp_path, monkeypatch, takes, saved):
+    clock, steps = [0.0], []
+
+    def save(path, tensors, notes):
+        clock[0] += takes
+        steps.append(notes["step"])
+
+    def tick(step):
+        clock[0] += 1.0
+
+    monkeypatch.setattr(training_module.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(training_module.files, "save", save)
+    indices = np.random.default_rng(0).integers(0, 60, (31, 1, 8))
+    Population(make, seeds=[0]).fit(
+        *toy, indices, checkpoint=Checkpoint(tmp_path / "c", seconds=5.0), on_step=tick, lr=0.1
+    )
+    assert steps == [step + 1 for step in saved]
 
 
 def test_a_checkpoint_of_another_training_is_refused(toy, tmp_path):

@@ -26,7 +26,8 @@ class Checkpoint:
 
     Attributes:
         path: The file. A fit that finds it goes on from it.
-        seconds: Least time between two saves; 0 saves after every step.
+        seconds: Least time between two saves, longer where saving itself takes long: it takes no
+            more than a tenth of all time. 0 saves after every step.
         key: What the training is of (a plan's and data's fingerprint). A file with another key is
             refused.
     """

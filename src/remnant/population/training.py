@@ -65,7 +65,7 @@ class Training:
         self.probed: list[int] = []
         self.taken = np.zeros(len(self.home), np.int64)  # updates of this fit, known to the host
         self._graph: GraphedStep | None = None
-        self._saved = time.monotonic()
+        self._saved, self._saving = time.monotonic(), 0.0
         self._host: tuple[Tensor | None, NDArray[np.int64]] = (None, np.empty(0, np.int64))
         self._own_seeds = {n: t.clone() for n, t in self.home["seeds"].items()}
         self.members = torch.arange(len(self.home), device=self.device)
@@ -235,9 +235,12 @@ class Training:
             self.home.put(rows, self.watch.best.take(rows))
 
     def _due(self, policy: Checkpoint) -> bool:
-        return time.monotonic() - self._saved >= policy.seconds
+        """Whether the time has come, and saving takes no more than a tenth of all time."""
+        least = max(policy.seconds, 9 * self._saving) if policy.seconds else 0.0
+        return time.monotonic() - self._saved >= least
 
     def _save(self, policy: Checkpoint) -> None:
+        began = time.monotonic()
         tensors = {f"work/{g}/{n}": t for (g, n), t in self.work.items()}
         tensors["members"], tensors["taken"] = self.members, torch.from_numpy(self.taken)
         if self.work is not self.home:
@@ -252,6 +255,7 @@ class Training:
         notes = {**self.notes, "key": policy.key, "step": self.step, "probed": self.probed}
         files.save(policy.path, tensors, notes)
         self._saved = time.monotonic()
+        self._saving = self._saved - began
 
     def _restore(self, policy: Checkpoint) -> None:
         tensors, notes = files.load(policy.path, self.device)
