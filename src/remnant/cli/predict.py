@@ -19,7 +19,7 @@ from remnant.cli.predict_look import BATCH, TEXT_BATCH, Asked, Look, look
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
 PREDICTORS = ("psmi", "loss", "logit_gap", "mahalanobis")
-DATA_SETS = ("digits", "mnist", "fashion-mnist", "cifar10")
+DATA_SETS = ("digits", "framed-digits", "mnist", "fashion-mnist", "cifar10")
 
 
 @click.command(short_help="Predict which samples a model will memorise.")
