@@ -4,8 +4,8 @@ Exposure lies between 0 and the bits of the whole space, and trials often sit at
 share c of the bound, the trials' variance v = S²/T, widened by Student's t over the normal
 quantile, makes an effective size c(1-c)/v, and Clopper-Pearson with this size the interval (as in
 ``exposure_curve``): Student's in the middle, longer away from a bound that is near. Trials that
-agree to the last digit show no variance; they are then so many trials of which all had it so, and
-the size is T (z/t)².
+agree to the last digit show no variance; they are then T trials of which all had it so, and the
+size is T.
 """
 
 from __future__ import annotations
@@ -87,12 +87,10 @@ def trial_mean(
         reach = float(stats.t.isf((1.0 - confidence) / 2.0, trials - 1)) * _error(row)
         return TrialMean(value, value - reach, value + reach)
     share = min(value / most, 1.0)
-    inflation = student_inflation(trials, confidence)
     variance = (_error(row) / most) ** 2
+    size = float(trials)
     if variance > _AGREE:
-        size = share * (1.0 - share) / (variance * inflation**2)
-    else:
-        size = trials / inflation**2
+        size = share * (1.0 - share) / (variance * student_inflation(trials, confidence) ** 2)
     low, high = beta_ends(np.array(share * size), np.array(size), confidence)
     return TrialMean(value, min(float(low) * most, value), max(float(high) * most, value))
 

@@ -35,6 +35,7 @@ def draw(chart: Chart, *, ident: str, width: int, height: int, direct_labels: bo
         tag("title", chart.title, id=f"{ident}-title"),
         tag("desc", chart.description, id=f"{ident}-desc"),
         *axes(frame),
+        *layers.seams(frame),
         *([] if chart.bars is None else layers.bars(frame, chart.bars)),
         *(layers.rule(frame, rule) for rule in chart.rules),
         *layers.mark(frame),

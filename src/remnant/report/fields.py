@@ -56,6 +56,22 @@ class Fields:
             self.note(f".{key}", f"is {_kind(value)}, neither true nor false")
         return value is True
 
+    def flags(self, key: str) -> tuple[bool, ...]:
+        """A list of truth values."""
+        found = self._entries(key)
+        for place, entry in found:
+            if not isinstance(entry, bool):
+                self.note(place, f"is {_kind(entry)}, neither true nor false")
+        return tuple(entry is True for _, entry in found)
+
+    def words(self, key: str) -> dict[str, str]:
+        """An object's entries, each as it is printed."""
+        value = self._found.get(key)
+        if not isinstance(value, Mapping):
+            self.note(f".{key}", f"is {_kind(value)}, no object")
+            return {}
+        return {str(name): _printed(entry) for name, entry in value.items()}
+
     def text(self, key: str) -> str:
         """Words."""
         return self._text(f".{key}", self._found.get(key))
@@ -143,6 +159,16 @@ class Fields:
             return value
         self.note(place, f"is {_kind(value)}, no text")
         return ""
+
+
+def _printed(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_printed, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {_printed(entry)}" for name, entry in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return str(value)
 
 
 def _finite(value: float) -> bool:

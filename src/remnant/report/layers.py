@@ -36,6 +36,13 @@ def mark(frame: Frame) -> list[Markup]:
     ]
 
 
+def seams(frame: Frame) -> list[Markup]:
+    """Thin vertical lines through the plot, where they fall into it."""
+    top, bottom = frame.y.last, frame.y.first
+    places = [frame.x(at) for at in frame.chart.seams if frame.x.low <= at <= frame.x.high]
+    return [tag("line", x1=x, x2=x, y1=top, y2=bottom, class_="seam") for x in places]
+
+
 def flags(frame: Frame) -> list[Markup]:
     """Vertical lines, each with its name to the right of its top."""
     parts = []

@@ -23,6 +23,7 @@ from remnant.report import (
     prediction_numerals,
     prediction_words,
     text_forgetting_words,
+    training_words,
     words,
 )
 from remnant.report.curve import lag_text, percent, require_curve, short_percent
@@ -48,6 +49,8 @@ from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_figures import text_forgetting_figures
 from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.tiles import tiles_of
+from remnant.report.training_figures import training_figures
+from remnant.report.training_view import TrainingView
 from remnant.report.view import View, read_view, read_views
 
 REPORT_FILE = "report.html"
@@ -125,6 +128,8 @@ def _run(view: View, *, ident: str, level: int) -> dict[str, Any]:
     shared["pictures"] = isinstance(view, FeaturesView | FeatureAuditView) and view.has_pictures
     if isinstance(view, ExposureView):
         return shared | {"body": "exposure.html.j2", "figures": exposure_figures(view, ident)}
+    if isinstance(view, TrainingView):
+        return shared | {"body": "training.html.j2", "figures": training_figures(view, ident)}
     if isinstance(view, OneRunView):
         return shared | {"body": "one_run.html.j2", "figures": one_run_figures(view, ident)}
     if isinstance(view, TextForgettingView):
@@ -174,6 +179,7 @@ def _environment() -> Environment:
         "hidden_words": hidden_words,
         "text_words": text_forgetting_words,
         "prediction_words": prediction_words,
+        "training_words": training_words,
         "prediction_numerals": prediction_numerals,
         "features_words": features_words,
         "feature_audit_words": feature_audit_words,

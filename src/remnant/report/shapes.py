@@ -106,6 +106,7 @@ class Chart:
         x_word: What an x is, in the words shown when a place is pointed at.
         x_ticks: Numbers worth a tick; None leaves it to the scale.
         x_form: How an x is printed: as steps, as a share in percent, or as any number.
+        seams: Where thin vertical lines stand, behind everything.
         unnamed: Labels that the legend has and the right margin has not.
     """
 
@@ -124,4 +125,5 @@ class Chart:
     dots: tuple[Dots, ...] = ()
     bars: Bars | None = None
     flags: tuple[Flag, ...] = ()
+    seams: tuple[float, ...] = ()
     unnamed: tuple[str, ...] = ()

@@ -31,6 +31,8 @@ from remnant.report.prediction_text import prediction_lines, prediction_table
 from remnant.report.prediction_view import PredictionView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView
+from remnant.report.training_text import training_lines, training_table
+from remnant.report.training_view import TrainingView
 from remnant.report.view import View
 from remnant.report.words import gap_text, question
 
@@ -65,6 +67,8 @@ def detail_text(view: View) -> str:
         return prediction_table(view.prediction).replace(SPACE, " ")
     if isinstance(view, FeaturesView):
         return features_table(view.features).replace(SPACE, " ")
+    if isinstance(view, TrainingView):
+        return training_table(view.training).replace(SPACE, " ")
     if isinstance(view, FeatureAuditView):
         return ""
     return "" if isinstance(view.curve, NotMeasured) else _curve_table(view.curve)
@@ -140,6 +144,8 @@ def _summary(view: View, *, named: bool) -> list[str]:
         return lines + prediction_lines(view)
     if isinstance(view, FeaturesView):
         return lines + features_lines(view)
+    if isinstance(view, TrainingView):
+        return lines + training_lines(view)
     if isinstance(view, FeatureAuditView):
         return lines + audit_lines(view)
     return lines + (_exposure(view) if isinstance(view, ExposureView) else _forgetting(view))

@@ -18,6 +18,8 @@ from remnant.report.prediction_numerals import ends_text, epoch_text, name_of, r
 from remnant.report.prediction_view import PredictionView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView
+from remnant.report.training_view import TrainingView
+from remnant.report.training_words import training_tiles
 from remnant.report.view import View
 
 
@@ -40,6 +42,8 @@ def tiles_of(view: View) -> list[Tile]:
         return _prediction(view)
     if isinstance(view, FeaturesView):
         return _features(view)
+    if isinstance(view, TrainingView):
+        return [Tile(*one) for one in training_tiles(view)]
     if isinstance(view, FeatureAuditView):
         return [Tile(*one) for one in audit_tiles(view)]
     return _exposure(view) if isinstance(view, ExposureView) else _forgetting(view)

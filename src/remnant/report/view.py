@@ -24,12 +24,15 @@ from remnant.report.prediction_reading import read_prediction
 from remnant.report.prediction_view import PredictionView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView, read_text_forgetting
+from remnant.report.training_reading import read_training
+from remnant.report.training_view import TrainingView
 
 __all__ = ["NotMeasured", "View", "read_view", "read_views"]
 
 View = (
     ForgettingView
     | ExposureView
+    | TrainingView
     | OneRunView
     | TextForgettingView
     | PredictionView
@@ -40,6 +43,7 @@ View = (
 _READERS: dict[str, Callable[[Record], View]] = {
     "forgetting": read_forgetting,
     "exposure": read_exposure,
+    "exposure-training": read_training,
     "one-run": read_one_run,
     "text-forgetting": read_text_forgetting,
     "prediction": read_prediction,

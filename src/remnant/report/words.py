@@ -15,6 +15,7 @@ SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?"}
 _QUESTIONS = {
     "forgetting": "Forgetting",
     "exposure": "Exposure and extraction",
+    "exposure-training": "Exposure by training choices",
     "one-run": "One-run forgetting",
     "text-forgetting": "Forgetting of text",
     "prediction": "Prediction of memorisation",
@@ -38,6 +39,11 @@ _HEADLINES = {
         "PASS": "The canaries judged are no more exposed than allowed",
         "FAIL": "A canary judged is more exposed than allowed",
         "INCONCLUSIVE": _UNDECIDED,
+    },
+    "exposure-training": {
+        "PASS": "Some choices lower exposure, and none was seen to raise it",
+        "FAIL": "Some choices raise exposure",
+        "INCONCLUSIVE": "No choice can be told from the first",
     },
     "text-forgetting": {
         "PASS": "No more exposed than allowed at the last step watched",

@@ -1,0 +1,53 @@
+"""A report about training choices in a few lines, for a terminal."""
+
+from __future__ import annotations
+
+from remnant.report.bars import interval_table
+from remnant.report.curve import Curve, Point
+from remnant.report.numerals import bits_number, pvalue_text
+from remnant.report.run_view import NotMeasured
+from remnant.report.training_view import Training, TrainingView
+from remnant.report.training_words import difference_of, interval_number, share_text, signed_text
+
+
+def training_lines(view: TrainingView) -> list[str]:
+    """Every variant: exposure, how far above the first, validation bits, extraction."""
+    found = view.training
+    if isinstance(found, NotMeasured):
+        return [f"  training choices  not measured: {found.reason}"]
+    lines = [f"  {found.title}: exposure in bits, and above {found.variants[0].label!r}"]
+    width = max(len(one.label) for one in found.variants)
+    for one in found.variants:
+        line = f"    {one.label:<{width}}  {interval_number(one.exposure)}"
+        gap = difference_of(view, one.label)
+        if gap is not None:
+            shown = pvalue_text(gap.adjusted_p_value)
+            line += f"  {signed_text(gap.value)}, p {shown if shown[0] in '<–' else f'= {shown}'}"
+        line += f"  {bits_number(one.validation.value)} bits a {found.token}"
+        if one.extracted is not None:
+            line += f"  read out {share_text(one.extracted)}"
+        lines.append(line)
+    return [*lines, f"  beaten by none in both: {', '.join(map(repr, found.front))}"]
+
+
+def training_table(found: Training | NotMeasured) -> str:
+    """Exposure of every variant with a bar; empty where it was not measured."""
+    if isinstance(found, NotMeasured):
+        return ""
+    rows = [
+        ((one.label,), Point(0.0, one.exposure.value, one.exposure.low, one.exposure.high))
+        for one in found.variants
+    ]
+    curve = Curve(
+        success="exposure",
+        points=tuple(point for _, point in rows),
+        chance=found.null_mean,
+        fpr=None,
+        confidence=found.confidence if found.trials > 1 else None,
+        trials=found.trials,
+        n_seen=None,
+        n_unseen=None,
+        method=None,
+        steps_to=(),
+    )
+    return "\n".join(interval_table(curve, ("variant",), rows))

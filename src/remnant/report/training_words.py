@@ -1,0 +1,215 @@
+"""The sentences of a report about training choices, and its numbers in print."""
+
+from __future__ import annotations
+
+from remnant.report.curve import percent, short_percent
+from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
+from remnant.report.run_view import NotMeasured
+from remnant.report.training_view import (
+    Difference,
+    Interval,
+    TrainedVariant,
+    Training,
+    TrainingView,
+)
+
+_SMALL = 2.0  # bits: no more than noise
+
+
+def in_plain_words(view: TrainingView) -> str:
+    """What was done, and what exposure is."""
+    found = view.training
+    if isinstance(found, NotMeasured):
+        return f"How exposed the canaries are was not measured: {found.reason}."
+    models = sum(one.models for one in found.variants)
+    return (
+        f"{counted(models, 'language model')} were trained on text with made-up secrets in it, "
+        f"in {counted(len(found.variants), 'variant')} of one training, with "
+        f"{counted(found.trials, 'seed')} each. Exposure says how far up in a model’s own ranking "
+        "of all possible secrets a planted one stands: each bit halves the guesses that an "
+        f"attacker needs, and at {bits_text(found.space_bits)} it comes first of all. A secret "
+        f"that nobody planted has {bits_text(found.null_mean)} on average."
+    )
+
+
+def what_was_found(found: Training) -> str:
+    """The most and the least exposed variant, and whether the controls stayed at chance."""
+    ranked = sorted(found.variants, key=lambda one: one.exposure.value)
+    low, high = ranked[0], ranked[-1]
+    told = f"Exposure is highest with “{high.label}”, {interval_bits(high.exposure)}"
+    if low is not high:
+        told += f", and lowest with “{low.label}”, {interval_bits(low.exposure)}"
+    controls = [one for one in found.variants if one.controls is not None]
+    if not controls:
+        return f"{told}."
+    most = max(one.controls.value for one in controls if one.controls is not None)
+    return f"{told}. Controls, which were never planted, have at most {bits_text(most)}."
+
+
+def training_tiles(view: TrainingView) -> list[tuple[str, str, str]]:
+    """Name, value and remark of the few numbers under the verdict."""
+    found = view.training
+    if isinstance(found, NotMeasured):
+        return []
+    ranked = sorted(found.variants, key=lambda one: one.exposure.value)
+    tiles = []
+    for name, one in (("Highest", ranked[-1]), ("Lowest", ranked[0])):
+        tiles.append((f"{name} exposure", bits_text(one.exposure.value), one.label))
+    differ = sum(one.differs for one in view.differences)
+    remark = f"of {counted(len(view.differences), 'variant')} from “{found.variants[0].label}”"
+    tiles.append(("Told apart", count_text(differ), remark))
+    most = bits_text(found.space_bits)
+    tiles.append(("Most possible", most, f"chance gives {bits_text(found.null_mean)}"))
+    return tiles[:1] + tiles[2:] if len(ranked) == 1 else tiles
+
+
+def interval_bits(one: Interval) -> str:
+    """Bits with their interval, such as ``4.31 bits (3.02 to 5.80)``."""
+    return f"{bits_text(one.value)}{_ends(one)}"
+
+
+def interval_number(one: Interval | None) -> str:
+    """Bits with their interval, without the unit; a dash where there are none."""
+    return "–" if one is None else f"{bits_number(one.value)}{_ends(one)}"
+
+
+def share_text(one: Interval | None) -> str:
+    """A share with its interval; a dash where there is none."""
+    if one is None:
+        return "–"
+    if one.low is None or one.high is None:
+        return percent(one.value)
+    return f"{percent(one.value)} ({percent(one.low)} to {percent(one.high)})"
+
+
+def signed_text(one: Interval) -> str:
+    """A difference in bits with its interval, such as ``+4.31 (+3.02 to +5.80)``."""
+    ends = (
+        ""
+        if one.low is None or one.high is None
+        else f" ({_signed(one.low)} to {_signed(one.high)})"
+    )
+    return f"{_signed(one.value)}{ends}"
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
+
+
+def _ends(one: Interval) -> str:
+    if one.low is None or one.high is None:
+        return ""
+    return f" ({bits_number(one.low)} to {bits_number(one.high)})"
+
+
+def difference_of(view: TrainingView, label: str) -> Difference | None:
+    """How far a variant lies above the first, or None for the first itself."""
+    return next((one for one in view.differences if one.label == label), None)
+
+
+def planted_text(one: TrainedVariant) -> str:
+    """How often its canaries were planted."""
+    if one.planted is not None:
+        return times_text(one.planted)
+    return ", ".join(count_text(many) for many in one.repeats)
+
+
+def method_sentence(found: Training) -> str:
+    """How the exposures were measured."""
+    saturated = sum(one.saturated for one in found.variants)
+    if all(one.exact for one in found.variants):
+        told = "Every exposure is exact: the rank in the whole space."
+    elif any(one.exact for one in found.variants):
+        told = "Some exposures are exact ranks; those of low rank were sampled."
+    else:
+        told = "Exposures were sampled."
+    if saturated:
+        verb = "is" if saturated == 1 else "are"
+        told += f" {counted(saturated, 'exposure')} {verb} at least what is told."
+    if found.trials > 1:
+        told += (
+            f" Intervals are for the mean over other seeds, at {short_percent(found.confidence)}."
+        )
+    return told
+
+
+def through_sentence(found: Training) -> str:
+    """What the figures through training show."""
+    ceilings = {one.through.ceiling for one in found.followed if one.through is not None}
+    told = (
+        "How exposure grows while models train, beside what a token of text costs them: a model "
+        "may remember a secret long before it overfits. Thin vertical lines mark the steps at "
+        "which the first canary was used."
+    )
+    if min(ceilings) < found.space_bits:
+        told += (
+            f" On the way a canary is ranked among sampled secrets, which show at most "
+            f"{bits_text(min(ceilings))}; the exact rank is told for the end alone."
+        )
+    return told
+
+
+def turning_sentence(found: Training) -> str:
+    """When the validation cost was lowest, and exposure highest, of the first variant followed."""
+    one = found.followed[0]
+    through = one.through
+    if through is None:
+        return ""
+    best = min(range(len(through.step)), key=lambda i: through.validation[i].value)
+    most = max(range(len(through.step)), key=lambda i: through.exposure[i].value)
+    then = through.exposure[best].value
+    return (
+        f"With “{one.label}” the text kept back is predicted best at epoch "
+        f"{through.epoch[best]:.3g}, where exposure is {bits_text(then)}; exposure is highest, "
+        f"{bits_text(through.exposure[most].value)}, at epoch {through.epoch[most]:.3g}."
+    )
+
+
+def front_sentence(found: Training) -> str:
+    """Which variants are worth choosing between."""
+    if len(found.front) == 1:
+        return (
+            f"“{found.front[0]}” predicts best and exposes least: no other variant is better in "
+            "either."
+        )
+    named = ", ".join(f"“{label}”" for label in found.front)
+    return (
+        f"Of {counted(len(found.variants), 'variant')}, {len(found.front)} are beaten by no other "
+        f"in both: {named}. Which of these to choose is a matter of how much usefulness is worth. "
+        "The front is that of the means and has no interval."
+    )
+
+
+def extraction_sentence(found: Training) -> str:
+    """At which exposures canaries were read out."""
+    hit = [bits for one in found.searched for bits, out in _read(one) if out]
+    missed = [bits for one in found.searched for bits, out in _read(one) if not out]
+    if not hit:
+        return "No canary was read out of any model."
+    told = f"{count_text(len(hit))} of {counted(len(hit) + len(missed), 'canary', 'canaries')}"
+    told += f" were read out; the least exposed of them has {bits_text(min(hit))}"
+    if missed:
+        told += f", the most exposed of the others {bits_text(max(missed))}"
+    return f"{told}."
+
+
+def _read(one: TrainedVariant) -> list[tuple[float, bool]]:
+    return list(zip(one.each, one.read_out, strict=True))
+
+
+def estimate_sentence(found: Training) -> str:
+    """How far the skew-normal estimate is off."""
+    gaps = [
+        guess - bits
+        for one in found.estimated
+        for guess, bits in zip(one.skew_normal, one.each, strict=True)
+        if bits > _SMALL
+    ]
+    if not gaps:
+        return "No canary has more than two bits, where an estimate would matter."
+    low = sum(gap < 0 for gap in gaps)
+    return (
+        f"Of {counted(len(gaps), 'canary', 'canaries')} with more than two bits, the skew-normal "
+        f"law puts {low} too low; its error is {_signed(sum(gaps) / len(gaps))} bits on average, "
+        f"from {_signed(min(gaps))} to {_signed(max(gaps))}."
+    )

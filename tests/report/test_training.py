@@ -1,0 +1,293 @@
+"""A run about training choices: read whole, told in words, drawn, and refused where malformed."""
+
+from __future__ import annotations
+
+import copy
+import re
+from typing import Any
+
+import pytest
+
+from remnant.errors import RecordError
+from remnant.records import Record
+from remnant.report import read_view, write_report
+from remnant.report.run_view import NotMeasured
+from remnant.report.text import detail_text, summary_text
+from remnant.report.tiles import tiles_of
+from remnant.report.training_figures import training_figures
+from remnant.report.training_view import Interval, TrainingView
+from remnant.report.training_words import (
+    estimate_sentence,
+    extraction_sentence,
+    front_sentence,
+    in_plain_words,
+    method_sentence,
+    share_text,
+    signed_text,
+    through_sentence,
+    turning_sentence,
+    what_was_found,
+)
+
+
+def around(value: float, reach: float = 1.0) -> list[float]:
+    return [value, value - reach, value + reach]
+
+
+def variant(number: int, *, repeats: int, bits: float, loss: float, **changes: Any):
+    """One variant of five models in the record's form; exposure rises along five looks."""
+    each = [bits + 0.3 * i - 0.6 for i in range(5)]
+    made = {
+        "label": f"planted {repeats}",
+        "changes": {"plan": {"repeats": [repeats]}},
+        "cell": {"batch": 16 * (1 + number % 2), "units": 50 * (1 + number // 2)},
+        "repeats": [repeats],
+        "models": 5,
+        "steps": 400,
+        "exposure": around(bits),
+        "each": each,
+        "exact": True,
+        "saturated": 0,
+        "ranked_first": [0.2, 0.01, 0.7],
+        "controls": around(1.5, 0.4),
+        "twin": None,
+        "validation_bits": around(loss, 0.05),
+        "training_bits": around(loss - 0.5, 0.05),
+        "extracted": [0.4, 0.05, 0.85],
+        "extracted_each": [False, False, False, True, True],
+        "nodes": 700.0,
+        "nodes_each": [900.0, 800.0, 700.0, 500.0, 400.0],
+        "skew_normal": [one - 0.25 for one in each],
+        "parameters": 12_514,
+        "through": {
+            "step": [0, 100, 200, 300, 400],
+            "epoch": [0.0, 1.0, 2.0, 3.0, 4.0],
+            "exposure": [around(bits * share) for share in (0.1, 0.3, 0.7, 1.0, 0.9)],
+            "validation_bits": [around(loss + d, 0.1) for d in (3.0, 1.0, 0.0, 0.1, 0.2)],
+            "training_bits": [around(loss + d, 0.1) for d in (3.0, 1.0, -0.1, -0.4, -0.5)],
+            "uses": [40, 140, 240, 340],
+            "method": "sampled",
+            "ceiling_bits": 9.97,
+        },
+    }
+    return {**made, **changes}
+
+
+RESULTS: dict[str, Any] = {
+    "training": {
+        "title": "How often a canary is planted",
+        "space_bits": 19.93,
+        "null_mean_bits": 1.4427,
+        "repeats": [1],
+        "trials": 5,
+        "confidence": 0.95,
+        "token": "character",
+        "variants": [
+            variant(0, repeats=1, bits=3.0, loss=2.1),
+            variant(1, repeats=4, bits=6.5, loss=2.0),
+            variant(2, repeats=16, bits=14.2, loss=2.2),
+            variant(3, repeats=64, bits=18.0, loss=1.9),
+        ],
+        "table": {"rows": "batch", "columns": "units"},
+        "pareto": ["planted 64", "planted 4", "planted 1"],
+    },
+    "verdict": {
+        "outcome": "FAIL",
+        "sentence": "With 'planted 1' the canaries have 3.0 bits; 3 of 3 variants have more.",
+        "limit": None,
+        "lag": None,
+        "differences": [
+            {
+                "label": f"planted {repeats}",
+                "difference": around(gap),
+                "p_value": 0.001,
+                "adjusted_p_value": 0.003,
+                "differs": True,
+            }
+            for repeats, gap in ((4, 3.5), (16, 11.2), (64, 15.0))
+        ],
+    },
+    "task": {"validation_bits": 2.1, "validation_tokens": 5760, "token": "character"},
+    "scope": {"tested": ["20 models"], "not_tested": ["other text"]},
+}
+
+
+@pytest.fixture
+def make(tmp_path):
+    def run(change=None, *, without=()):
+        results = copy.deepcopy(RESULTS)
+        if change is not None:
+            change(results)
+        with Record.create(
+            tmp_path / "choices",
+            question="exposure-training",
+            plan={"question": "exposure-training", "plan": {"kind": "insert", "repeats": [1]}},
+            plan_fingerprint="3f9c2d7be4a1905c6f",
+            data_fingerprint="a71e0055d2cc81f0b3",
+            execution={"device": "cpu"},
+            provenance={"python": "3.11.7", "versions": {}, "platform": "Linux", "threads": 2},
+        ) as record:
+            for name, result in results.items():
+                if name not in without:
+                    record.put_result(name, result)
+            record.finish()
+        return record.folder
+
+    return run
+
+
+def view_of(folder) -> TrainingView:
+    view = read_view(Record.open(folder))
+    assert isinstance(view, TrainingView)
+    return view
+
+
+def test_a_full_record_is_read_whole(make):
+    view = view_of(make())
+    found = view.training
+    assert [one.label for one in found.variants] == [f"planted {n}" for n in (1, 4, 16, 64)]
+    first = found.variants[0]
+    assert first.exposure == Interval(3.0, 2.0, 4.0)
+    assert first.cell == {"batch": "16", "units": "50"}
+    assert first.read_out == (False, False, False, True, True)
+    assert first.through.uses == (40, 140, 240, 340)
+    assert first.through.epoch_steps == 100
+    assert [one.value.value for one in view.differences] == [3.5, 11.2, 15.0]
+    assert found.by_insertions
+    heads, rows = found.table()
+    assert heads == ("50", "100")
+    assert [(name, [one.label for one in cells]) for name, cells in rows] == [
+        ("16", ["planted 1", "planted 16"]),
+        ("32", ["planted 4", "planted 64"]),
+    ]
+
+
+def test_the_words_tell_what_was_found(make):
+    view = view_of(make())
+    found = view.training
+    assert "20 language models" in in_plain_words(view)
+    assert "highest with “planted 64”" in what_was_found(found)
+    assert "at most 1.50" in what_was_found(found)
+    assert method_sentence(found).startswith("Every exposure is exact")
+    assert "at most 9.97" in through_sentence(found)
+    assert "best at epoch 2" in turning_sentence(found)
+    assert "at epoch 3" in turning_sentence(found)
+    assert "Of 4 variants, 3 are beaten by no other" in front_sentence(found)
+    assert extraction_sentence(found).startswith("8 of 20 canaries were read out")
+    assert "puts 20 too low; its error is −0.25" in estimate_sentence(found)
+
+
+def test_the_page_shows_every_variant_and_every_figure(make):
+    page = write_report(make()).read_text(encoding="utf-8")
+    assert "Exposure by training choices report" in page
+    assert "Some choices raise exposure" in page
+    for name in ("variants", "front", "through", "costs", "nodes", "estimate"):
+        assert f'id="{name}-wide-title"' in page
+    assert len(re.findall('class="seam"', page)) == 2 * 4  # drawn for a wide and a narrow page
+    assert "batch \\ units" in page
+    assert "+15.00 (+14.00 to +16.00)" in page
+    for n in (1, 4, 16, 64):
+        assert f"planted {n}" in page
+
+
+def test_the_terminal_has_a_line_and_a_bar_for_every_variant(make):
+    view = view_of(make())
+    text = summary_text(view)
+    assert text.startswith("FAIL: With 'planted 1'")
+    assert "planted 64  18.00 (17.00 to 19.00)  +15.00 (+14.00 to +16.00), p = 0.003" in text
+    assert "beaten by none in both: 'planted 64', 'planted 4', 'planted 1'" in text
+    assert len(detail_text(view).splitlines()) == 2 + 4 + 1
+    assert [tile.value.split("\u202f")[0] for tile in tiles_of(view)] == [
+        "18.00",
+        "3.00",
+        "3",
+        "19.93",
+    ]
+
+
+def test_what_was_not_looked_at_is_not_shown(make):
+    def bare(results):
+        for one in results["training"]["variants"]:
+            for name in ("through", "extracted", "skew_normal", "ranked_first", "controls", "cell"):
+                one[name] = None
+            one["exposure"][1:] = [None, None]
+            one["exact"], one["saturated"] = False, 2
+            one["repeats"] = [1, 4]
+        results["training"]["table"], results["training"]["trials"] = None, 1
+        for row in results["verdict"]["differences"]:
+            row |= {"difference": [row["difference"][0], None, None], "adjusted_p_value": None}
+
+    folder = make(bare)
+    view = view_of(folder)
+    figures = training_figures(view)
+    assert figures["through"] == []
+    assert figures["nodes"] is figures["estimate"] is None
+    assert not view.training.by_insertions
+    assert "8 exposures are at least" in method_sentence(view.training)
+    page = write_report(folder).read_text(encoding="utf-8")
+    assert "Variant, by its number in the table" in page
+    assert "Read out</th>" not in page
+    assert "≥ 18.00" in page
+    assert "p –" in summary_text(view)
+
+
+def test_a_run_without_results_says_so(make):
+    folder = make(without=("training", "verdict"))
+    view = view_of(folder)
+    assert isinstance(view.training, NotMeasured)
+    assert view.differences == ()
+    assert "was not measured" in in_plain_words(view)
+    assert tiles_of(view) == []
+    assert detail_text(view) == ""
+    assert "training choices  not measured" in summary_text(view)
+    assert "not measured" in write_report(folder).read_text(encoding="utf-8")
+
+
+def test_one_variant_alone_has_no_front(make):
+    def alone(results):
+        results["training"]["variants"][1:] = []
+        results["training"]["pareto"] = ["planted 1"]
+        results["verdict"]["differences"] = []
+
+    view = view_of(make(alone))
+    assert training_figures(view)["front"] is None
+    assert "lowest" not in what_was_found(view.training)
+    assert "no other variant is better" in front_sentence(view.training)
+    assert len(tiles_of(view)) == 3
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda one: one.update(exposure=[1.0, 2.0]), "exposure is no value with two ends"),
+        (lambda one: one.update(exposure=None), "exposure is missing, no list"),
+        (lambda one: one.update(each=["much"]), r"each\[0\] is a str, no finite number"),
+        (lambda one: one.update(skew_normal=[1.0]), "skew_normal has 1 entries for 5 each"),
+        (lambda one: one.update(extracted_each=[1] * 5), "neither true nor false"),
+        (lambda one: one.update(cell=[1]), "cell is a list, no object"),
+        (lambda one: one.update(cell={"batch": 1}), "cells without the table's fields"),
+        (lambda one: one.update(nodes_each=[1.0, 2.0]), "2 entries for 5 canaries"),
+        (lambda one: one.update(label="other"), "pareto names what is no variant"),
+        (lambda one: one["through"].update(step=[0]), "entries for 1 step"),
+    ],
+)
+def test_a_malformed_result_is_named(make, change, message):
+    folder = make(lambda results: change(results["training"]["variants"][0]))
+    with pytest.raises(RecordError, match=message):
+        read_view(Record.open(folder))
+
+
+def test_labels_are_escaped(make):
+    def spiked(results):
+        results["training"]["variants"][0]["label"] = "<script>alert(1)</script>"
+        results["training"]["pareto"][-1] = "<script>alert(1)</script>"
+
+    page = write_report(make(spiked)).read_text(encoding="utf-8")
+    assert "<script>" not in page
+
+
+def test_numbers_in_print():
+    assert share_text(None) == "–"
+    assert share_text(Interval(0.5, None, None)).startswith("50")
+    assert signed_text(Interval(-1.0, None, None)) == "−1.00"
+    assert signed_text(Interval(-0.001, -1.0, 1.0)) == "+0.00 (−1.00 to +1.00)"
