@@ -257,7 +257,7 @@ def test_a_memorised_number_is_exposed_and_extracted_and_not_shown(command, trai
         r"[0-9a-f]{12}  phone     40     33.22  33.2  1 +yes, 99 % within \d+ samples", row
     )
     assert "  phone  32 to 63 times  33.22  (1)" in done.out
-    assert "extracted: 1 of 1 secret that were tried" in done.out
+    assert "extracted: 1 of 1 that were tried" in done.out
     assert "these were not drawn at random" in done.out
     told = command(*arguments, "--json")
     (one,) = json.loads(told.out)["exposure"]["secrets"]

@@ -43,7 +43,7 @@ def exposure_lines(
         lines += ["", "mean exposure by how often a secret stands in the text:"]
         means = [_mean_row(group) for group in found.groups]
         lines += [f"  {line}" for line in aligned(means, left={0, 1, 3})]
-        lines += [_agreement_text(one) for one in found.agreements]
+        lines += [line for one in found.agreements for line in _agreement_lines(one)]
     lines += _extraction_lines(found) * extract
     for reason, many in _unmeasured(found).items():
         lines.append(f"not measured: {counted(many, 'secret')}: {reason}.")
@@ -106,24 +106,20 @@ def _mean_row(group: CountExposure) -> list[str]:
     return [group.kind, times, bits, f"({grouped(group.n)})"]
 
 
-def _agreement_text(one: CountAgreement) -> str:
-    if one.found is None:
-        why = {"first": "how often they stand", "second": "the exposure"}
-        untold = one.untold
-        for name, words in why.items():
-            untold = untold.replace(f"{name} is the same", f"{words} is the same")
-        return f"{one.kind}: whether exposure grows with it cannot be told: {untold}"
+def _agreement_lines(one: CountAgreement) -> list[str]:
     found = one.found
-    return (
+    if found is None:
+        return []
+    return [
         f"{one.kind}: rank correlation with it {found.value:.2f}, 95 % interval {found.low:.2f} to "
         f"{found.high:.2f} ({grouped(found.n)} secrets)"
-    )
+    ]
 
 
 def _extraction_lines(found: FoundExposures) -> list[str]:
     tried = [one.extraction for one in found.each if one.extraction is not None]
     out = sum(one.extracted for one in tried)
-    lines = [f"extracted: {grouped(out)} of {counted(len(tried), 'secret')} that were tried"]
+    lines = [f"extracted: {grouped(out)} of {grouped(len(tried))} that were tried"]
     reasons = sorted({one.unextracted for one in found.each if one.measured is not None} - {""})
     return lines + [f"not tried: {reason}." for reason in reasons]
 
@@ -160,7 +156,7 @@ def exposure_fields(found: FoundExposures, context: int) -> dict[str, Any]:
 
 def _agreement_fields(one: CountAgreement) -> dict[str, Any]:
     if one.found is None:
-        return {"kind": one.kind, "value": None, "value_reason": one.untold}
+        return {"kind": one.kind, "value": None, "value_reason": _untold(one)}
     found = one.found
     return {
         "kind": one.kind,
@@ -169,6 +165,13 @@ def _agreement_fields(one: CountAgreement) -> dict[str, Any]:
         "high": found.high,
         "n": found.n,
     }
+
+
+def _untold(one: CountAgreement) -> str:
+    for name, words in (("first", "how often they stand there"), ("second", "their exposure")):
+        if one.untold.startswith(f"{name} is the same"):
+            return f"{words} is the same for all"
+    return one.untold
 
 
 def _fields(one: FoundExposure) -> dict[str, Any]:
