@@ -202,6 +202,7 @@ def test_a_rate_above_the_stated_one_may_be_chance(read):
     assert "exceeded within chance on another run: 142 of 736 missed" in _plain(
         "\n".join(prediction_lines(view))
     )
+    assert tiles_of(view)[-1].remark.endswith("; exceeded within chance on another run")
     refuted = read(name="two", change={"protect": {"check": check | {"refuted": True}}})
     assert check_sentence(refuted.protect).endswith("Do not rely on it.")
     assert "not held on another run" in "\n".join(prediction_lines(refuted))

@@ -14,7 +14,7 @@ from remnant.report.features_view import FeaturesView
 from remnant.report.forgetting_view import ForgettingView
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
 from remnant.report.one_run_view import OneRunView
-from remnant.report.prediction_numerals import ends_text, epoch_text, name_of, rate_ends
+from remnant.report.prediction_numerals import ends_text, epoch_text, held_text, name_of, rate_ends
 from remnant.report.prediction_view import PredictionView
 from remnant.report.run_view import NotMeasured
 from remnant.report.text_forgetting_view import TextForgettingView
@@ -174,7 +174,7 @@ def _prediction(view: PredictionView) -> list[Tile]:
         remark = f"{count_text(list_.listed)} of {counted(list_.n, 'sample')}"
         remark += f"; stated to miss at most {percent(list_.stated)}"
         if list_.check is not None:
-            remark += "; held on another run" if list_.check.held else "; not held on another run"
+            remark += f"; {held_text(list_.check)} on another run"
         tiles.append(Tile("Protect", percent(list_.share), remark))
     return tiles
 
