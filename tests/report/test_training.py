@@ -47,6 +47,7 @@ def variant(number: int, *, repeats: int, bits: float, loss: float, **changes: A
         "exposure": around(bits),
         "each": each,
         "exact": True,
+        "exact_each": [True] * 5,
         "saturated": 0,
         "ranked_first": [0.2, 0.01, 0.7],
         "controls": around(1.5, 0.4),
@@ -211,7 +212,7 @@ def test_what_was_not_looked_at_is_not_shown(make):
             for name in ("through", "extracted", "skew_normal", "ranked_first", "controls", "cell"):
                 one[name] = None
             one["exposure"][1:] = [None, None]
-            one["exact"], one["saturated"] = False, 2
+            one["exact_each"], one["saturated"] = [False] * 5, 2
             one["repeats"] = [1, 4]
         results["training"]["table"], results["training"]["trials"] = None, 1
         for row in results["verdict"]["differences"]:
@@ -229,6 +230,16 @@ def test_what_was_not_looked_at_is_not_shown(make):
     assert "Read out</th>" not in page
     assert "≥ 18.00" in page
     assert "p –" in summary_text(view)
+
+
+def test_estimates_are_held_against_exact_ranks_alone(make):
+    def mixed(results):
+        results["training"]["variants"][0]["exact_each"] = [True, False, False, True, True]
+
+    view = view_of(make(mixed))
+    found = view.training
+    assert [len(one.estimates) for one in found.variants] == [3, 5, 5, 5]
+    assert "18 of 20 exposures are exact ranks" in method_sentence(found)
 
 
 def test_a_run_without_results_says_so(make):
@@ -264,6 +275,7 @@ def test_one_variant_alone_has_no_front(make):
         (lambda one: one.update(each=["much"]), r"each\[0\] is a str, no finite number"),
         (lambda one: one.update(skew_normal=[1.0]), "skew_normal has 1 entries for 5 each"),
         (lambda one: one.update(extracted_each=[1] * 5), "neither true nor false"),
+        (lambda one: one.update(exact_each=[True]), "exact_each has 1 entries for 5 each"),
         (lambda one: one.update(cell=[1]), "cell is a list, no object"),
         (lambda one: one.update(cell={"batch": 1}), "cells without the table's fields"),
         (lambda one: one.update(nodes_each=[1.0, 2.0]), "2 entries for 5 canaries"),

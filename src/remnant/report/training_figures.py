@@ -21,7 +21,7 @@ def training_figures(
     found = view.training
     if isinstance(found, NotMeasured):
         return {"variants": None, "front": None, "through": [], "nodes": None, "estimate": None}
-    several = len(found.variants) > 1
+    several = len(found.variants) > 2  # two make no front to look at
     return {
         "variants": variants_figure(found, ident),
         "front": front_figure(found, ident) if several else None,
@@ -202,7 +202,7 @@ def estimate_figure(found: Training, ident: str = "") -> Figure:
             f"{one.label}: exact {bits_text(bits)}, estimated {bits_text(guess)}",
         )
         for one in found.estimated
-        for bits, guess in zip(one.each, one.skew_normal, strict=True)
+        for bits, guess in one.estimates
     )
     chart = Chart(
         title="Skew-normal estimate less the exact exposure",

@@ -79,11 +79,13 @@ def _variant(one: Fields) -> TrainedVariant:
     searched = one.has("extracted")
     read_out = one.flags("extracted_each") if searched else ()
     skew = one.numbers("skew_normal") if one.has("skew_normal") else ()
+    exact = one.flags("exact_each")
     nodes = one.numbers("nodes_each") if searched else ()
     if searched and (not nodes or len(each) % len(nodes)):
         one.note(".nodes_each", f"has {len(nodes)} entries for {len(each)} canaries")
     one.same_length(
         each=each,
+        exact_each=exact,
         **({"extracted_each": read_out} if searched else {}),
         **({"skew_normal": skew} if skew else {}),
     )
@@ -96,7 +98,7 @@ def _variant(one: Fields) -> TrainedVariant:
         parameters=one.whole("parameters"),
         exposure=_interval(one, "exposure"),
         each=each,
-        exact=one.flag("exact"),
+        exact=exact,
         saturated=one.whole("saturated"),
         ranked_first=_interval_or_none(one, "ranked_first"),
         controls=_interval_or_none(one, "controls"),

@@ -54,7 +54,7 @@ class TrainedVariant:
         repeats: How often each canary of a model was planted.
         models, steps, parameters: How many, trained how long, how large.
         exposure: Mean over models; ``each`` has every canary's, model by model.
-        exact: Whether every exposure is a rank in the whole space.
+        exact: Whether each exposure is a rank in the whole space, in the order of ``each``.
         saturated: Canaries whose exposure is at least what is told.
         ranked_first: Share of canaries that nothing but other canaries is likelier than.
         controls, twin: Exposure of secrets that the models did not see.
@@ -73,7 +73,7 @@ class TrainedVariant:
     parameters: int
     exposure: Interval
     each: tuple[float, ...]
-    exact: bool
+    exact: tuple[bool, ...]
     saturated: int
     ranked_first: Interval | None
     controls: Interval | None
@@ -91,6 +91,14 @@ class TrainedVariant:
     def planted(self) -> int | None:
         """How often its canaries were planted, where that is one number."""
         return self.repeats[0] if len(set(self.repeats)) == 1 else None
+
+    @property
+    def estimates(self) -> tuple[tuple[float, float], ...]:
+        """Exact and estimated exposure of each canary of which both are known."""
+        if not self.skew_normal:
+            return ()
+        rows = zip(self.each, self.skew_normal, self.exact, strict=True)
+        return tuple((bits, guess) for bits, guess, exact in rows if exact)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +153,8 @@ class Training:
 
     @property
     def estimated(self) -> tuple[TrainedVariant, ...]:
-        """Variants of which both the rank and the skew-normal estimate are known."""
-        return tuple(one for one in self.variants if one.exact and one.skew_normal)
+        """Variants of which both ranks and skew-normal estimates are known."""
+        return tuple(one for one in self.variants if one.estimates)
 
     def table(
         self,

@@ -117,10 +117,12 @@ def planted_text(one: TrainedVariant) -> str:
 def method_sentence(found: Training) -> str:
     """How the exposures were measured."""
     saturated = sum(one.saturated for one in found.variants)
-    if all(one.exact for one in found.variants):
+    known = [exact for one in found.variants for exact in one.exact]
+    if all(known):
         told = "Every exposure is exact: the rank in the whole space."
-    elif any(one.exact for one in found.variants):
-        told = "Some exposures are exact ranks; those of low rank were sampled."
+    elif any(known):
+        told = f"{sum(known)} of {counted(len(known), 'exposure')} are exact ranks; the others, "
+        told += "whose rank would take too long to count, were sampled."
     else:
         told = "Exposures were sampled."
     if saturated:
@@ -200,10 +202,7 @@ def _read(one: TrainedVariant) -> list[tuple[float, bool]]:
 def estimate_sentence(found: Training) -> str:
     """How far the skew-normal estimate is off."""
     gaps = [
-        guess - bits
-        for one in found.estimated
-        for guess, bits in zip(one.skew_normal, one.each, strict=True)
-        if bits > _SMALL
+        guess - bits for one in found.estimated for bits, guess in one.estimates if bits > _SMALL
     ]
     if not gaps:
         return "No canary has more than two bits, where an estimate would matter."

@@ -252,15 +252,22 @@ def train_population(
 
 
 def time_population(runs: Runs, execution: Execution) -> dict[str, float]:
-    """Time a few steps of the real thing and say what the whole training would take."""
+    """Time a few steps of the real thing and say what training, looks included, would take."""
     clock = StepClock(execution.device)
     cast = _cast(runs, steps=8)
-    fit, _ = _fit(runs, cast, execution, on_step=clock)
+    fit, population = _fit(runs, cast, execution, on_step=clock)
     gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     steps = next(iter(runs.values())).plan.steps
+    looking = 0.0
+    for name, run in runs.items():
+        if run.looks:
+            clock(0)
+            look_on(run, cast.members[name], execution)(population)
+            clock(0)
+            looking += (clock.times[-1] - clock.times[-2]) * len(run.looks)
     return {
         "members": len(cast.seeds),
         "steps": steps,
         "bytes": fit.memory + cast.store.nbytes,
-        "seconds": gaps[len(gaps) // 2] * steps,
+        "seconds": gaps[len(gaps) // 2] * steps + looking,
     }

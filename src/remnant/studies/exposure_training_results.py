@@ -118,6 +118,7 @@ def _variant_fields(record: Record, name: str, run: Run, confidence: float) -> d
         "exposure": _mean(bits.mean(axis=1), confidence, most),
         "each": bits.ravel().tolist(),
         "exact": bool(array("exact").all()),
+        "exact_each": array("exact").ravel().tolist(),
         "saturated": int(array("saturated").sum()),
         "ranked_first": _share(array("first"), confidence) if known else None,
         "controls": None if controls is None else _mean(controls.mean(axis=1), confidence, most),
