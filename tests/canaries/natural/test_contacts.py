@@ -89,3 +89,11 @@ def test_a_number_without_a_code_is_of_the_region():
     assert list(find_phones("020 8366 1177", region="US")) == []
     with pytest.raises(InvalidInput, match="region='Utopia' is not the two-letter code"):
         check_region("Utopia")
+
+
+@pytest.mark.parametrize("between", [" ", ", ", " or call ", " 7 " + "word " * 30])
+def test_a_long_line_of_numbers_is_looked_through(between):
+    numbers = [f"650-253-{n:04d}" for n in range(400)]
+    text = between.join(numbers)
+    found = list(find_phones(text, region="US"))
+    assert [text[one.start : one.end] for one in found] == numbers

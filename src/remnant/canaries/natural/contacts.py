@@ -10,6 +10,9 @@ from remnant.errors import InvalidInput
 
 # Seven digits close together: without them the library need not look at a line.
 _SEVEN = re.compile(r"(?:[0-9][^0-9\n]{0,4}){6}[0-9]")
+# The library's time grows with the square of a line: it gets a window, with more than a number's
+# length before it and at its end.
+_BEFORE, _WINDOW = 100, 500
 _ADDRESS = re.compile(
     r"(?<![A-Za-z0-9._%+@-])[A-Za-z0-9_%+-](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_%+-])?"
     r"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9@-])"
@@ -74,17 +77,20 @@ def find_phones(text: str, *, region: str) -> Iterator[Match]:
         from phonenumbers import Leniency, PhoneNumberFormat, PhoneNumberMatcher, format_number
     except ImportError as fault:
         raise missing(fault) from None
-    done = 0
+    done = 0  # what begins before was looked at
     for near in _SEVEN.finditer(text):
-        if near.start() < done:
+        if near.end() <= done:
             continue
-        start = text.rfind("\n", 0, near.start()) + 1
-        end = text.find("\n", near.end())
-        done = end if end >= 0 else len(text)
-        line = text[start:done]
-        for found in PhoneNumberMatcher(line, region, leniency=Leniency.STRICT_GROUPING):
+        first = max(near.start(), done)
+        start = max(text.rfind("\n", 0, first) + 1, first - _BEFORE)
+        ended = text.find("\n", first, first + _WINDOW)
+        part = text[start : ended if ended >= 0 else first + _WINDOW]
+        until = ended if ended >= 0 else first + _WINDOW - _BEFORE
+        for found in PhoneNumberMatcher(part, region, leniency=Leniency.STRICT_GROUPING):
             written = found.raw_string
-            if _OTHER_DIGIT.search(written) or _FRACTION.search(line, 0, found.start):
+            if not done <= start + found.start < until:
+                continue
+            if _OTHER_DIGIT.search(written) or _FRACTION.search(part, 0, found.start):
                 continue
             yield Match(
                 "phone",
@@ -93,6 +99,7 @@ def find_phones(text: str, *, region: str) -> Iterator[Match]:
                 format_number(found.number, PhoneNumberFormat.RFC3966),
                 known=_code(written, str(found.number.country_code)),
             )
+        done = until
 
 
 def _code(written: str, code: str) -> int:

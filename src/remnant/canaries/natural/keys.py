@@ -36,7 +36,8 @@ _PATTERNS = {
 }
 _VALUE_IN_A_GROUP = {"aws", "basic_auth"}  # elsewhere groups are but a part of the key
 # The library's own pattern leaves the signature out.
-_JWT = re.compile(r"eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
+_JWT = re.compile(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
+_IN_THE_MIDDLE = "T3BlbkFJ"
 _OPENING = re.compile(
     r"https://hooks\.slack\.com/services/|AccountKey=|A[3BCKS][A-Z]{2}(?=[A-Z0-9]{16}$)"
     r"|(?:[A-Za-z]{1,10}[-_.]){1,3}|(?:AC|SK)(?=[a-z0-9]{32}$)|eyJ"
@@ -71,6 +72,8 @@ def find_keys(text: str) -> Iterator[Match]:
         [('key', 4)]
     """
     for pattern, in_a_group in _patterns():
+        if _IN_THE_MIDDLE in pattern.pattern and _IN_THE_MIDDLE not in text:
+            continue  # it would look for it from every place of a long word
         for found in pattern.finditer(text):
             start, end = found.span(1 if in_a_group else 0)
             if in_a_group or _stands_alone(text, start, end):
