@@ -54,7 +54,7 @@ def other_images(
             hint="Ask for fewer.",
         )
     chosen = found[np.sort(rng.permutation(len(found))[:count])]
-    return resized(_coloured(chosen, shape[0]), shape[1], shape[2])
+    return resized(coloured(chosen, shape[0]), shape[1], shape[2])
 
 
 def resized(images: NDArray[np.float32], height: int, width: int) -> NDArray[np.float32]:
@@ -74,6 +74,21 @@ def resized(images: NDArray[np.float32], height: int, width: int) -> NDArray[np.
     return np.asarray(np.clip(made, 0.0, 1.0), dtype=np.float32)
 
 
+def coloured(images: NDArray[np.float32], channels: int) -> NDArray[np.float32]:
+    """Return images of one channel from grey or coloured ones, or of several from grey ones.
+
+    Args:
+        images: ``(n, c, h, w)``, of one channel, of three, or of those asked for.
+        channels: How many they are to have.
+    """
+    if images.shape[1] == channels:
+        return images
+    if channels == 1:
+        weights = np.array(_GREY, dtype=np.float32).reshape(1, 3, 1, 1)
+        return np.asarray((images * weights).sum(axis=1, keepdims=True), dtype=np.float32)
+    return np.repeat(images, channels, axis=1)
+
+
 def _weights(old: int, new: int) -> NDArray[np.float64]:
     """How much each of ``old`` pixels counts for each of ``new``, shape ``(new, old)``."""
     scale = old / new
@@ -81,15 +96,6 @@ def _weights(old: int, new: int) -> NDArray[np.float64]:
     apart = np.abs(np.arange(old) - centres[:, None])
     weights = np.maximum(0.0, 1.0 - apart / max(scale, 1.0))
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
-
-
-def _coloured(images: NDArray[np.float32], channels: int) -> NDArray[np.float32]:
-    if images.shape[1] == channels:
-        return images
-    if channels == 1:
-        weights = np.array(_GREY, dtype=np.float32).reshape(1, 3, 1, 1)
-        return np.asarray((images * weights).sum(axis=1, keepdims=True), dtype=np.float32)
-    return np.repeat(images, channels, axis=1)
 
 
 def _blocks(shape: Sequence[int], count: int, rng: np.random.Generator) -> NDArray[np.float32]:

@@ -14,13 +14,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.data.labelled import as_images, read_arrays, read_labels
+from remnant.data.other_images import coloured, resized
 from remnant.errors import InvalidInput, MissingExtra
 from remnant.integrations.classifiers.weights import read_tensors
 
 ENDINGS = (".png", ".jpg", ".jpeg")
 ARRAYS = (".npy", ".npz", ".safetensors")
-# Of red, green and blue in grey, as the usual image libraries have it.
-_GREY = (0.299, 0.587, 0.114)
 _ADVICE = (
     "It takes bytes, or numbers in [0, 1], of 1, 3 or 4 channels; what a model normalises is said "
     "apart."
@@ -119,24 +118,15 @@ def fitted(images: Tensor, shape: Sequence[int], name: str) -> Tensor:
         >>> fitted(torch.rand(2, 3, 32, 32), (1, 28, 28), "images").shape
         torch.Size([2, 1, 28, 28])
     """
-    channels, *size = shape
+    channels, height, width = shape
     have = images.shape[1]
-    if have != channels:
-        if (have, channels) == (3, 1):
-            weights = torch.tensor(_GREY).view(1, 3, 1, 1)
-            images = (images * weights).sum(dim=1, keepdim=True)
-        elif have == 1:
-            images = images.repeat(1, channels, 1, 1)
-        else:
-            raise InvalidInput(
-                f"{name}: images of {have} channels cannot be made images of {channels}.",
-                hint="Give grey or coloured ones.",
-            )
-    if list(images.shape[2:]) != size:
-        images = torch.nn.functional.interpolate(
-            images, size=size, mode="bilinear", antialias=True, align_corners=False
+    if have not in (1, channels) and (have, channels) != (3, 1):
+        raise InvalidInput(
+            f"{name}: images of {have} channels cannot be made images of {channels}.",
+            hint="Give grey or coloured ones.",
         )
-    return images.clamp(0.0, 1.0)
+    made = resized(coloured(images.numpy(), channels), height, width)
+    return torch.from_numpy(made).clamp(0.0, 1.0)
 
 
 def _chosen(have: int, count: int | None, rng: np.random.Generator) -> NDArray[np.int64]:
