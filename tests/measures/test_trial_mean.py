@@ -82,6 +82,14 @@ def test_the_interval_holds(law, trials):
     assert held > 0.90
 
 
+def test_students_interval_does_not_hold_at_the_bound():
+    rng = np.random.default_rng(0)
+    law = LAWS["mostly at the bound"]
+    truth = np.clip(law(rng, 400_000), 0, 20).mean()
+    found = [trial_mean(np.clip(law(rng, 3), 0, 20)) for _ in range(600)]
+    assert np.mean([one.low <= truth <= one.high for one in found]) < 0.7
+
+
 @pytest.mark.parametrize(
     ("values", "most", "message"),
     [

@@ -142,7 +142,8 @@ def test_the_results_say_what_was_measured(folder, results, runs):
         assert one["parameters"] == training["variants"][0]["parameters"]
         assert len(one["skew_normal"]) == 3
         assert one["through"]["epoch"][0] == 0
-        assert one["through"]["exposure"][-1][0] <= math.log2(151) + 1e-9
+        assert one["through"]["ceiling_bits"] == math.log2(151)
+        assert one["through"]["exposure"][-1][2] <= math.log2(151) + 1e-9
     once, often, _, _, smaller = training["variants"]
     assert often["exposure"][0] > once["exposure"][0] + 2
     assert once["twin"] is None
@@ -306,6 +307,11 @@ def test_the_estimate_writes_nothing_and_counts_right():
         ("follow", {"epochs": [1, 3]}, r"follow.epochs=\[3\] are after the end, at epoch 2"),
         ("model", {"options": {"size": 3}}, "size"),
         ("training", {"options": {"speed": 3}}, "speed"),
+        (
+            "model",
+            {"name": "gpt", "options": {"context": 9}},
+            "longer than the model's context of 9",
+        ),
         ("plan", {"repeats": [300]}, "300 copies, more than"),
     ],
 )

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from remnant.data import corpus_fingerprint
 from remnant.plans import InsertPlan
@@ -101,6 +102,10 @@ def prepare_runs(
         plan = study.plan.of(examples=planted.examples)
         make_optimizer(study.training.optimizer, members=1, options=study.training.options)
         module = language_model_maker(study, planted)()
+        canary = study.secret.known.text(planted.sets[0].canaries[0].secret)
+        with torch.no_grad():  # a model may have a longest text
+            module(torch.from_numpy(planted.store[:1, :-1]))
+            module(torch.tensor([planted.vocabulary.encode(canary)]))
         automaton = compile_template(planted.vocabulary.encode, study.secret.known)
         Budget(max_nodes=study.measure.max_nodes).check(automaton)
         made[name] = Run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -57,11 +58,23 @@ def look_on(run: Run, members: slice, execution: Execution) -> Callable[[Populat
 
 def follow_references(run: Run) -> list[str]:
     """The secrets that canaries are ranked among on the way: the same at all times."""
-    template = run.study.secret.known
-    own = {canary.secret for drawn in run.planted.sets for canary in drawn.canaries}
-    many = min(run.study.follow.references, template.space - len(own))
     rng = generator(run.plan.seed, SPLIT, 0, 1)
-    return [one.secret for one in template.sample(many, rng=rng, exclude=sorted(own))]
+    drawn = run.study.secret.known.sample(_many(run), rng=rng, exclude=sorted(_secrets(run)))
+    return [one.secret for one in drawn]
+
+
+def most_followed(run: Run) -> float:
+    """The most exposure, in bits, that a look in the middle of training can show."""
+    most = math.log2(run.study.secret.known.space)
+    return math.log2(_many(run) + 1) if run.study.follow.method == "sampled" else most
+
+
+def _many(run: Run) -> int:
+    return min(run.study.follow.references, run.study.secret.known.space - len(_secrets(run)))
+
+
+def _secrets(run: Run) -> set[str]:
+    return {canary.secret for drawn in run.planted.sets for canary in drawn.canaries}
 
 
 def _sampled(run: Run, members: slice) -> Callable[[Population], Floats]:

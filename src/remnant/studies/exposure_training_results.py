@@ -16,6 +16,7 @@ from remnant.measures.exposure import NULL_MEAN_BITS
 from remnant.measures.holm import holm
 from remnant.measures.trial_mean import paired_difference, trial_mean
 from remnant.records import Record
+from remnant.studies.exposure_training_probe import most_followed
 from remnant.studies.variants import difference
 from remnant.studies.wording import times
 
@@ -142,9 +143,7 @@ def _through(found: Floats | None, run: Run, confidence: float) -> dict[str, Any
     alone = dataclasses.replace(run.plan, trials=1, twin=False)
     ledger = alone.ledger(examples=run.planted.examples)
     bits = found[:, :, :-2].mean(axis=2)
-    sampled = run.study.follow.method == "sampled"
-    most = math.log2(run.study.secret.planted.space)
-    shown = math.log2(run.study.follow.references + 1) if sampled else most
+    most = most_followed(run)
     return {
         "step": list(run.looks),
         "epoch": [step / run.epoch_steps for step in run.looks],
@@ -154,7 +153,7 @@ def _through(found: Floats | None, run: Run, confidence: float) -> dict[str, Any
         # As many updates as were done when the first canary of the first trial had been used.
         "uses": sorted({int(step) + 1 for step in ledger.step[ledger.canary == 0]}),
         "method": run.study.follow.method,
-        "ceiling_bits": min(shown, most),
+        "ceiling_bits": most,
     }
 
 
