@@ -254,6 +254,17 @@ def test_a_run_without_results_says_so(make):
     assert "not measured" in write_report(folder).read_text(encoding="utf-8")
 
 
+def test_variants_of_like_usefulness_have_an_axis_that_tells_them_apart(make):
+    def alike(results):
+        for i, one in enumerate(results["training"]["variants"]):
+            one["validation_bits"] = around(2.0 + 0.001 * i, 0.05)
+
+    wide = training_figures(view_of(make(alike)))["front"].wide
+    ticks = re.findall(r'class="tick middle"[^>]*>([^<]+)<', wide)
+    assert len(ticks) > 3
+    assert len(set(ticks)) == len(ticks)
+
+
 def test_one_variant_alone_has_no_front(make):
     def alone(results):
         results["training"]["variants"][1:] = []

@@ -126,7 +126,7 @@ def x_text(chart: Chart, value: float) -> str:
     if chart.x_form == "number" and (0 < abs(value) < 0.001 or abs(value) >= 1e6):
         return ("−" if value < 0 else "") + power_text(abs(value))
     if chart.x_form == "number" and abs(value) < 1000:
-        return f"{value:.3g}".replace("-", "−")
+        return f"{value:.{chart.x_digits}g}".replace("-", "−")
     return "never" if chart.x_kind == "apart" and value == 0 else lag_text(value)
 
 

@@ -106,6 +106,7 @@ class Chart:
         x_word: What an x is, in the words shown when a place is pointed at.
         x_ticks: Numbers worth a tick; None leaves it to the scale.
         x_form: How an x is printed: as steps, as a share in percent, or as any number.
+        x_digits: Of any number.
         seams: Where thin vertical lines stand, behind everything.
         unnamed: Labels that the legend has and the right margin has not.
     """
@@ -122,6 +123,7 @@ class Chart:
     x_word: str = "lag"
     x_ticks: tuple[float, ...] | None = None
     x_form: Form = "steps"
+    x_digits: int = 3
     dots: tuple[Dots, ...] = ()
     bars: Bars | None = None
     flags: tuple[Flag, ...] = ()

@@ -110,12 +110,13 @@ def front_figure(found: Training, ident: str = "") -> Figure:
             f"{bits_text(one.exposure.value)}."
             for one in front
         ),
-        x_label=f"Bits a {found.token} of text kept back (fewer is better)",
+        x_label=f"Bits a {found.token}, text kept back",
         y_label="Exposure (bits)",
         lines=(line,) if len(front) > 1 else (),
         rules=_rules(found, ceiling=False),
         dots=tuple(groups),
         x_form="number",
+        x_digits=_digits([one.validation.value for one in found.variants]),
         x_word="validation bits",
         unnamed=("The front",),
     )
@@ -241,6 +242,12 @@ def _rules(found: Training, *, ceiling: bool = True) -> tuple[Rule, ...]:
     if ceiling and max(bits for one in found.variants for bits in one.each) > found.space_bits / 3:
         rules.append(Rule(f"Ceiling {bits_number(found.space_bits)}", "ceiling", found.space_bits))
     return tuple(rules)
+
+
+def _digits(values: list[float]) -> int:
+    """How many digits tell numbers on an axis apart: three, or more where they lie close."""
+    span, most = max(values) - min(values), max(map(abs, values))
+    return 3 if span <= 0 else max(3, min(9, 2 + math.ceil(math.log10(most / span))))
 
 
 def _ends(line: Line) -> str:
