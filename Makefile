@@ -67,6 +67,7 @@ papers: factors
 	$(BIN)/remnant run recipes/digits-poison.toml --out runs/digits-poison
 	$(BIN)/remnant run recipes/digits-hidden.toml --out runs/digits-hidden
 	$(BIN)/remnant run recipes/stdlib-secret-trials.toml --out runs/stdlib-secret-trials
+	$(BIN)/remnant run recipes/secret-*.toml --out runs/secrets
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-inject.toml --data $(DATA) --out runs/fashion-mnist-inject
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-one-run.toml --data $(DATA) --out runs/fashion-mnist-one-run
 

@@ -3,6 +3,7 @@
 from remnant.plans.feature import FeaturePlan
 from remnant.plans.inject import InjectPlan
 from remnant.plans.insert import InsertPlan
+from remnant.plans.insert_epochs import InsertEpochsPlan
 from remnant.plans.ledger import Ledger
 from remnant.plans.poison import PoisonPlan
 from remnant.plans.schedule import ArraySchedule, Schedule, Trunk
@@ -13,6 +14,7 @@ __all__ = [
     "ArraySchedule",
     "FeaturePlan",
     "InjectPlan",
+    "InsertEpochsPlan",
     "InsertPlan",
     "Ledger",
     "PoisonPlan",

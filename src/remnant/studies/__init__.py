@@ -2,6 +2,11 @@
 
 from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
 from remnant.studies.exposure_audit import ExposureAudit, SecretExposure, measure_exposure
+from remnant.studies.exposure_training import (
+    ExposureTrainingStudy,
+    estimate_exposure_training,
+    run_exposure_training,
+)
 from remnant.studies.forgetting import ForgettingStudy, estimate_forgetting, run_forgetting
 from remnant.studies.questions import Study
 from remnant.studies.recipe import read_recipe, study_from
@@ -17,17 +22,20 @@ __all__ = [
     "Execution",
     "ExposureAudit",
     "ExposureStudy",
+    "ExposureTrainingStudy",
     "ForgettingStudy",
     "SecretExposure",
     "Study",
     "TextForgettingStudy",
     "estimate_exposure",
+    "estimate_exposure_training",
     "estimate_forgetting",
     "estimate_study",
     "estimate_text_forgetting",
     "measure_exposure",
     "read_recipe",
     "run_exposure",
+    "run_exposure_training",
     "run_forgetting",
     "run_study",
     "run_text_forgetting",
