@@ -18,7 +18,7 @@ demo: install
 
 # Everything that must hold: style, types, the wheel, and the tests, the report in a real browser.
 test: install lint wheel browser
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
 
 # Where there is a GPU: what only it can show.
 test-gpu:
