@@ -127,6 +127,15 @@ def test_saving_takes_no_more_than_a_tenth_of_the_time(toy, tmp_path, monkeypatc
     assert steps == [step + 1 for step in saved]
 
 
+def test_what_a_kill_left_half_written_is_removed(toy, tmp_path):
+    half = tmp_path / "checkpoint.safetensors.tmp"
+    half.write_bytes(b"half")
+    indices = np.random.default_rng(0).integers(0, 60, (4, 1, 8))
+    checkpoint = Checkpoint(tmp_path / "checkpoint.safetensors", seconds=1000.0)
+    Population(make, seeds=[0]).fit(*toy, indices, checkpoint=checkpoint, lr=0.1)
+    assert not half.exists()
+
+
 def test_a_checkpoint_of_another_training_is_refused(toy, tmp_path):
     path = tmp_path / "checkpoint.safetensors"
     indices = np.random.default_rng(0).integers(0, 60, (4, 1, 8))

@@ -61,7 +61,7 @@ def settings_digest(
 def save(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
     """Write a checkpoint beside its final name, then move it there."""
     unshared = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    written = path.with_name(path.name + ".tmp")
+    written = _beside(path)
     try:
         save_file(unshared, written, metadata={"notes": json.dumps(notes)})
         with open(written, "rb") as handle:
@@ -76,7 +76,11 @@ def save(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
 
 
 def peek(path: Path) -> dict[str, Any] | None:
-    """Return the notes of a checkpoint, or ``None`` where there is none."""
+    """Return the notes of a checkpoint, or ``None`` where there is none.
+
+    What a kill left of one that was being written is removed.
+    """
+    _beside(path).unlink(missing_ok=True)
     return load(path, torch.device("cpu"))[1] if path.exists() else None
 
 
@@ -94,3 +98,8 @@ def load(path: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str,
         raise RecordError(
             f"The checkpoint {path} is damaged.", hint="Delete it to start this run again."
         ) from fault
+
+
+def _beside(path: Path) -> Path:
+    """Where a checkpoint is written before it is moved to its place."""
+    return path.with_name(path.name + ".tmp")
