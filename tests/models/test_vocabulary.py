@@ -113,6 +113,7 @@ def test_plain_data_make_it_again(vocabulary):
         ("characters", ("a", "a"), "twice"),
         ("words", ("a b",), "white space"),
         ("words", ("",), "empty"),
+        ("words and digits", ("a1",), "a digit beside others"),
     ],
 )
 def test_faulty_symbols_are_refused(kind, symbols, words):
@@ -129,3 +130,14 @@ def test_data_that_are_no_vocabulary_are_refused(data):
 def test_a_limit_of_no_words_is_refused():
     with pytest.raises(InvalidInput, match="at_most=0 is less than 1"):
         Vocabulary.of_words("a b", at_most=0)
+
+
+def test_digits_apart_are_symbols_of_their_own():
+    text = "call 555 - 12a now"
+    found = Vocabulary.of_words(text, digits_apart=True)
+    assert found.cut(text) == ["call", "5", "5", "5", "-", "1", "2", "a", "now"]
+    assert found.decode(found.encode(text)) == " ".join(found.cut(text))
+    assert found.encode("call 5") + found.encode("51") == found.encode("call 551")
+    assert Vocabulary.from_dict(found.to_dict()) == found
+    unknown = Vocabulary.of_words("a 1", unknown=True, digits_apart=True)
+    assert unknown.encode("b1") == [0, unknown.encode("1")[0]]

@@ -62,3 +62,10 @@ def test_whole_channels_go_together():
     assert ((made == made[:, :, :1, :1]).all()).item()
     assert 0.3 < (made == 0).double().mean() < 0.7
     assert torch.equal(layer.eval()(torch.ones(2, 2)), torch.ones(2, 2))
+
+
+def test_a_layer_that_is_used_often_has_a_mask_for_each_use():
+    layer = CounterDropout(0.5, whole_channels=False)
+    layer.key.fill_(2**62 + 1)
+    uses = [layer(torch.ones(64)) for _ in range(9)]
+    assert len({tuple(one.tolist()) for one in uses}) == 9

@@ -298,7 +298,7 @@ def test_few_shared_references_give_no_p_value():
     assert repeats_fields(exposure, shared_references=1000)["pooled_pvalue"][0] < 0.05
 
 
-@pytest.mark.parametrize("broken", ["measure_exposure", "extract", "put_exposure_results"])
+@pytest.mark.parametrize("broken", ["measure_each", "extract", "put_exposure_results"])
 def test_a_run_cut_short_goes_on_to_the_same_results(run, tmp_path, monkeypatch, broken):
     def cut(*_, **__):
         raise KeyboardInterrupt

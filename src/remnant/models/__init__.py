@@ -5,6 +5,7 @@ from remnant.models.causal_convolutions import causal_cnn, wavenet
 from remnant.models.convolutional import cnn1, cnn2
 from remnant.models.dense import logistic, mlp1
 from remnant.models.densely_connected import densenet100
+from remnant.models.encoder_decoder import TRANSLATORS, EncoderDecoder, transformer
 from remnant.models.gpt import gpt
 from remnant.models.language_model import LanguageModel
 from remnant.models.model_folder import load_language_model, save_language_model
@@ -17,6 +18,8 @@ from remnant.models.vocabulary import Vocabulary
 __all__ = [
     "CATALOGUE",
     "SEQUENCE_MODELS",
+    "TRANSLATORS",
+    "EncoderDecoder",
     "LanguageModel",
     "SequenceModule",
     "Vocabulary",
@@ -34,6 +37,7 @@ __all__ = [
     "save_language_model",
     "sequence_model_maker",
     "small_resnet",
+    "transformer",
     "wavenet",
     "wrn16_4",
 ]

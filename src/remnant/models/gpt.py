@@ -13,6 +13,18 @@ from remnant.errors import InvalidInput
 from remnant.models.sequence_module import SequenceModule, State, check_sizes, dropout_layer
 
 
+def attend(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None) -> Tensor:
+    """Return a mean of the values a query, ``[batch, time, units]``; none is of what is hidden.
+
+    Queries, keys and values are ``[batch, heads, time, units of a head]``; ``hidden`` fits
+    ``[batch, heads, queries, keys]``.
+    """
+    scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, -math.inf)
+    return (scores.softmax(-1) @ values).transpose(1, 2).flatten(2)
+
+
 class AttentionBlock(nn.Module):
     """Attention, then a dense part, each normalised first and added to what came in."""
 
@@ -35,13 +47,19 @@ class AttentionBlock(nn.Module):
         self, inputs: Tensor, queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None
     ) -> Tensor:
         """Attend to every time that is not ``hidden [queries, keys]``, then the dense part."""
-        scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
-        if hidden is not None:
-            scores = scores.masked_fill(hidden, -math.inf)
-        seen = (scores.softmax(-1) @ values).transpose(1, 2).flatten(2)
-        inputs = inputs + self.dropout1(self.project(seen))
-        dense = self.narrow(F.gelu(self.widen(self.norm2(inputs))))
-        return inputs + cast(Tensor, self.dropout2(dense))
+        return self.dense(self.attended(inputs, queries, keys, values, hidden))
+
+    def attended(
+        self, inputs: Tensor, queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None
+    ) -> Tensor:
+        """Add what is attended to."""
+        seen = self.project(attend(queries, keys, values, hidden))
+        return inputs + cast(Tensor, self.dropout1(seen))
+
+    def dense(self, inputs: Tensor) -> Tensor:
+        """Add what the dense part makes of it."""
+        made = self.narrow(F.gelu(self.widen(self.norm2(inputs))))
+        return inputs + cast(Tensor, self.dropout2(made))
 
 
 class Gpt(SequenceModule):

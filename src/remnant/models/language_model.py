@@ -110,7 +110,8 @@ class LanguageModel:
             )
         with self._exactly():
             state = self._module.initial(1)
-            for token in ids or [self._module.begin]:
+            begin = [self._module.begin] if self._module.begins or not ids else []
+            for token in [*begin, *ids]:
                 logits, state = self._module.advance(torch.tensor([token]).to(self.device), state)
             return logits.log_softmax(-1), state
 

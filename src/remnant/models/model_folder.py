@@ -18,6 +18,7 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, PlanError, RecordError, require
 from remnant.models.catalogue import checked_maker
+from remnant.models.encoder_decoder import TRANSLATORS, EncoderDecoder
 from remnant.models.language_model import LanguageModel
 from remnant.models.sequence_catalogue import SEQUENCE_MODELS
 from remnant.models.sequence_module import SequenceModule
@@ -42,7 +43,7 @@ def save_language_model(
 
     Args:
         folder: Made, with the folders above it. An older model of ours in it is replaced.
-        architecture: A name of ``SEQUENCE_MODELS``.
+        architecture: A name of ``SEQUENCE_MODELS`` or ``TRANSLATORS``.
         options: With which the network was made; plain data.
         state: The network's ``state_dict``, or that of one member of a population.
         vocabulary: Of as many symbols as the network predicts.
@@ -84,12 +85,19 @@ def save_language_model(
         raise RecordError(f"{path} cannot be written: {fault.strerror}.") from fault
 
 
-def load_language_model(folder: str | Path, *, device: str | torch.device = "cpu") -> LanguageModel:
+def load_language_model(
+    folder: str | Path, *, device: str | torch.device = "cpu", source: str | None = None
+) -> LanguageModel:
     """Read what ``save_language_model`` wrote.
+
+    Args:
+        folder: That was written.
+        device: Where the model computes.
+        source: What a model that translates is given; no other has one.
 
     Raises:
         RecordError: There is no such folder, it is damaged, or it is of another version.
-        InvalidInput: The device is not there.
+        InvalidInput: The device is not there; a source is lacking, has no place, or is too long.
     """
     path = Path(folder)
     about = _read_about(path)
@@ -114,13 +122,28 @@ def load_language_model(folder: str | Path, *, device: str | torch.device = "cpu
             raise
         raise RecordError(f"{path} cannot be read: {fault.strerror}.") from fault
     module.load_state_dict(state, assign=True)
-    return LanguageModel(module, vocabulary, device=device)
+    return LanguageModel(_with_source(module, vocabulary, source), vocabulary, device=device)
+
+
+def _with_source(
+    module: SequenceModule, vocabulary: Vocabulary, source: str | None
+) -> SequenceModule:
+    if isinstance(module, EncoderDecoder):
+        if source is None:
+            raise InvalidInput(
+                "A model that translates needs a source.",
+                hint="Pass source, the sentence whose translation is asked about.",
+            )
+        return module.given(vocabulary.encode(source))
+    if source is not None:
+        raise InvalidInput("The model does not translate, so a source has no place in it.")
+    return module
 
 
 def _made(name: str, options: Mapping[str, Any], vocabulary: Vocabulary) -> SequenceModule:
     """Return the network without memory for its weights: its shapes are what is asked for."""
     with torch.device("meta"):
-        return checked_maker(SEQUENCE_MODELS, name, options, vocabulary.size)()
+        return checked_maker({**SEQUENCE_MODELS, **TRANSLATORS}, name, options, vocabulary.size)()
 
 
 def _check_state(module: SequenceModule, state: Mapping[str, Tensor]) -> None:

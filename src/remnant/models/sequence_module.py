@@ -19,7 +19,8 @@ class SequenceModule(nn.Module):
     follow from the tokens up to *t* and predict the one after it. One more token can be read than
     predicted: ``begin``, whose number is the size of the vocabulary. It stands for "no text yet"
     and is what an empty prefix is scored after; to train it, put it first in some windows. A text
-    that does not begin with it is read as it stands, as windows cut from a corpus are.
+    that does not begin with it is read as it stands, as windows cut from a corpus are; a network
+    that ``begins`` has read it before every text.
 
     ``initial`` and ``advance`` do the same one token at a time, in evaluation mode. The state is a
     tuple of tensors whose first axis is the row, and is never written into. ``prepare`` does the
@@ -29,6 +30,8 @@ class SequenceModule(nn.Module):
         * Reading tokens one by one gives the logits of ``forward``.
         * ``advance(ids, state)`` is ``read(ids, prepare(state))``, and changes neither.
     """
+
+    begins = False
 
     def __init__(self, vocabulary_size: int) -> None:
         super().__init__()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from remnant.errors import InvalidInput, require
 
 UNKNOWN = "<unk>"
-KINDS = ("characters", "words")
+WORDS_AND_DIGITS = "words and digits"
+KINDS = ("characters", "words", WORDS_AND_DIGITS)
+_WORD_OR_DIGIT = re.compile(r"[0-9]|[^\s0-9]+")
 _CODE_POINT = np.dtype("<u4")  # one character of UTF-32
 _NUMPYS_FROM = 256  # shorter texts are quicker in a plain loop
 
@@ -26,10 +29,11 @@ class Vocabulary:
     """An ordered set of symbols, either single characters or whole words.
 
     A text of words is cut at white space, and words become a text again with one blank between
-    them. A token is the place of its symbol in ``symbols``.
+    them. Of words and digits, each digit is a word of its own, wherever it stands: so a number may
+    have any digits, and the vocabulary ten. A token is the place of its symbol in ``symbols``.
 
     Attributes:
-        kind: ``"characters"`` or ``"words"``.
+        kind: ``"characters"``, ``"words"`` or ``"words and digits"``.
         symbols: All of them, in the order of their tokens. With the word ``<unk>`` among them,
             every word that is not stands for that one.
 
@@ -37,7 +41,7 @@ class Vocabulary:
         * ``decode(encode(text))`` is ``text`` for characters, and ``" ".join(text.split())`` for
           words that are all known.
         * ``encode(x + y) == encode(x) + encode(y)`` for characters; for words wherever ``x`` ends
-          or ``y`` begins with white space.
+          or ``y`` begins with white space; for words and digits also next to a digit.
         * An error tells one character that is lacking, never a word.
 
     Raises:
@@ -60,8 +64,9 @@ class Vocabulary:
             faults.append("a symbol is there twice")
         if self.kind == "characters" and any(len(symbol) != 1 for symbol in self.symbols):
             faults.append("a symbol is not a single character")
-        if self.kind == "words" and any(symbol.split() != [symbol] for symbol in self.symbols):
-            faults.append("a word is empty or has white space in it")
+        if self.kind != "characters" and any(self.cut(one) != [one] for one in self.symbols):
+            digits = ", or a digit beside others" if self.kind == WORDS_AND_DIGITS else ""
+            faults.append(f"a word is empty or has white space{digits} in it")
         require(faults)
 
     @classmethod
@@ -71,7 +76,12 @@ class Vocabulary:
 
     @classmethod
     def of_words(
-        cls, text: str, *, at_most: int | None = None, unknown: bool = False
+        cls,
+        text: str,
+        *,
+        at_most: int | None = None,
+        unknown: bool = False,
+        digits_apart: bool = False,
     ) -> Vocabulary:
         """Return the words of ``text``, the most frequent first, equally frequent ones sorted.
 
@@ -79,6 +89,7 @@ class Vocabulary:
             text: Cut at white space.
             at_most: Keep so many words, the most frequent.
             unknown: Put ``<unk>`` before them, which stands for all other words.
+            digits_apart: Make it one of words and digits.
 
         Example:
             >>> Vocabulary.of_words("to be or not to be", at_most=2, unknown=True).symbols
@@ -86,11 +97,16 @@ class Vocabulary:
         """
         if at_most is not None and at_most < 1:
             raise InvalidInput(f"at_most={at_most} is less than 1.", hint="Keep one word or more.")
-        counts = Counter(text.split())
+        kind = WORDS_AND_DIGITS if digits_apart else "words"
+        counts = Counter(_words(kind, text))
         if unknown:
             counts.pop(UNKNOWN, None)
         words = sorted(counts, key=lambda word: (-counts[word], word))[:at_most]
-        return cls("words", (UNKNOWN, *words) if unknown else tuple(words))
+        return cls(kind, (UNKNOWN, *words) if unknown else tuple(words))
+
+    def cut(self, text: str) -> list[str]:
+        """Return the symbols that a text is made of, known or not."""
+        return list(text) if self.kind == "characters" else _words(self.kind, text)
 
     @property
     def size(self) -> int:
@@ -118,10 +134,10 @@ class Vocabulary:
         Raises:
             InvalidInput: A character or word is not in the vocabulary.
         """
-        if self.kind == "words":
+        if self.kind != "characters":
             other = self._numbers.get(UNKNOWN, -1)
             numbers = self._numbers
-            words = [numbers.get(word, other) for word in text.split()]
+            words = [numbers.get(word, other) for word in self.cut(text)]
             ids = np.asarray(words, dtype=np.int64)
             if (ids < 0).any():
                 raise InvalidInput(
@@ -186,3 +202,7 @@ class Vocabulary:
             f"The vocabulary has no {first!r} (U+{ord(first):04X}){more}.",
             hint="Use characters of the text that the model was trained on.",
         )
+
+
+def _words(kind: str, text: str) -> list[str]:
+    return _WORD_OR_DIGIT.findall(text) if kind == WORDS_AND_DIGITS else text.split()

@@ -32,9 +32,13 @@ def _finalise32(word: Tensor) -> Tensor:
 
 def keys(seeds: Tensor, counters: Tensor, layer: int) -> Tensor:
     """Return one 64-bit key per member for this layer at each member's own update count."""
-    offset = (layer + 2) * _GOLDEN % 2**64  # as a signed word, below
-    offset -= 2**64 if offset >= 2**63 else 0
+    offset = _signed((layer + 2) * _GOLDEN)
     return _finalise64(_finalise64(seeds * _GOLDEN + counters) + offset)
+
+
+def _signed(number: int) -> int:
+    """Return the signed 64-bit word of a whole number, which torch takes and Python has not."""
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def words(key: Tensor, place: Tensor) -> Tensor:
@@ -73,7 +77,7 @@ class CounterDropout(nn.Module):
         shape = inputs.shape
         if self.whole_channels:
             shape = torch.Size([*shape[:2], *(1 for _ in shape[2:])])
-        key = self.key + self.calls * _CALL
+        key = self.key + _signed(self.calls * _CALL)
         self.calls += 1
         return inputs * keep_scale(key, self.rate, shape, inputs.dtype)
 

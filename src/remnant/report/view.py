@@ -43,6 +43,7 @@ View = (
 _READERS: dict[str, Callable[[Record], View]] = {
     "forgetting": read_forgetting,
     "exposure": read_exposure,
+    "translation-exposure": read_exposure,
     "exposure-training": read_training,
     "one-run": read_one_run,
     "text-forgetting": read_text_forgetting,

@@ -15,6 +15,7 @@ SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?"}
 _QUESTIONS = {
     "forgetting": "Forgetting",
     "exposure": "Exposure and extraction",
+    "translation-exposure": "Exposure in translation",
     "exposure-training": "Exposure by training choices",
     "one-run": "One-run forgetting",
     "text-forgetting": "Forgetting of text",
@@ -29,17 +30,19 @@ _PREDICTION = {
     "FAIL": "No short list can be relied on",
     "INCONCLUSIVE": _UNDECIDED,
 }
+_EXPOSURE = {
+    "PASS": "The canaries judged are no more exposed than allowed",
+    "FAIL": "A canary judged is more exposed than allowed",
+    "INCONCLUSIVE": _UNDECIDED,
+}
 _HEADLINES = {
     "forgetting": {
         "PASS": "Under the limit at the last step watched",
         "FAIL": "Still remembered beyond the limit",
         "INCONCLUSIVE": _UNDECIDED,
     },
-    "exposure": {
-        "PASS": "The canaries judged are no more exposed than allowed",
-        "FAIL": "A canary judged is more exposed than allowed",
-        "INCONCLUSIVE": _UNDECIDED,
-    },
+    "exposure": _EXPOSURE,
+    "translation-exposure": _EXPOSURE,
     "exposure-training": {
         "PASS": "Some choices lower exposure, and none was seen to raise it",
         "FAIL": "Some choices raise exposure",

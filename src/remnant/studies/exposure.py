@@ -15,7 +15,7 @@ from torch import nn
 
 from remnant.canaries import Template, write_canary_sets
 from remnant.data import Corpus, corpus_fingerprint
-from remnant.errors import InvalidInput, PlanError
+from remnant.errors import InvalidInput
 from remnant.models import load_language_model, save_language_model
 from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
@@ -26,8 +26,12 @@ from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template, extract
 from remnant.search.walk import Budget
-from remnant.studies.exposure_audit import Progress, measure_exposure
-from remnant.studies.exposure_results import TrialExposure, put_exposure_results
+from remnant.studies.exposure_audit import Progress
+from remnant.studies.exposure_results import (
+    TrialExposure,
+    check_space,
+    put_exposure_results,
+)
 from remnant.studies.exposure_settings import (
     LanguageModelSettings,
     MeasureSettings,
@@ -38,6 +42,7 @@ from remnant.studies.language_models import fit_language_models, language_model_
 from remnant.studies.machine import StepClock
 from remnant.studies.planted_text import PlantedText, plant_text
 from remnant.studies.recording import carry_out
+from remnant.studies.saturated_exposure import measure_each
 from remnant.studies.settings import Execution, TrainingSettings
 
 MODELS = "models"
@@ -59,25 +64,7 @@ class ExposureStudy:
     measure: MeasureSettings = field(default_factory=MeasureSettings)
 
     def __post_init__(self) -> None:
-        template = Template(self.secret.template)
-        needed = self.plan.canaries + self.plan.controls
-        if needed > template.space:
-            raise PlanError(
-                f"The plan needs {needed} secrets, and the template has {template.space}.",
-                hint="Use a template with a larger space.",
-            )
-        if self.measure.limit > math.log2(template.space):
-            raise PlanError(
-                f"measure.limit={self.measure.limit:g} cannot be reached: a secret of this "
-                f"template has at most {math.log2(template.space):.2f} bits.",
-                hint="Lower the limit, or use a template with a larger space.",
-            )
-        judged = self.measure.judged
-        if judged is not None and judged < min(self.plan.repeats):
-            raise PlanError(
-                f"measure.judged={judged} judges nothing: every canary is planted at least "
-                f"{min(self.plan.repeats)} times."
-            )
+        check_space(self.plan, self.measure, Template(self.secret.template))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data, one group a part."""
@@ -229,7 +216,7 @@ def _measure_trial(
             vocabulary=planted.vocabulary,
         )
         model = load_language_model(record.folder / MODELS / name, device=execution.device)
-        audits[arm] = measure_exposure(
+        audits[arm] = measure_each(
             model,
             drawn.template,
             secrets=secrets,

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.canaries import CanarySet
-from remnant.errors import NotEnoughEvidence
+from remnant.canaries import CanarySet, Template
+from remnant.errors import NotEnoughEvidence, PlanError
 from remnant.measures import pooled_exposure_test
 from remnant.measures.exposure import FOUND, NULL_MEAN_BITS
+from remnant.plans import InsertPlan
 from remnant.records import Record
 from remnant.search import Extraction
 from remnant.studies.exposure_audit import ExposureAudit, SecretExposure
+from remnant.studies.exposure_settings import MeasureSettings
 from remnant.studies.planted_text import PlantedText
 from remnant.studies.wording import times
 
@@ -49,21 +51,7 @@ def put_exposure_results(
     study: ExposureStudy, planted: PlantedText, record: Record, trials: Sequence[TrialExposure]
 ) -> None:
     """Put everything that the study measured into the record; no secret is in it."""
-    exposure = exposure_fields(trials)
-    shared = len(trials[0].planted.reference_costs) if exposure["method"] == "sampled" else None
-    repeats = repeats_fields(exposure, shared_references=shared)
-    judged = study.measure.judged or min(study.plan.repeats)
-    record.put_result("exposure", exposure)
-    record.put_result("repeats", repeats)
-    if study.measure.references:
-        record.put_result("costs", costs_fields(trials[0], exposure))
-    else:
-        record.put_absent("costs", "the study samples no references")
-    record.put_result("extraction", extraction_fields(trials))
-    record.put_result(
-        "verdict",
-        exposure_verdict(exposure, repeats, limit=study.measure.limit, judged=judged),
-    )
+    put_trials(study.plan, study.measure, record, trials)
     members = study.plan.members_of("planted")
     record.put_result(
         "task",
@@ -74,6 +62,66 @@ def put_exposure_results(
         },
     )
     record.put_result("scope", _scope(study, planted))
+
+
+def put_trials(
+    plan: InsertPlan,
+    measure: MeasureSettings,
+    record: Record,
+    trials: Sequence[TrialExposure],
+    *,
+    common: bool = True,
+) -> None:
+    """Put exposure, extraction and the verdict into the record.
+
+    Args:
+        plan, measure: Of the study.
+        record: That they are put into.
+        trials: What was measured.
+        common: Whether the references' costs are those of all canaries; else there is no histogram.
+    """
+    exposure = exposure_fields(trials)
+    shared = len(trials[0].planted.reference_costs) if exposure["method"] == "sampled" else None
+    repeats = repeats_fields(exposure, shared_references=shared if common else None)
+    judged = measure.judged or min(plan.repeats)
+    record.put_result("exposure", exposure)
+    record.put_result("repeats", repeats)
+    if not measure.references:
+        record.put_absent("costs", "the study samples no references")
+    elif not common:
+        record.put_absent("costs", "each secret has references of its own: those given its source")
+    else:
+        record.put_result("costs", costs_fields(trials[0], exposure))
+    record.put_result("extraction", extraction_fields(trials))
+    record.put_result(
+        "verdict", exposure_verdict(exposure, repeats, limit=measure.limit, judged=judged)
+    )
+
+
+def check_space(plan: InsertPlan, measure: MeasureSettings, template: Template) -> None:
+    """Refuse a plan or a limit that the template is too small for.
+
+    Raises:
+        PlanError: More secrets are needed than there are, the limit cannot be reached, or nothing
+            is judged.
+    """
+    needed = plan.canaries + plan.controls
+    if needed > template.space:
+        raise PlanError(
+            f"The plan needs {needed} secrets, and the template has {template.space}.",
+            hint="Use a template with a larger space.",
+        )
+    if measure.limit > math.log2(template.space):
+        raise PlanError(
+            f"measure.limit={measure.limit:g} cannot be reached: a secret of this "
+            f"template has at most {math.log2(template.space):.2f} bits.",
+            hint="Lower the limit, or use a template with a larger space.",
+        )
+    if measure.judged is not None and measure.judged < min(plan.repeats):
+        raise PlanError(
+            f"measure.judged={measure.judged} judges nothing: every canary is planted at least "
+            f"{min(plan.repeats)} times."
+        )
 
 
 def _scope(study: ExposureStudy, planted: PlantedText) -> dict[str, list[str]]:

@@ -57,10 +57,17 @@ from remnant.studies.text_prediction_settings import (
     PretrainedSettings,
     QuestionSettings,
 )
+from remnant.studies.translation import TranslationStudy
+from remnant.studies.translation_settings import (
+    PairSecretSettings,
+    PairSettings,
+    TranslatorSettings,
+)
 
 Study = (
     ForgettingStudy
     | ExposureStudy
+    | TranslationStudy
     | ExposureTrainingStudy
     | OneRunStudy
     | TextForgettingStudy
@@ -180,6 +187,17 @@ QUESTIONS = {
             "text": TextSettings,
             "secret": SecretSettings,
             "model": LanguageModelSettings,
+            "training": TrainingSettings,
+            "measure": MeasureSettings,
+        },
+    ),
+    "translation-exposure": Question(
+        study=TranslationStudy,
+        plans={"insert": InsertPlan},
+        sections={
+            "pairs": PairSettings,
+            "secret": PairSecretSettings,
+            "model": TranslatorSettings,
             "training": TrainingSettings,
             "measure": MeasureSettings,
         },

@@ -28,6 +28,7 @@ from remnant.studies.text_prediction import (
     estimate_text_prediction,
     run_text_prediction,
 )
+from remnant.studies.translation import TranslationStudy, estimate_translation, run_translation
 
 Progress = Callable[[str, int, int], None]
 
@@ -40,6 +41,8 @@ def run_study(
         run_exposure(study, folder, execution, progress=progress)
     elif isinstance(study, ExposureTrainingStudy):
         run_exposure_training(study, folder, execution, progress=progress)
+    elif isinstance(study, TranslationStudy):
+        run_translation(study, folder, execution, progress=progress)
     elif isinstance(study, OneRunStudy):
         run_one_run(study, folder, execution, progress=progress)
     elif isinstance(study, PredictionStudy):
@@ -60,6 +63,8 @@ def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
         return estimate_exposure(study, execution)
     if isinstance(study, ExposureTrainingStudy):
         return estimate_exposure_training(study, execution)
+    if isinstance(study, TranslationStudy):
+        return estimate_translation(study, execution)
     if isinstance(study, OneRunStudy):
         return estimate_one_run(study, execution)
     if isinstance(study, PredictionStudy):

@@ -1,0 +1,266 @@
+"""A small Transformer that translates: an encoder reads the source, a decoder writes the target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from remnant.errors import InvalidInput
+from remnant.models.gpt import AttentionBlock, attend
+from remnant.models.sequence_module import SequenceModule, State, check_sizes, dropout_layer
+
+
+class DecoderBlock(AttentionBlock):
+    """A block that attends to what was written so far, then to the source."""
+
+    def __init__(self, units: int, heads: int, dropout: float) -> None:
+        super().__init__(units, heads, dropout)
+        self.norm_asking = nn.LayerNorm(units)
+        self.asking = nn.Linear(units, units)
+        self.source = nn.Linear(units, 2 * units)
+        self.project_source = nn.Linear(units, units)
+        self.dropout_source = dropout_layer(dropout)
+
+    def source_keys_values(self, encoded: Tensor) -> tuple[Tensor, Tensor]:
+        """Return two tensors ``[batch, heads, places, units of a head]``."""
+        cut = self.source(encoded).unflatten(-1, (2, self.heads, -1))
+        keys, values = cut.permute(2, 0, 3, 1, 4).unbind(0)
+        return keys, values
+
+    def crossed(
+        self, inputs: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None
+    ) -> Tensor:
+        """Add what is attended to in the source."""
+        asked = self.asking(self.norm_asking(inputs)).unflatten(-1, (self.heads, -1))
+        seen = attend(asked.transpose(1, 2), keys, values, hidden)
+        return inputs + cast(Tensor, self.dropout_source(self.project_source(seen)))
+
+
+class EncoderDecoder(SequenceModule):
+    """A Transformer with an encoder and a decoder, one vocabulary for both.
+
+    An example is one row of tokens: ``source_length`` places of the source, those that are left
+    over filled with ``pad``; then the target, which begins with ``begin``. The logits are those
+    after each token of the target. ``given`` fixes the source, for a text to be read token by
+    token.
+    """
+
+    begins = True
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        *,
+        units: int,
+        layers: int,
+        heads: int,
+        source_length: int,
+        context: int,
+        dropout: float,
+    ) -> None:
+        check_sizes(
+            vocabulary_size=vocabulary_size,
+            units=units,
+            layers=layers,
+            heads=heads,
+            source_length=source_length,
+            context=context,
+            dropout=dropout,
+        )
+        if units % heads:
+            raise InvalidInput(f"units={units} cannot be cut into heads={heads} equal parts.")
+        super().__init__(vocabulary_size)
+        self.source_length, self.context = source_length, context
+        self.embedding = nn.Embedding(vocabulary_size + 2, units)
+        self.source_positions = nn.Embedding(source_length, units)
+        self.positions = nn.Embedding(context, units)
+        self.dropout = dropout_layer(dropout)
+        self.encoder = nn.ModuleList(AttentionBlock(units, heads, dropout) for _ in range(layers))
+        self.encoder_norm = nn.LayerNorm(units)
+        self.decoder = nn.ModuleList(DecoderBlock(units, heads, dropout) for _ in range(layers))
+        self.norm = nn.LayerNorm(units)
+        self.head = nn.Linear(units, vocabulary_size, bias=False)
+        self._start()
+
+    @property
+    def pad(self) -> int:
+        """The token that fills up a source: nobody attends to it."""
+        return self.vocabulary_size + 1
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return the logits after every token of the target, ``[batch, time, vocabulary]``."""
+        source, target = ids[:, : self.source_length], ids[:, self.source_length :]
+        unread = (source == self.pad)[:, None, None, :]
+        encoded = self.encoded(source, unread)
+        times = target.shape[1]
+        ahead = torch.ones(times, times, dtype=torch.bool, device=ids.device).triu(1)
+        inputs = self._written(target, 0)
+        for block in self._blocks():
+            inputs = block.attended(inputs, *block.queries_keys_values(inputs), ahead)
+            inputs = block.crossed(inputs, *block.source_keys_values(encoded), unread)
+            inputs = block.dense(inputs)
+        return cast(Tensor, self.head(self.norm(inputs)))
+
+    def encoded(self, source: Tensor, unread: Tensor | None) -> Tensor:
+        """Return what the encoder makes of a source, ``[batch, places, units]``."""
+        at = self.source_positions.weight[: source.shape[1]]
+        inputs = self.dropout(self.embedding(source) + at)
+        for one in self.encoder:
+            block = cast(AttentionBlock, one)
+            inputs = block(inputs, *block.queries_keys_values(inputs), unread)
+        return cast(Tensor, self.encoder_norm(inputs))
+
+    def source_keys_values(self, source_ids: Sequence[int]) -> State:
+        """Return the keys and values of one source, a pair a block of the decoder."""
+        ids = torch.tensor([list(source_ids)], device=self.embedding.weight.device)
+        encoded = self.encoded(ids, None)
+        return tuple(t for block in self._blocks() for t in block.source_keys_values(encoded))
+
+    def initial(self, rows: int) -> State:
+        """Return keys and values of no time at all."""
+        heads = self._blocks()[0].heads
+        each = self.embedding.embedding_dim // heads
+        return tuple(self._zeros(rows, heads, 0, each) for _ in range(2 * len(self.decoder)))
+
+    def written(self, ids: Tensor, state: State, source: State) -> tuple[Tensor, State]:
+        """Read one token a row, all rows of one source; return ``(logits, state)``."""
+        inputs = self._written(ids[:, None], state[0].shape[2])
+        made: list[Tensor] = []
+        for place, block in enumerate(self._blocks()):
+            queries, key, value = block.queries_keys_values(inputs)
+            keys = torch.cat([state[2 * place], key], 2)
+            values = torch.cat([state[2 * place + 1], value], 2)
+            inputs = block.attended(inputs, queries, keys, values, None)
+            # Rows take the place of times: one source serves them all without copies of it.
+            together = inputs.transpose(0, 1)
+            crossed = block.crossed(together, source[2 * place], source[2 * place + 1], None)
+            inputs = block.dense(crossed.transpose(0, 1))
+            made += [keys, values]
+        return self.head(self.norm(inputs[:, 0])), tuple(made)
+
+    def given(self, source_ids: Sequence[int]) -> GivenSource:
+        """Return the network with this source: it reads and predicts the target alone.
+
+        Raises:
+            InvalidInput: The source is empty, too long, or has a token that is not one.
+        """
+        ids = [int(i) for i in source_ids]
+        if not 1 <= len(ids) <= self.source_length:
+            raise InvalidInput(
+                f"the source has {len(ids)} tokens; this model reads 1 to {self.source_length}.",
+                hint="Give a shorter source, or train with longer ones.",
+            )
+        if not 0 <= min(ids) <= max(ids) < self.vocabulary_size:
+            raise InvalidInput("the source has a token that is not in the vocabulary.")
+        return GivenSource(self, ids)
+
+    def _written(self, ids: Tensor, before: int) -> Tensor:
+        times = before + ids.shape[1]
+        if times > self.context:
+            raise InvalidInput(
+                f"a target of {times} tokens is longer than the model's context of {self.context}.",
+                hint="Use a shorter text, or a model with a larger context.",
+            )
+        return cast(Tensor, self.dropout(self.embedding(ids) + self.positions.weight[before:times]))
+
+    def _blocks(self) -> list[DecoderBlock]:
+        return [cast(DecoderBlock, block) for block in self.decoder]
+
+    def _start(self) -> None:
+        """Start small, and the more blocks add up the smaller what each adds."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=0.02)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+        for one in (*self.encoder, *self.decoder):
+            block = cast(AttentionBlock, one)
+            added = [block.project, block.narrow]
+            added += [block.project_source] if isinstance(block, DecoderBlock) else []
+            for layer in added:
+                nn.init.normal_(layer.weight, std=0.02 / math.sqrt(len(added) * len(self.decoder)))
+
+
+class GivenSource(SequenceModule):
+    """An encoder-decoder with its source: a network that predicts one target.
+
+    Guarantees:
+        * Its logits are those of the encoder-decoder's ``forward`` on source and target.
+        * The source is encoded once, in the type of the weights, when it is folded.
+    """
+
+    begins = True
+
+    def __init__(self, module: EncoderDecoder, source_ids: Sequence[int]) -> None:
+        super().__init__(module.vocabulary_size)
+        self.module, self.source_ids = module, tuple(source_ids)
+        self._source: State | None = None
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return the logits after every token of the target, ``[batch, time, vocabulary]``."""
+        left = self.module.source_length - len(self.source_ids)
+        source = torch.tensor([*self.source_ids, *[self.module.pad] * left], device=ids.device)
+        return cast(Tensor, self.module(torch.cat([source.expand(len(ids), -1), ids], 1)))
+
+    def initial(self, rows: int) -> State:
+        """Return the state of ``rows`` targets of which nothing has been read."""
+        return self.module.initial(rows)
+
+    def read(self, ids: Tensor, prepared: State) -> tuple[Tensor, State]:
+        """Read one token a row; return ``(logits[rows, vocabulary], state)``."""
+        source = self._source
+        if source is None:
+            source = self.module.source_keys_values(self.source_ids)
+        return self.module.written(ids, prepared, source)
+
+    def fold(self) -> None:
+        """Encode the source, once and for all."""
+        self._source = self.module.source_keys_values(self.source_ids)
+
+
+def transformer(
+    vocabulary_size: int,
+    *,
+    units: int = 128,
+    layers: int = 2,
+    heads: int = 4,
+    source_length: int = 32,
+    context: int = 33,
+    dropout: float = 0.0,
+) -> EncoderDecoder:
+    """Return a small Transformer for translation: pre-norm blocks with learned positions.
+
+    Args:
+        vocabulary_size: How many tokens it reads and predicts, in both languages.
+        units: Width throughout; the dense parts are four times as wide.
+        layers: How many blocks the encoder has, and how many the decoder.
+        heads: Into how many equal parts attention cuts the width.
+        source_length: The longest source.
+        context: The longest target, its ``begin`` included.
+        dropout: Rate after the embeddings and after each part of a block.
+
+    Raises:
+        InvalidInput: A size that is no whole number from 1 on, a rate outside [0, 1), or heads
+            that do not divide the units; later, a source or target that is too long.
+
+    Example:
+        >>> model = transformer(50, units=8, source_length=4, context=6)
+        >>> model(torch.zeros(2, 4 + 5, dtype=torch.int64)).shape
+        torch.Size([2, 5, 50])
+    """
+    return EncoderDecoder(
+        vocabulary_size,
+        units=units,
+        layers=layers,
+        heads=heads,
+        source_length=source_length,
+        context=context,
+        dropout=dropout,
+    )
+
+
+TRANSLATORS = {"transformer": transformer}

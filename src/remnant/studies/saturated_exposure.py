@@ -1,0 +1,64 @@
+"""Exposure where some secrets are exposed and others are not: each in the way that it allows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from remnant.canaries import Template
+from remnant.models.protocols import SequenceModel
+from remnant.studies.exposure_audit import ExposureAudit, Method, measure_exposure
+
+_PILOT = 256
+
+
+def measure_each(
+    model: SequenceModel,
+    template: Template,
+    *,
+    secrets: Sequence[str],
+    rng: np.random.Generator,
+    method: Method = "auto",
+    **options: Any,
+) -> ExposureAudit:
+    """Measure exposure, and rank exactly what no reference is as cheap as.
+
+    A walk of the tree that unexposed secrets take part in visits most of it. Where ``"auto"``
+    therefore samples, those that no reference reached are ranked in walks of their own, the
+    likeliest first, as long as that can be afforded: they are cheap, so that little lies under
+    them.
+
+    Args:
+        model, template, secrets, rng, method: See ``measure_exposure``.
+        options: Likewise.
+
+    Returns:
+        The audit; where a second walk was done its ``reason`` says so, and ``method`` is still
+        that of the others.
+
+    Raises:
+        InvalidInput: See ``measure_exposure``.
+        NotEnoughEvidence: No references where sampling needs them.
+    """
+    audit = measure_exposure(model, template, secrets=secrets, rng=rng, method=method, **options)
+    saturated = [at for at, one in enumerate(audit.each) if one.saturated]
+    if method != "auto" or audit.method != "sampled" or not saturated or audit.calibrated:
+        return audit
+    few = options | {"references": min(_PILOT, len(audit.reference_costs))}
+    each, nodes, walked = list(audit.each), audit.nodes, 0
+    for at in sorted(saturated, key=lambda at: each[at].cost):
+        again = measure_exposure(model, template, secrets=[secrets[at]], rng=rng, **few)
+        nodes += again.nodes
+        if again.method != "exact":
+            break  # what costs more has more under it
+        guess = each[at].skew_normal_bits
+        each[at] = dataclasses.replace(again.each[0], skew_normal_bits=guess)
+        walked += 1
+    reason = audit.reason
+    if walked:
+        reason += f"; {walked} of {len(each)} that no reference was as likely as "
+        reason += f"{'was' if walked == 1 else 'were'} ranked exactly instead"
+    return dataclasses.replace(audit, each=tuple(each), nodes=nodes, reason=reason)
