@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from remnant.errors import InvalidInput
+from remnant.integrations import load_sequence_model, load_tokenizer
 from remnant.models import (
     LanguageModel,
     Vocabulary,
@@ -133,8 +134,11 @@ def test_a_folder_keeps_it_and_asks_for_a_source(tmp_path):
     assert model.vocabulary == words
     expected = LanguageModel(module.given(words.encode("a b 1")), words).start([3])[0]
     assert torch.equal(model.start([3])[0], expected)
-    with pytest.raises(InvalidInput, match="needs a source"):
-        load_language_model(tmp_path / "m")
+    assert load_tokenizer(tmp_path / "m").encode("a b 1") == words.encode("a b 1")
+    assert load_tokenizer(tmp_path / "m").tokens == words.symbols
+    for load in (load_language_model, load_sequence_model):
+        with pytest.raises(InvalidInput, match="holds an encoder-decoder, and source= is missing"):
+            load(tmp_path / "m")
     with pytest.raises(InvalidInput, match="the source has 7 tokens; this model reads 1 to 6"):
         load_language_model(tmp_path / "m", source="a b c d e f g")
     with pytest.raises(InvalidInput, match="the source has 0 tokens"):

@@ -12,6 +12,7 @@ import pytest
 from remnant.canaries import Template, read_canary_sets
 from remnant.data import Corpus
 from remnant.errors import InvalidInput, PlanError
+from remnant.measures.trial_mean import trial_mean
 from remnant.models import load_language_model
 from remnant.plans import InsertPlan
 from remnant.records import Record
@@ -240,7 +241,8 @@ def test_an_unknown_question():
 
 def row(repeats, bits, low=None, high=None, twin=None):
     low, high = bits if low is None else low, bits if high is None else high
-    return {"repeats": repeats, "bits": bits, "low": low, "high": high, "twin_bits": twin}
+    known = {"repeats": repeats, "bits": bits, "low": low, "high": high, "twin_bits": twin}
+    return {**known, "trial": 0, "saturated": False}
 
 
 @pytest.mark.parametrize(
@@ -293,7 +295,7 @@ def test_chance_alone_seldom_passes():
 
 def test_few_shared_references_give_no_p_value():
     rows = [row(1, 3.0) for _ in range(30)]
-    exposure = {"canaries": rows, "controls": []}
+    exposure = {"canaries": rows, "controls": [], "ceiling_bits": 19.9}
     assert repeats_fields(exposure, shared_references=100)["pooled_pvalue"] == [None]
     assert repeats_fields(exposure, shared_references=1000)["pooled_pvalue"][0] < 0.05
 
@@ -314,3 +316,14 @@ def test_a_run_cut_short_goes_on_to_the_same_results(run, tmp_path, monkeypatch,
     for name in whole.array_names():
         np.testing.assert_array_equal(whole.array(name), cut_short.array(name))
     assert not list((tmp_path / "cut").glob("checkpoint*"))
+
+
+def test_intervals_are_over_trials_and_absent_where_references_were_saturated():
+    rows = [{**row(1, bits), "trial": at // 2} for at, bits in enumerate((2.0, 4.0, 5.0, 9.0))]
+    rows += [{**row(4, 9.0), "trial": trial, "saturated": trial == 1} for trial in range(2)]
+    exposure = {"canaries": rows, "controls": [row(0, 1.0)], "ceiling_bits": 19.9}
+    found = repeats_fields(exposure)
+    expected = trial_mean([3.0, 7.0], most=19.9)
+    assert found["mean_bits"] == [1.0, 5.0, 9.0]
+    assert found["mean_low"] == [None, expected.low, None]
+    assert found["mean_high"] == [None, expected.high, None]

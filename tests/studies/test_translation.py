@@ -131,7 +131,9 @@ def test_the_record_and_the_report_hold_no_secret(run):
     for canary in (*drawn.canaries, *drawn.controls):
         assert canary.text not in words
         assert study.secret.source_of(canary.secret) not in words
-    assert "pairs" in page
+    assert "planted in the training pairs of a translator" in page
+    given = {"source": "the whole sentence to translate", "beginning": "the sentence up to the"}
+    assert given[study.secret.given] in page
     assert study.secret.template in page
 
 

@@ -48,8 +48,7 @@ def load_sequence_model(
     if _is_ours(path):
         from remnant.models.model_folder import load_language_model
 
-        _refuse_source(path, source)
-        return load_language_model(path, device=device)
+        return load_language_model(path, device=device, source=source)
     from remnant.integrations.hugging_face import load_causal_lm
     from remnant.integrations.pretrained import read_config
     from remnant.integrations.seq2seq import load_seq2seq
@@ -78,9 +77,9 @@ def load_tokenizer(folder: str | Path, *, target: bool = False) -> Tokenizer:
     """
     path = Path(folder)
     if _is_ours(path):
-        from remnant.models.model_folder import load_language_model
+        from remnant.models.model_folder import load_vocabulary
 
-        return load_language_model(path, device="cpu")
+        return load_vocabulary(path)
     from remnant.integrations.tokenizer import load_hugging_face_tokenizer
 
     return load_hugging_face_tokenizer(path, target=target)

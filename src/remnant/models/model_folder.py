@@ -122,22 +122,38 @@ def load_language_model(
             raise
         raise RecordError(f"{path} cannot be read: {fault.strerror}.") from fault
     module.load_state_dict(state, assign=True)
-    return LanguageModel(_with_source(module, vocabulary, source), vocabulary, device=device)
+    return LanguageModel(_with_source(module, vocabulary, source, path), vocabulary, device=device)
+
+
+def load_vocabulary(folder: str | Path) -> Vocabulary:
+    """Read the vocabulary alone of what ``save_language_model`` wrote.
+
+    Raises:
+        RecordError: There is no such folder, it is damaged, or it is of another version.
+    """
+    path = Path(folder)
+    try:
+        return Vocabulary.from_dict(_read_about(path)["vocabulary"])
+    except InvalidInput as fault:
+        raise RecordError(f"{path} is damaged: {str(fault).rstrip('.')}.", hint=_AGAIN) from fault
 
 
 def _with_source(
-    module: SequenceModule, vocabulary: Vocabulary, source: str | None
+    module: SequenceModule, vocabulary: Vocabulary, source: str | None, path: Path
 ) -> SequenceModule:
-    if isinstance(module, EncoderDecoder):
+    if not isinstance(module, EncoderDecoder):
         if source is None:
-            raise InvalidInput(
-                "A model that translates needs a source.",
-                hint="Pass source, the sentence whose translation is asked about.",
-            )
-        return module.given(vocabulary.encode(source))
-    if source is not None:
-        raise InvalidInput("The model does not translate, so a source has no place in it.")
-    return module
+            return module
+        raise InvalidInput(
+            f"source= was given, and the model in folder={str(path)!r} reads none.",
+            hint="Only encoder-decoders have a source; leave it out.",
+        )
+    if source is None:
+        raise InvalidInput(
+            f"folder={str(path)!r} holds an encoder-decoder, and source= is missing.",
+            hint="Pass the source text whose translation is scored.",
+        )
+    return module.given(vocabulary.encode(source))
 
 
 def _made(name: str, options: Mapping[str, Any], vocabulary: Vocabulary) -> SequenceModule:

@@ -113,6 +113,11 @@ class Vocabulary:
         """Number of symbols."""
         return len(self.symbols)
 
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The symbols, by the name that tokenizers have for them."""
+        return self.symbols
+
     def encode(self, text: str) -> list[int]:
         """Return the tokens of ``text``.
 

@@ -55,6 +55,7 @@ def _exposure(found: Mapping[str, Any]) -> Exposure | NotMeasured:
         null_mean=fields.number("null_mean_bits"),
         canaries=tuple(_canary(one) for one in fields.each("canaries")),
         controls=tuple(_canary(one) for one in fields.each("controls")),
+        given=fields.text_or_none("given"),
     )
     fields.check()
     return read if read.canaries or read.controls else NotMeasured("it holds no canary")
@@ -83,6 +84,8 @@ def _repeats(found: Mapping[str, Any]) -> tuple[Level, ...] | NotMeasured:
     columns = {
         key: fields.numbers_or_none(key) for key in ("mean_bits", "twin_mean_bits", "pooled_pvalue")
     }
+    if fields.has("mean_low"):
+        columns |= {key: fields.numbers_or_none(key) for key in ("mean_low", "mean_high")}
     fields.same_length(repeats=repeats, n=n, **columns)
     if any(later <= earlier for earlier, later in pairwise(repeats)):
         fields.note(".repeats", "do not rise")

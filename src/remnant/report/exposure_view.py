@@ -56,6 +56,8 @@ class Exposure:
         reason: Why this method.
         tolerance: Bits within which two costs count as equal, where known.
         null_mean: Mean exposure, in bits, of canaries that nobody planted.
+        given: What a translator was given, each secret's ``"source"`` or the ``"beginning"`` of
+            all; None for a language model.
     """
 
     template: str
@@ -67,6 +69,7 @@ class Exposure:
     null_mean: float
     canaries: tuple[CanaryExposure, ...]
     controls: tuple[CanaryExposure, ...]
+    given: str | None = None
 
     @property
     def highest(self) -> CanaryExposure | None:
@@ -100,13 +103,19 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """The canaries that were planted equally often; 0 are the controls."""
+    """The canaries that were planted equally often; 0 are the controls.
+
+    Attributes:
+        mean_low, mean_high: Over training runs; None where there was one.
+    """
 
     repeats: int
     n: int
     mean_bits: float | None
     twin_mean_bits: float | None
     pooled_pvalue: float | None
+    mean_low: float | None = None
+    mean_high: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,9 @@ def in_plain_words(view: ExposureView) -> str:
     if isinstance(found, NotMeasured):
         return f"How exposed the canaries are was not measured: {found.reason}."
     return (
-        f"{_what_was_done(found)} Exposure says how far up in the model's own ranking of all these "
-        "secrets a planted one stands: each bit halves the guesses that an attacker needs, and at "
+        f"{_what_was_done(found)}{_given(found)} Exposure says how far up in the "
+        "model's own ranking of all these secrets a planted one stands: each bit "
+        "halves the guesses that an attacker needs, and at "
         f"{bits_text(found.ceiling)} it comes first of all."
     )
 
@@ -241,6 +242,13 @@ def extraction_sentence(view: ExposureView) -> str:
     )
 
 
+def spread_text(level: Level) -> str:
+    """Between what the mean lies, over training runs; a dash where that is not known."""
+    if level.mean_low is None or level.mean_high is None:
+        return "–"
+    return f"{bits_number(level.mean_low)} to {bits_number(level.mean_high)}"
+
+
 def level_name(level: Level) -> str:
     """How often the canaries of a level were planted."""
     return "never (controls)" if level.repeats == 0 else count_text(level.repeats)
@@ -256,7 +264,21 @@ def cost_text(one: CanaryExposure) -> str:
     return "ruled out" if one.cost is None else bits_number(one.cost)
 
 
+def _given(found: Exposure) -> str:
+    """What a translator was given when its secrets were looked for; else nothing."""
+    if found.given is None:
+        return ""
+    looked = " The secret of the translation was looked for with"
+    if found.given == "source":
+        return (
+            f"{looked} the whole sentence to translate given; the controls were given theirs, so "
+            "that a model which merely copies shows there."
+        )
+    return f"{looked} the sentence up to the secret given."
+
+
 def _what_was_done(found: Exposure) -> str:
+    where = "training text" if found.given is None else "training pairs of a translator"
     repeats = [one.repeats for one in found.canaries]
     if not repeats:
         return f"No canary was planted; the template has {count_text(found.space)} secrets."
@@ -267,7 +289,7 @@ def _what_was_done(found: Exposure) -> str:
         often += " each"
     return (
         f"{counted(len(repeats), 'canary', 'canaries')} "
-        f"{'was' if len(repeats) == 1 else 'were'} planted in the training text, {often}; "
+        f"{'was' if len(repeats) == 1 else 'were'} planted in the {where}, {often}; "
         f"the secret in each was drawn at random from {count_text(found.space)} that would have "
         "done as well."
     )

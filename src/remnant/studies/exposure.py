@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from remnant.canaries import Template, write_canary_sets
+from remnant.canaries import write_canary_sets
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.errors import InvalidInput
 from remnant.models import load_language_model, save_language_model
@@ -64,7 +64,8 @@ class ExposureStudy:
     measure: MeasureSettings = field(default_factory=MeasureSettings)
 
     def __post_init__(self) -> None:
-        check_space(self.plan, self.measure, Template(self.secret.template))
+        if not self.secret.of_words:  # else the space follows from the text
+            check_space(self.plan, self.measure, self.secret.filled(""))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data, one group a part."""
@@ -94,7 +95,7 @@ def run_exposure(
     planted = _plant(study, text)
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
     language_model_maker(study, planted)()
-    automaton = compile_template(planted.vocabulary.encode, Template(study.secret.template))
+    automaton = compile_template(planted.vocabulary.encode, planted.sets[0].template)
     Budget(max_nodes=study.measure.max_nodes).check(automaton)
     carry_out(
         study,
@@ -122,7 +123,8 @@ def estimate_exposure(study: ExposureStudy, execution: Execution) -> dict[str, A
 
 
 def _plant(study: ExposureStudy, text: Corpus) -> PlantedText:
-    template = Template(study.secret.template)
+    template = study.secret.filled(text.train)
+    check_space(study.plan, study.measure, template)
     return plant_text(study.plan, template, text, level=study.text.level, window=study.text.window)
 
 

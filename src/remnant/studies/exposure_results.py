@@ -14,6 +14,7 @@ from remnant.canaries import CanarySet, Template
 from remnant.errors import NotEnoughEvidence, PlanError
 from remnant.measures import pooled_exposure_test
 from remnant.measures.exposure import FOUND, NULL_MEAN_BITS
+from remnant.measures.trial_mean import trial_mean
 from remnant.plans import InsertPlan
 from remnant.records import Record
 from remnant.search import Extraction
@@ -70,7 +71,7 @@ def put_trials(
     record: Record,
     trials: Sequence[TrialExposure],
     *,
-    common: bool = True,
+    given: str | None = None,
 ) -> None:
     """Put exposure, extraction and the verdict into the record.
 
@@ -78,9 +79,11 @@ def put_trials(
         plan, measure: Of the study.
         record: That they are put into.
         trials: What was measured.
-        common: Whether the references' costs are those of all canaries; else there is no histogram.
+        given: What a translator was given: each secret's own ``"source"``, so that references have
+            no common histogram, or the ``"beginning"`` of all.
     """
-    exposure = exposure_fields(trials)
+    exposure = exposure_fields(trials) | {"given": given}
+    common = given != "source"
     shared = len(trials[0].planted.reference_costs) if exposure["method"] == "sampled" else None
     repeats = repeats_fields(exposure, shared_references=shared if common else None)
     judged = measure.judged or min(plan.repeats)
@@ -194,7 +197,8 @@ def repeats_fields(
 ) -> dict[str, Any]:
     """Return mean exposure against repeats, with a test of each against the null.
 
-    A p-value is None where too few sampled references are shared by too many canaries.
+    A p-value is None where too few sampled references are shared by too many canaries. The
+    interval of a mean is over trials; None for one trial, and where references were saturated.
     """
     rows = [*exposure["controls"], *exposure["canaries"]]
     counts = sorted({row["repeats"] for row in rows})
@@ -202,15 +206,28 @@ def repeats_fields(
     twins = [
         [row["twin_bits"] for row in group if row["twin_bits"] is not None] for group in groups
     ]
+    over_trials = [_over_trials(group, exposure["ceiling_bits"]) for group in groups]
     return {
         "repeats": counts,
         "n": [len(group) for group in groups],
         "mean_bits": [float(np.mean([row["bits"] for row in group])) for group in groups],
+        "mean_low": [ends[0] for ends in over_trials],
+        "mean_high": [ends[1] for ends in over_trials],
         "twin_mean_bits": [float(np.mean(bits)) if bits else None for bits in twins],
         "pooled_pvalue": [
             _pooled([row["bits"] for row in group], shared_references) for group in groups
         ],
     }
+
+
+def _over_trials(rows: list[dict[str, Any]], most: float) -> tuple[float | None, float | None]:
+    """The 95 % interval of the mean exposure of canaries planted equally often."""
+    if any(row["saturated"] for row in rows):
+        return None, None
+    trials = sorted({row["trial"] for row in rows})
+    means = [np.mean([row["bits"] for row in rows if row["trial"] == one]) for one in trials]
+    found = trial_mean(means, most=most)
+    return found.low, found.high
 
 
 def _pooled(bits: list[float], shared_references: int | None) -> float | None:

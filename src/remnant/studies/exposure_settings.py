@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from remnant.canaries import Template
+from remnant.canaries.holes import Hole, split
 from remnant.data import STANDARD_LIBRARY
 from remnant.errors import InvalidInput, PlanError, require
 from remnant.models import SEQUENCE_MODELS
+from remnant.models.vocabulary import UNKNOWN
 from remnant.studies.settings import among, number, whole_number
 
 LEVELS = ("character", "word")
@@ -53,15 +57,56 @@ class TextSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class SecretSettings:
-    """What is planted: a template, whose holes are filled at random."""
+    """What is planted: a template, whose holes are filled at random.
+
+    Attributes:
+        template: The text with its holes; those of ``{words:n}`` are filled with words of the text.
+        words: How many of them, the most frequent; ``None`` for all.
+    """
 
     template: str = "API_KEY = {digits:6}"
+    words: int | None = None
 
     def __post_init__(self) -> None:
         try:
-            Template(self.template)
+            self._of(("a", "b") if self.of_words else None)
         except (InvalidInput, TypeError) as fault:
             raise PlanError(f"secret.template is none: {fault}") from fault
+        if self.words is not None:
+            faults = whole_number("secret.words", self.words, 2)
+            if not self.of_words:
+                faults.append("secret.words is given, and secret.template has no {words:n} hole")
+            require(faults, error=PlanError, hint="Mend the recipe.")
+
+    @property
+    def of_words(self) -> bool:
+        """Whether the secret is made of words of the text."""
+        parts = split(self.template)
+        return any(isinstance(part, Hole) and part.kind == "words" for part in parts)
+
+    def filled(self, text: str) -> Template:
+        """Return the template; its words are those of ``text``, cut at white space.
+
+        The last word is passed over: the text may have been cut within it.
+
+        Raises:
+            PlanError: The text has fewer different words than asked for.
+        """
+        if not self.of_words:
+            return self._of(None)
+        counts = Counter(text.split()[:-1])
+        counts.pop(UNKNOWN, None)
+        found = sorted(counts, key=lambda word: (-counts[word], word))
+        if len(found) < (self.words or 2):
+            raise PlanError(
+                f"The text has {len(found)} different words, fewer than the {self.words or 2} that "
+                "the secret's are drawn from.",
+                hint="Train on more text, or lower secret.words.",
+            )
+        return self._of(found[: self.words])
+
+    def _of(self, words: Sequence[str] | None) -> Template:
+        return Template(self.template, words=words)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -55,7 +55,8 @@ def plant_text(
     predicts; the text goes on after it and loses its end.
 
     Raises:
-        PlanError: The text is shorter than a window, or the canary longer.
+        PlanError: The text is shorter than a window, or the canary longer; at the level of words,
+            a canary has one that is neither in the text nor a choice or literal by itself.
     """
     known = [text.train, text.validation]
     for one in (template, *also):
@@ -76,6 +77,8 @@ def plant_text(
         )
         for trial in range(plan.trials)
     )
+    if level == "word":
+        _check_words(sets, vocabulary)
     planted = [
         row
         for trial, drawn in enumerate(sets)
@@ -88,6 +91,17 @@ def plant_text(
         sets=sets,
         vocabulary=vocabulary,
     )
+
+
+def _check_words(sets: Sequence[CanarySet], vocabulary: Vocabulary) -> None:
+    """Refuse canaries of which a word is none of the vocabulary's: it would be read as unknown."""
+    known = set(vocabulary.symbols)
+    for one in (one for drawn in sets for one in (*drawn.canaries, *drawn.controls)):
+        if not known.issuperset(vocabulary.cut(one.text)):
+            raise PlanError(
+                "A canary has a word that is not in the vocabulary.",
+                hint="Put white space around holes; numbers as words need text.level='character'.",
+            )
 
 
 def _versions(

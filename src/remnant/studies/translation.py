@@ -205,7 +205,8 @@ def _carry_out(
         measure_trial(study, planted, population, record, execution, trial, uses, progress)
         for trial in range(plan.trials)
     ]
-    put_trials(plan, study.measure, record, trials, common=study.secret.shared)
+    given = "beginning" if study.secret.shared else "source"
+    put_trials(plan, study.measure, record, trials, given=given)
     _put_rest(study, planted, record)
     record.finish()
     path.unlink(missing_ok=True)

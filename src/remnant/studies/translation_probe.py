@@ -125,13 +125,14 @@ def _audit(
             ),
             drawn.template,
             secrets=group,
-            rng=generator(study.plan.seed, SPLIT, trial),
+            # Sources of their own, references of their own: what is tested must not share luck.
+            rng=generator(study.plan.seed, SPLIT, trial, *([at] if len(groups) > 1 else [])),
             method=study.measure.method,  # type: ignore[arg-type]
             references=study.measure.references,
             max_nodes=study.measure.max_nodes,
             progress=progress,
         )
-        for group in groups
+        for at, group in enumerate(groups)
     ]
     return found[0] if len(found) == 1 else _joined(found)
 
