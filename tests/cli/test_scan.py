@@ -84,7 +84,8 @@ def parts_of(secret: str) -> list[str]:
 
 def leaks(text: str, *secrets: str) -> list[str]:
     chosen = secrets or SECRETS.values()
-    return [part for secret in chosen for part in parts_of(secret) if part in text]
+    told = re.sub(r"/pytest-of-\S*", "", text)  # temporary folders are numbered
+    return [part for secret in chosen for part in parts_of(secret) if part in told]
 
 
 def test_counts_places_and_fingerprints_are_printed_and_no_secret(command, mail, salt):
