@@ -6,11 +6,8 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
-from remnant.errors import InvalidInput, NotEnoughEvidence, require
-from remnant.measures.checks import check_share, read_floats
-from remnant.measures.rank_agreement import LEAST, RankAgreement
+from remnant.measures.rank_agreement import RankAgreement, fisher_interval, read_scores
 
 
 def linear_agreement(
@@ -40,23 +37,7 @@ def linear_agreement(
         >>> round(found.value, 6)
         -1.0
     """
-    faults: list[str] = []
-    check_share("confidence", confidence, faults)
-    one = read_floats("first", first, 1, faults)
-    other = read_floats("second", second, 1, faults)
-    if one is not None and other is not None and one.size != other.size:
-        faults.append(f"first has {one.size} entries and second {other.size}")
-    for name, given in (("first", one), ("second", other)):
-        if given is not None and given.size > 1 and given.min() == given.max():
-            faults.append(f"{name} is the same for all samples")
-    require(faults)
-    if one is None or other is None:
-        raise InvalidInput("first and second must be arrays of numbers.")
-    n = one.size
-    if n < LEAST:
-        raise NotEnoughEvidence(
-            f"{n} samples are too few for an interval of a correlation; it takes {LEAST}."
-        )
+    one, other = read_scores(first, second, confidence)
     # Divided by the largest first, so that squares of very small or large scores stay finite.
     u, v = (each / np.abs(each).max() for each in (one - one.mean(), other - other.mean()))
     u, v = u / u.std(), v / v.std()
@@ -64,15 +45,12 @@ def linear_agreement(
     edge = 1.0 - 1e-9
     inner = min(max(value, -edge), edge)
     influence = u * v - inner / 2.0 * (u * u + v * v)
-    spread = float(np.std(influence, ddof=1)) / math.sqrt(n) / (1.0 - inner**2)
-    quantile = float(stats.t.isf((1.0 - confidence) / 2.0, n - 2))
-    reach = quantile * max(spread, 1.0 / math.sqrt(n - 3.0))
-    middle = math.atanh(inner)
-    return RankAgreement(
-        value=value,
-        low=min(math.tanh(middle - reach), value),
-        high=max(math.tanh(middle + reach), value),
-        n=n,
-        confidence=float(confidence),
+    spread = float(np.std(influence, ddof=1)) / math.sqrt(one.size) / (1.0 - inner**2)
+    return fisher_interval(
+        value,
+        inner,
+        max(spread, 1.0 / math.sqrt(one.size - 3.0)),
+        n=one.size,
+        confidence=confidence,
         method="Fisher's transform; the larger of the influence and the normal errors",
     )

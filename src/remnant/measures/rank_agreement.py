@@ -67,6 +67,39 @@ def rank_agreement(
         >>> found.value, found.low, round(found.high, 3)
         (-1.0, -1.0, -0.995)
     """
+    one, other = read_scores(first, second, confidence, constant=" and ranks none")
+    n = one.size
+    u, v = _centred_ranks(one), _centred_ranks(other)
+    value = float(u @ v / math.sqrt(float(u @ u) * float(v @ v)))
+    value = min(max(value, -1.0), 1.0)
+    edge = 1.0 - 12.0 / (n * (n * n - 1.0))
+    inner = min(max(value, -edge), edge)
+    spread = float(np.std(_influence(u, v, inner), ddof=1)) / math.sqrt(n) / (1.0 - inner**2)
+    steady = math.sqrt((1.0 + inner**2 / 2.0) / (n - 3.0))
+    return fisher_interval(
+        value,
+        inner,
+        max(spread, steady),
+        n=n,
+        confidence=confidence,
+        method="Fisher's transform; the larger of the influence and Bonett-Wright errors",
+    )
+
+
+def read_scores(
+    first: ArrayLike, second: ArrayLike, confidence: float, *, constant: str = ""
+) -> tuple[Floats, Floats]:
+    """Read two scores of the same samples.
+
+    Args:
+        first, second: Shape ``(n,)``.
+        confidence: Checked with them.
+        constant: What else to say of a score that is the same for all samples.
+
+    Raises:
+        InvalidInput: Faulty or unequal arrays, a score that is the same for all samples.
+        NotEnoughEvidence: Fewer than ten samples.
+    """
     faults: list[str] = []
     check_share("confidence", confidence, faults)
     one = read_floats("first", first, 1, faults)
@@ -75,24 +108,29 @@ def rank_agreement(
         faults.append(f"first has {one.size} entries and second {other.size}")
     for name, given in (("first", one), ("second", other)):
         if given is not None and given.size > 1 and given.min() == given.max():
-            faults.append(f"{name} is the same for all samples and ranks none")
+            faults.append(f"{name} is the same for all samples{constant}")
     require(faults)
     if one is None or other is None:
         raise InvalidInput("first and second must be arrays of numbers.")
-    n = one.size
-    if n < LEAST:
+    if one.size < LEAST:
         raise NotEnoughEvidence(
-            f"{n} samples are too few for an interval of a rank correlation; it takes {LEAST}."
+            f"{one.size} samples are too few for an interval of a correlation; it takes {LEAST}."
         )
-    u, v = _centred_ranks(one), _centred_ranks(other)
-    value = float(u @ v / math.sqrt(float(u @ u) * float(v @ v)))
-    value = min(max(value, -1.0), 1.0)
-    edge = 1.0 - 12.0 / (n * (n * n - 1.0))
-    inner = min(max(value, -edge), edge)
-    spread = float(np.std(_influence(u, v, inner), ddof=1)) / math.sqrt(n) / (1.0 - inner**2)
-    steady = math.sqrt((1.0 + inner**2 / 2.0) / (n - 3.0))
-    quantile = float(stats.t.isf((1.0 - confidence) / 2.0, n - 2))
-    reach = quantile * max(spread, steady)
+    return one, other
+
+
+def fisher_interval(
+    value: float, inner: float, error: float, *, n: int, confidence: float, method: str
+) -> RankAgreement:
+    """The interval that is symmetric after Fisher's transform.
+
+    Args:
+        value: The correlation.
+        inner: The same, kept off ±1.
+        error: Its standard error after the transform.
+        n, confidence, method: As the result has them.
+    """
+    reach = float(stats.t.isf((1.0 - confidence) / 2.0, n - 2)) * error
     middle = math.atanh(inner)
     return RankAgreement(
         value=value,
@@ -100,7 +138,7 @@ def rank_agreement(
         high=max(math.tanh(middle + reach), value),
         n=n,
         confidence=float(confidence),
-        method="Fisher's transform; the larger of the influence and Bonett-Wright errors",
+        method=method,
     )
 
 
