@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput
-from remnant.models.gpt import AttentionBlock, attend
+from remnant.models.gpt import SMALL, AttentionBlock, attend, start_small
 from remnant.models.sequence_module import SequenceModule, State, check_sizes, dropout_layer
 
 
@@ -172,17 +172,13 @@ class EncoderDecoder(SequenceModule):
 
     def _start(self) -> None:
         """Start small, and the more blocks add up the smaller what each adds."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=0.02)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
+        start_small(self)
         for one in (*self.encoder, *self.decoder):
             block = cast(AttentionBlock, one)
             added = [block.project, block.narrow]
             added += [block.project_source] if isinstance(block, DecoderBlock) else []
             for layer in added:
-                nn.init.normal_(layer.weight, std=0.02 / math.sqrt(len(added) * len(self.decoder)))
+                nn.init.normal_(layer.weight, std=SMALL / math.sqrt(len(added) * len(self.decoder)))
 
 
 class GivenSource(SequenceModule):

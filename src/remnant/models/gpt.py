@@ -25,6 +25,9 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None)
     return (scores.softmax(-1) @ values).transpose(1, 2).flatten(2)
 
 
+SMALL = 0.02  # the spread of weights at the start
+
+
 class AttentionBlock(nn.Module):
     """Attention, then a dense part, each normalised first and added to what came in."""
 
@@ -141,14 +144,19 @@ class Gpt(SequenceModule):
 
     def _start(self) -> None:
         """Start small, and the more blocks add up the smaller what each adds."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear | nn.Embedding):
-                nn.init.normal_(module.weight, std=0.02)
-            if isinstance(module, nn.Linear) and module.bias is not None:
-                nn.init.zeros_(module.bias)
+        start_small(self)
         for block in self._each():
             for added in (block.project, block.narrow):
-                nn.init.normal_(added.weight, std=0.02 / math.sqrt(2 * len(self.blocks)))
+                nn.init.normal_(added.weight, std=SMALL / math.sqrt(2 * len(self.blocks)))
+
+
+def start_small(network: nn.Module) -> None:
+    """Draw all dense weights and embeddings small, and set biases to zero."""
+    for module in network.modules():
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=SMALL)
+        if isinstance(module, nn.Linear) and module.bias is not None:
+            nn.init.zeros_(module.bias)
 
 
 def gpt(

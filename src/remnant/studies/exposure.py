@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from remnant.canaries import write_canary_sets
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.errors import InvalidInput
 from remnant.models import load_language_model, save_language_model
@@ -21,7 +19,7 @@ from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
-from remnant.population import Checkpoint, Population
+from remnant.population import Population
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template, extract
@@ -38,6 +36,7 @@ from remnant.studies.exposure_settings import (
     SecretSettings,
     TextSettings,
 )
+from remnant.studies.inserted import keep_insertions, saved_and_told
 from remnant.studies.language_models import fit_language_models, language_model_maker, load_text
 from remnant.studies.machine import StepClock
 from remnant.studies.planted_text import PlantedText, plant_text
@@ -46,7 +45,6 @@ from remnant.studies.saturated_exposure import measure_each
 from remnant.studies.settings import Execution, TrainingSettings
 
 MODELS = "models"
-CANARIES = "canaries.jsonl"
 _TOGETHER = 64
 
 
@@ -136,42 +134,17 @@ def _carry_out(
     progress: Progress | None,
 ) -> None:
     plan = study.plan
-    path = record.folder / "checkpoint-training.safetensors"
-    fit, population = fit_language_models(
-        study,
-        plan,
-        planted,
-        execution,
-        checkpoint=Checkpoint(
-            path,
-            seconds=execution.checkpoint_seconds,
-            key=f"{study.fingerprint}/{record.data_fingerprint}",
-        ),
-        on_step=None if progress is None else lambda done: progress("training", done, plan.steps),
-    )
-    record.update_execution(
-        {
-            "training.backend": f"{fit.backend} ({fit.reason})",
-            "training.split": fit.split,
-            "training.precision": fit.precision,
-        }
-    )
+    saving = saved_and_told(study, record, execution, plan.steps, progress)
+    fit, population = fit_language_models(study, plan, planted, execution, **saving)
     record.put_array("validation_bits", _validation_bits(population, planted))
-    ledger = plan.ledger(examples=planted.examples)
-    record.put_ledger(
-        {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
-    )
-    uses = np.bincount(
-        ledger.canary, weights=ledger.uses, minlength=plan.trials * plan.canaries
-    ).reshape(plan.trials, plan.canaries)
-    write_canary_sets(planted.sets, record.folder / CANARIES)
+    uses = keep_insertions(record, plan, fit, planted.sets, examples=planted.examples)
     trials = [
         _measure_trial(study, planted, population, record, execution, trial, uses, progress)
         for trial in range(plan.trials)
     ]
     put_exposure_results(study, planted, record, trials)
     record.finish()
-    path.unlink(missing_ok=True)
+    saving["checkpoint"].path.unlink(missing_ok=True)
 
 
 def _validation_bits(population: Population, planted: PlantedText) -> Any:

@@ -9,16 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from remnant.canaries import Template, write_canary_sets
+from remnant.canaries import Template
 from remnant.data.pairs import PairCorpus, load_pairs
 from remnant.errors import PlanError
 from remnant.models import TRANSLATORS
 from remnant.models.catalogue import checked_maker
 from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
-from remnant.population import Checkpoint, Fit, Population
+from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template
@@ -26,6 +24,7 @@ from remnant.search.walk import Budget
 from remnant.studies.exposure_audit import Progress
 from remnant.studies.exposure_results import check_space, put_trials
 from remnant.studies.exposure_settings import MeasureSettings
+from remnant.studies.inserted import keep_insertions, saved_and_told
 from remnant.studies.machine import StepClock
 from remnant.studies.planted_pairs import PlantedPairs, plant_pairs
 from remnant.studies.recording import carry_out
@@ -36,8 +35,6 @@ from remnant.studies.translation_settings import (
     PairSettings,
     TranslatorSettings,
 )
-
-CANARIES = "canaries.jsonl"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,34 +170,10 @@ def _carry_out(
     progress: Progress | None,
 ) -> None:
     plan = study.plan
-    path = record.folder / "checkpoint-training.safetensors"
-    fit, population = _train(
-        study,
-        planted,
-        execution,
-        checkpoint=Checkpoint(
-            path,
-            seconds=execution.checkpoint_seconds,
-            key=f"{study.fingerprint}/{record.data_fingerprint}",
-        ),
-        on_step=None if progress is None else lambda done: progress("training", done, plan.steps),
-    )
-    record.update_execution(
-        {
-            "training.backend": f"{fit.backend} ({fit.reason})",
-            "training.split": fit.split,
-            "training.precision": fit.precision,
-        }
-    )
+    saving = saved_and_told(study, record, execution, plan.steps, progress)
+    fit, population = _train(study, planted, execution, **saving)
     record.put_array("validation_bits", validation_bits(population, planted.validation))
-    ledger = plan.ledger(examples=planted.examples)
-    record.put_ledger(
-        {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
-    )
-    uses = np.bincount(
-        ledger.canary, weights=ledger.uses, minlength=plan.trials * plan.canaries
-    ).reshape(plan.trials, plan.canaries)
-    write_canary_sets(planted.sets, record.folder / CANARIES)
+    uses = keep_insertions(record, plan, fit, planted.sets, examples=planted.examples)
     trials = [
         measure_trial(study, planted, population, record, execution, trial, uses, progress)
         for trial in range(plan.trials)
@@ -209,7 +182,7 @@ def _carry_out(
     put_trials(plan, study.measure, record, trials, given=given)
     _put_rest(study, planted, record)
     record.finish()
-    path.unlink(missing_ok=True)
+    saving["checkpoint"].path.unlink(missing_ok=True)
 
 
 def _put_rest(study: TranslationStudy, planted: PlantedPairs, record: Record) -> None:
