@@ -64,9 +64,9 @@ def test_the_numbers_are_those_of_the_measures(command, trained, asked):
     done = command(*asked, "--twin", trained / "twin.pt2", "--json")
     assert (done.code, done.err) == (0, "")
     told = json.loads(done.out)
-    held = np.load(trained / "held_out.npz")
-    images, letter = torch.from_numpy(held["images"]), Patch.letter("K")
-    own = images[torch.from_numpy(held["labels"] == 3)]
+    with np.load(trained / "held_out.npz") as held:
+        images, labels = torch.from_numpy(held["images"]), torch.from_numpy(held["labels"])
+    letter, own = Patch.letter("K"), images[labels == 3]
     differences = {}
     for name in ("model", "twin"):
         predict = by_hand(trained, name)
@@ -106,8 +106,8 @@ def test_weights_and_a_program_give_the_same_and_so_do_text_and_picture(command,
     png = trained / "letter.png"
     Image.fromarray((255 * pixels).astype(np.uint8)).save(png)
     np.save(trained / "bytes.npy", (255 * pixels).astype(np.uint8))
-    held = np.load(trained / "held_out.npz")
-    save_file({"images": torch.from_numpy(held["images"])}, trained / "images.safetensors")
+    with np.load(trained / "held_out.npz") as held:
+        save_file({"images": torch.from_numpy(held["images"])}, trained / "images.safetensors")
     weights = ("--model", trained / "model.safetensors", *MAKER)
     others = [
         (*weights, "--text", "K"),
