@@ -702,6 +702,17 @@ def _reacting(m: np.ndarray, p: np.ndarray) -> dict[str, Any]:
     }
 
 
+def _half(m: np.ndarray, p: np.ndarray, twins: np.ndarray) -> dict[str, Any]:
+    """Models of the canaries that were chosen for a high influence, or for a low one."""
+    return {
+        "canaries": len(m),
+        "n": int(m.size),
+        "share_significant": _three(float((p <= 0.05).mean()), 0.2, share=True),
+        "mean": _three(float(m.mean()), 0.006),
+        "beyond_m": _three(float((m - twins).mean()), 0.005),
+    }
+
+
 def _reaction(name: str, changes: str, strength: float) -> dict[str, Any]:
     """One way to train: 10 canaries, 3 seeds, 8 null trainings and the 3 twins."""
     rng = np.random.default_rng(len(name))
@@ -727,6 +738,10 @@ def _reaction(name: str, changes: str, strength: float) -> dict[str, Any]:
         "unplanted": _reacting(null_m, null_p),
         "beyond": [0.242, 0.051, 0.433],
         "beyond_m": _three(float((m - twins).mean()), 0.003),
+        "by_influence": {
+            "high": _half(m[high], p[high], twins),
+            "low": _half(m[~high], p[~high], twins),
+        },
         "white_box": {
             "planted": [0.031, 0.012, 0.05],
             "twins": [0.002, -0.004, 0.008],

@@ -20,7 +20,7 @@ from remnant.report.render import render
 HOSTILE = '<script>alert("x")</script><b onclick=alert(1)>'
 PARTS = (
     *("test_accuracy", "stopped_epoch", "planted", "unplanted", "beyond", "beyond_m"),
-    *("white_box", "by_canary", "spread", "through", "influence", "activations"),
+    *("by_influence", "white_box", "by_canary", "spread", "through", "influence", "activations"),
 )
 
 
@@ -53,6 +53,15 @@ class _Page(HTMLParser):
 
 def _headings(page: str) -> list[str]:
     return [re.sub("<[^>]*>", "", h) for h in re.findall(r"<h2[^>]*>(.*?)</h2>", page)]
+
+
+def _rows(page: str) -> list[list[str]]:
+    """The rows of all tables, cell by cell."""
+    return [
+        [re.sub("<[^>]*>", "", cell).replace("\u202f", " ") for cell in cells]
+        for row in re.findall(r"<tr>(<th scope=.row.*?)</tr>", page, re.DOTALL)
+        for cells in [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
+    ]
 
 
 def test_the_page_is_well_formed_and_has_every_section(make_features):
@@ -137,18 +146,14 @@ def test_nothing_says_what_the_patch_says(make_features):
 
 def test_every_variant_and_canary_has_its_row(make_features, featured):
     page = render(Record.open(make_features()))
-    rows = [
-        [re.sub("<[^>]*>", "", cell).replace("\u202f", " ") for cell in cells]
-        for row in re.findall(r"<tr>(<th scope=.row.*?)</tr>", page, re.DOTALL)
-        for cells in [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
-    ]
+    rows = _rows(page)
     plain = [row for row in rows if row[0] == "plain mlp1 on digits"]
-    assert [len(row) for row in plain] == [7, 7]
+    assert [len(row) for row in plain] == [7, 5, 7]
     share = featured["features"]["variants"][0]["planted"]["share_significant"]
     assert plain[0][1].startswith(f"{100 * share[0]:.1f} % {100 * share[1]:.1f} % to ")
     assert plain[0][3] == "+24.2 +5.1 to +43.3"
     assert plain[0][5:] == ["96.2 % 95.8 % to 96.6 %", "41 33 to 58"]
-    assert [row for row in rows if row[0] == "dropout dropout 0.2"][1][5:] == [
+    assert [row for row in rows if row[0] == "dropout dropout 0.2"][2][5:] == [
         "80.0 % 70.0 % to 90.0 %"
     ] * 2
     canary = featured["features"]["variants"][0]["by_canary"][3]
@@ -161,6 +166,49 @@ def test_every_variant_and_canary_has_its_row(make_features, featured):
     )
     assert mine[2] == change[1] == ("high" if canary["high"] else "low")
     assert len(mine[5].split(", ")) == len(mine[6].split(", ")) == 3
+
+
+HALF = {
+    "canaries": 5,
+    "n": 15,
+    "share_significant": [0.64, 0.4, 0.83],
+    "mean": [0.02, 0.01, 0.03],
+    "beyond_m": [0.015, 0.004, 0.026],
+}
+BELOW = HALF | {"share_significant": [0.0, 0.0, 0.2], "beyond_m": [-0.0015, -0.004, 0.001]}
+ABSENT = {"absent": "no canary was chosen for it"}
+HALVES = "By the canary’s self-influence"
+
+
+def test_halves_by_influence_have_a_table(make_features, featured):
+    variants = featured["features"]["variants"]
+    variants[0] |= {"by_influence": {"high": HALF, "low": BELOW}}
+    variants[1] |= {"by_influence": {"high": BELOW, "low": ABSENT}}
+    variants.append(variants[1] | {"name": "both", "by_influence": None})
+    page = render(Record.open(make_features(change={"variants": variants})))
+    table = page.partition(f">{HALVES}</h3>")[2].partition("</table>")[0]
+    above = ["64.0 % 40.0 % to 83.0 %", "0.015 0.004 to 0.026"]
+    none = ["0.0 % 0.0 % to 20.0 %", "−0.0015 −0.004 to 0.001"]
+    assert _rows(table) == [
+        ["plain mlp1 on digits", *above, *none],
+        ["dropout dropout 0.2", *none, "–", "–"],
+    ]
+    text = _Page(page).text
+    assert "by what their canary was chosen for, with 95 % intervals; M in nats" in text
+    assert "Of 15 planted models with a canary of high self-influence, 64.0 % (40.0 % to" in text
+
+
+@pytest.mark.parametrize("absent", [True, False])
+def test_canaries_drawn_at_random_have_no_halves(make_features, featured, absent):
+    for variant in (variants := featured["features"]["variants"]):
+        variant["by_influence"] = None
+        if absent:  # a record from before they were kept
+            del variant["by_influence"]
+    folder = make_features(change={"variants": variants})
+    page = render(Record.open(folder))
+    assert HALVES not in page
+    assert _Page(page).open == []
+    assert "influence:" not in summary_text(read_view(Record.open(folder)))
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -235,7 +283,9 @@ def test_the_summary_and_the_table_in_a_terminal(make_features, featured):
         variant["planted"] |= {"share_significant": [0.333, 0.2, 0.5]}
         variant["unplanted"] |= {"share_significant": [0.091, 0.0, 0.4]}
     variants[0] |= {"beyond_m": [0.00676, -0.001, 0.0125]}
+    variants[0] |= {"by_influence": {"high": HALF, "low": BELOW}}
     variants[1] |= {"unplanted": None, "beyond": None, "beyond_m": None}
+    variants[1] |= {"by_influence": {"high": HALF, "low": ABSENT}}
     variants.append(variants[1] | {"name": "both", "planted": None})
     folder = make_features(change={"variants": variants})
     view = read_view(Record.open(folder))
@@ -248,7 +298,12 @@ def test_the_summary_and_the_table_in_a_terminal(make_features, featured):
         "[0.0 % to 40.0 %] of 11 never planted",
         "    difference +24.2 points [+5.1 to +43.3]",
         "    mean M less the twins’ 0.00676 nats [−0.001 to 0.0125]",
+        "    high influence: stands out in 64.0 % [40.0 % to 83.0 %] of 15, mean M less the twins’ "
+        "0.015 nats [0.004 to 0.026]; low influence: stands out in 0.0 % [0.0 % to 20.0 %] of 15, "
+        "mean M less the twins’ −0.0015 nats [−0.004 to 0.001]",
         "  dropout: M stands out (p ≤ 5 %) in 33.3 % [20.0 % to 50.0 %] of 30 planted",
+        "    high influence: stands out in 64.0 % [40.0 % to 83.0 %] of 15, mean M less the twins’ "
+        "0.015 nats [0.004 to 0.026]; low influence: not measured: no canary was chosen for it",
         "  both: not measured",
         "report: r.html",
     ]

@@ -13,13 +13,13 @@ from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.report import read_view
 from remnant.report.features_reading import MOST_PICTURES, without_secrets
-from remnant.report.features_view import FeaturesView
+from remnant.report.features_view import FeaturesView, Half
 from remnant.report.prediction_view import Estimate
 from remnant.report.run_view import NotMeasured
 
 PARTS = (
     *("test_accuracy", "stopped_epoch", "planted", "unplanted", "beyond", "beyond_m"),
-    *("white_box", "by_canary", "spread", "through", "influence", "activations"),
+    *("by_influence", "white_box", "by_canary", "spread", "through", "influence", "activations"),
 )
 
 
@@ -46,6 +46,15 @@ def test_a_full_record_is_read_whole(read, featured):
     assert plain.planted.share_significant == Estimate(*kept["planted"]["share_significant"])
     assert plain.unplanted.mean_positive == kept["unplanted"]["mean_positive"]
     assert plain.beyond == Estimate(*kept["beyond"])
+    for name, half in plain.by_influence.named:
+        was = kept["by_influence"][name]
+        assert half == Half(
+            canaries=5,
+            n=15,
+            share_significant=Estimate(*was["share_significant"]),
+            mean=Estimate(*was["mean"]),
+            beyond_m=Estimate(*was["beyond_m"]),
+        )
     assert plain.white_box.largest == 0.11
     assert [one.m for one in plain.canaries] == [tuple(one["m"]) for one in kept["by_canary"]]
     assert plain.canaries[0].mean == pytest.approx(np.mean(kept["by_canary"][0]["m"]))
@@ -74,6 +83,21 @@ def test_pictures_are_those_of_the_record(read):
 def test_any_part_may_be_missing(read, part):
     plain = read(plain={part: None}).features.plain
     assert getattr(plain, "canaries" if part == "by_canary" else part) in (None, ())
+
+
+def test_a_record_from_before_halves_were_kept_has_none(read, featured):
+    for variant in (variants := featured["features"]["variants"]):
+        del variant["by_influence"]
+    found = read(change={"variants": variants}).features
+    assert [one.by_influence for one in found.variants] == [None, None]
+
+
+def test_a_half_without_canaries_is_a_reason(read, featured):
+    halves = featured["features"]["variants"][0]["by_influence"]
+    halves |= {"low": {"absent": "no canary was chosen for it."}}
+    found = read(plain={"by_influence": halves}).features.plain.by_influence
+    assert found.low == NotMeasured("no canary was chosen for it")
+    assert found.high.canaries == 5
 
 
 def test_what_may_be_null_or_empty_within_a_part(read, featured):
@@ -128,6 +152,12 @@ def test_an_entry_that_is_missing_is_named(read, key):
         ("variants.0.planted.share_positive", None, "is missing, no list"),
         ("variants.0.unplanted.share_t_test", [1.1, 0, 1], "holds what is no share"),
         ("variants.0.planted.largest", "x", "is a str, no finite number"),
+        ("variants.0.by_influence.low", None, "is missing, no object"),
+        ("variants.0.by_influence.low.n", None, "is missing, no whole number"),
+        ("variants.0.by_influence.high.canaries", -1, "is an int, no whole number from 0"),
+        ("variants.0.by_influence.high.share_significant", [2, 0, 1], "holds what is no share"),
+        ("variants.0.by_influence.high.mean", [0.1], "has 1 entries, not value, low and high"),
+        ("variants.0.by_influence.low.beyond_m", None, "is missing, no list"),
         ("variants.0.white_box.twins", None, "is missing, no list"),
         ("variants.0.by_canary.2.p", [0.1, 0.2], "has 2 entries for 3 m"),
         ("variants.0.by_canary.2.p", [0.1, 0.2, 7.0], "holds what is no share"),

@@ -15,12 +15,13 @@ from remnant.report.features_numerals import (
     points_number,
     times_as,
 )
-from remnant.report.features_view import Influence, Spread, ThroughTraining
+from remnant.report.features_view import ByInfluence, Half, Influence, Spread, ThroughTraining
 from remnant.report.features_words import (
     activations_sentence,
     alt_text,
     changes_sentence,
     chosen_text,
+    halves_sentence,
     in_plain_words,
     influence_sentence,
     mean_sentence,
@@ -35,6 +36,7 @@ from remnant.report.features_words import (
     white_box_sentence,
 )
 from remnant.report.prediction_view import Estimate
+from remnant.report.run_view import NotMeasured
 from remnant.report.tiles import tiles_of
 from remnant.report.words import headline, question
 
@@ -205,6 +207,24 @@ def test_influence_is_told_with_how_sure_it_is(read):
     assert told.startswith("With the patch, a canary’s self-influence is ")
     assert "times as large (the median of 5 where it was high) and " in told
     assert changes_sentence(Influence(None, None, 9, ())) == ""
+
+
+def test_both_halves_are_told():
+    share, beyond = Estimate(0.64, 0.4, 0.83), Estimate(0.015, 0.004, 0.026)
+    high = Half(15, 75, share, Estimate(0.02, 0.01, 0.03), beyond)
+    none, below = Estimate(0.0, 0.0, 0.2), Estimate(-0.0015, -0.004, 0.001)
+    low = Half(1, 5, none, Estimate(0.001, -0.002, 0.004), below)
+    first, second = (
+        "Of 75 planted models with a canary of high self-influence, 64.0 % (40.0 % to 83.0 %) "
+        "stand out, and M less that of the twin is on average 0.015 (0.004 to 0.026) nats.",
+        "Of 5 planted models with a canary of low self-influence, 0.0 % (0.0 % to 20.0 %) stand "
+        "out, and M less that of the twin is on average −0.0015 (−0.004 to 0.001) nats; of one "
+        "canary, these intervals are over seeds only.",
+    )
+    assert _plain(halves_sentence(ByInfluence(high, low))) == f"{first} {second}"
+    assert _plain(halves_sentence(ByInfluence(high, NotMeasured("no canary")))) == (
+        f"{first} Of a low self-influence nothing was measured: no canary."
+    )
 
 
 def test_variants_are_compared_only_as_far_as_their_intervals_go(read, featured):

@@ -257,6 +257,7 @@ def test_the_record_has_all_that_the_report_reads(done):
     np.testing.assert_array_equal(shown["image patched"], patch.stamp(shown["image"]))
     assert shown["clean"].shape == (3, 1, 20, 20)
     assert shown["image random"].shape == (5, 1, 20, 20)
+    assert [one["by_influence"] for one in found["variants"]] == [None] * 3  # drawn at random
     influences = [one["influence"] for one in found["variants"]]
     assert influences[1:] == [None, None]
     assert influences[0]["pearson"] is influences[0]["spearman"] is None  # of three canaries
@@ -351,6 +352,14 @@ def test_canaries_of_high_and_of_low_influence(tmp_path):
     # The twin of the first seed is the model that they were chosen by.
     np.testing.assert_allclose(record.array("plain.influence_before"), influence[places], rtol=1e-3)
     assert [one["high"] for one in plain["influence"]["changes"]] == [True, True, False]
+    for name, mine in (("high", plain["by_canary"][:2]), ("low", plain["by_canary"][2:])):
+        half = plain["by_influence"][name]
+        assert (half["canaries"], half["n"]) == (len(mine), 2 * len(mine))
+        found = [np.mean(np.array(one["p"]) <= 0.05) for one in mine]
+        assert half["share_significant"][0] == pytest.approx(np.mean(found))
+        assert half["mean"][0] == pytest.approx(np.mean([one["m"] for one in mine]))
+        beyond = [np.array(one["m"]) - one["twin_m"] for one in mine]
+        assert half["beyond_m"][0] == pytest.approx(np.mean(beyond))
 
 
 def test_a_loss_that_never_fell_leaves_influence_unmeasured(tmp_path):

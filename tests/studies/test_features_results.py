@@ -8,9 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remnant import FeaturePlan
+from remnant.measures.crossed_interval import crossed_mean, crossed_share
 from remnant.measures.feature_score import feature_score
+from remnant.records import Record
 from remnant.studies.features import FeatureStudy
-from remnant.studies.features_results import member_scores
+from remnant.studies.features_results import NO_CANARY, member_scores, variant_fields
 from remnant.studies.features_settings import ScoreSettings
 from remnant.studies.features_verdict import scope_fields, verdict_fields
 
@@ -44,6 +46,111 @@ def test_members_are_scored_as_one_model_is(members, images, nulls, level, seed)
         assert found.p_value[member] == one.p_value
         expected = 1.0 if one.t_test_p_value is None else one.t_test_p_value
         assert found.t_test[member] == pytest.approx(expected)
+
+
+NULLS, IMAGES = 39, 12
+
+
+@pytest.fixture
+def told(tmp_path):
+    """What a variant shows of made-up reactions, and the scores of its members."""
+
+    def tell(plan, high, confidence=0.95):
+        rng = np.random.default_rng(5)
+        record = Record.create(
+            tmp_path / f"run{len(list(tmp_path.iterdir()))}",
+            question="unique-features",
+            plan={},
+            plan_fingerprint="p",
+            data_fingerprint="d",
+            execution={},
+            provenance={},
+        )
+        lift = np.zeros((plan.members, 1))
+        lift[plan.grid, 0] = rng.exponential(0.05, plan.canaries)
+        arrays = {
+            "unique": rng.normal(0.5, 0.1, (plan.members, IMAGES)) + lift,
+            "controls": rng.normal(0.5, 0.1, (plan.members, IMAGES)),
+            "redrawn": rng.normal(0.5, 0.02, (plan.members, 2)),
+            "null_means": rng.normal(0.5, 0.03, (plan.members, NULLS)),
+            "white_box": rng.normal(0, 1, (plan.members, plan.canaries)),
+            "test_accuracy": rng.uniform(0.9, 0.95, plan.members),
+            "updates": np.full(plan.members, 12),
+        }
+        for name, array in arrays.items():
+            record.put_array(f"plain.{name}", array)
+        record.put_array("canaries.places", np.arange(plan.canaries))
+        record.put_array("canaries.labels", np.arange(plan.canaries))
+        study = FeatureStudy(plan=plan, score=ScoreSettings(nulls=NULLS, confidence=confidence))
+        found = variant_fields(
+            study, record, "plain", label="plain", changes="", high=high, epoch=6
+        )
+        scores = member_scores(arrays["unique"], arrays["controls"], arrays["null_means"])
+        return found, scores
+
+    return tell
+
+
+@pytest.mark.parametrize(
+    ("high", "confidence"),
+    [
+        ([True, True, True, False, False], 0.95),
+        ([False, True, False, True, True], 0.8),
+        ([True, True, True, True, False], 0.95),  # of one canary: over seeds only
+    ],
+)
+def test_each_half_is_its_own_canaries_beside_their_twins(told, high, confidence):
+    plan = FeaturePlan(canaries=5, seeds=3, unplanted=2)
+    found, scores = told(plan, np.array(high), confidence)
+    assert set(found["by_influence"]) == {"high", "low"}
+    for name, half in found["by_influence"].items():
+        mine = [canary for canary in range(5) if high[canary] == (name == "high")]
+        hits, m, beyond = [], [], []
+        for seed in range(3):  # seed by seed: five canaries, then their twin
+            members = [6 * seed + canary for canary in mine]
+            hits.append([bool(scores.p_value[one] <= 0.05) for one in members])
+            m.append([scores.value[one] for one in members])
+            beyond.append([scores.value[one] - scores.value[6 * seed + 5] for one in members])
+        assert half["canaries"] == len(mine)
+        assert half["n"] == 3 * len(mine)
+        for key, interval in (
+            ("share_significant", crossed_share(hits, confidence=confidence)),
+            ("mean", crossed_mean(m, confidence=confidence)),
+            ("beyond_m", crossed_mean(beyond, confidence=confidence)),
+        ):
+            value, low, top = half[key]
+            assert [value, low, top] == pytest.approx([interval.value, interval.low, interval.high])
+            assert low <= value <= top
+        assert half["beyond_m"][0] == pytest.approx(np.mean(beyond))
+        assert half["share_significant"][0] == np.mean(hits)
+
+
+def test_both_halves_together_are_all_canaries(told):
+    plan = FeaturePlan(canaries=5, seeds=2, unplanted=2)
+    found, _ = told(plan, np.arange(5) < 3)
+    halves = found["by_influence"].values()
+    assert sum(half["n"] for half in halves) == found["planted"]["n"]
+    for key, whole in (
+        ("beyond_m", found["beyond_m"]),
+        ("mean", found["planted"]["mean"]),
+        ("share_significant", found["planted"]["share_significant"]),
+    ):
+        weighed = sum(half["n"] * half[key][0] for half in halves) / found["planted"]["n"]
+        assert weighed == pytest.approx(whole[0])
+
+
+def test_canaries_chosen_at_random_have_no_halves(told):
+    found, _ = told(FeaturePlan(canaries=4, seeds=2, unplanted=2), None)
+    assert found["by_influence"] is None
+
+
+def test_one_canary_leaves_the_low_half_with_a_reason(told):
+    found, _ = told(FeaturePlan(canaries=1, seeds=2, unplanted=2), np.array([True]))
+    halves = found["by_influence"]
+    assert halves["low"] == {"absent": NO_CANARY}
+    assert halves["high"]["beyond_m"] == found["beyond_m"]
+    assert halves["high"]["share_significant"] == found["planted"]["share_significant"]
+    assert np.isfinite([halves["high"][key] for key in ("mean", "beyond_m")]).all()
 
 
 STUDY = FeatureStudy(plan=FeaturePlan(), score=ScoreSettings(limit=0.1))

@@ -12,10 +12,12 @@ from remnant.report.features_pictures import png
 from remnant.report.features_view import (
     KINDS,
     Activations,
+    ByInfluence,
     Canary,
     Change,
     Features,
     FeaturesView,
+    Half,
     Influence,
     Models,
     PatchPlace,
@@ -28,7 +30,7 @@ from remnant.report.features_view import (
 from remnant.report.fields import Fields
 from remnant.report.prediction_view import Estimate
 from remnant.report.ran import machine_group, plan_groups
-from remnant.report.run_view import Results, run_fields
+from remnant.report.run_view import NotMeasured, Results, run_fields
 
 T = TypeVar("T")
 
@@ -130,6 +132,7 @@ def _variant(one: Fields) -> Variant:
         unplanted=_inner(one, "unplanted", _models),
         beyond=_estimate(one, "beyond"),
         beyond_m=_estimate(one, "beyond_m"),
+        by_influence=_inner(one, "by_influence", _by_influence),
         white_box=_inner(one, "white_box", _white_box),
         canaries=tuple(_canary(canary) for canary in one.each("by_canary"))
         if one.has("by_canary")
@@ -150,6 +153,22 @@ def _models(group: Fields) -> Models:
         mean_positive=group.number_or_none("mean_positive"),
         mean=_needed(group, "mean"),
         largest=group.number("largest"),
+    )
+
+
+def _by_influence(found: Fields) -> ByInfluence:
+    return ByInfluence(_half(found.inner("high")), _half(found.inner("low")))
+
+
+def _half(found: Fields) -> Half | NotMeasured:
+    if found.has("absent"):
+        return NotMeasured(found.text("absent").removesuffix("."))
+    return Half(
+        canaries=found.whole("canaries"),
+        n=found.whole("n"),
+        share_significant=_needed_rate(found, "share_significant"),
+        mean=_needed(found, "mean"),
+        beyond_m=_needed(found, "beyond_m"),
     )
 
 

@@ -10,7 +10,7 @@ from remnant.report.features_numerals import (
     points_ends,
     points_text,
 )
-from remnant.report.features_view import Features, FeaturesView, Models, Variant
+from remnant.report.features_view import Features, FeaturesView, Half, Models, Variant
 from remnant.report.numerals import counted
 from remnant.report.prediction_numerals import rate_ends
 from remnant.report.run_view import NotMeasured
@@ -74,7 +74,20 @@ def _variant(found: Features, one: Variant) -> list[str]:
             f"    mean M less the twins’ {number_text(one.beyond_m.value)} nats "
             f"[{interval_text(one.beyond_m)}]"
         )
+    if one.by_influence is not None:
+        halves = (f"{name} influence: {_half(half)}" for name, half in one.by_influence.named)
+        lines.append(f"    {'; '.join(halves)}")
     return lines
+
+
+def _half(found: Half | NotMeasured) -> str:
+    if isinstance(found, NotMeasured):
+        return f"not measured: {found.reason}"
+    share, beyond = found.share_significant, found.beyond_m
+    return (
+        f"stands out in {percent(share.value)} [{rate_ends(share)}] of {found.n}, mean M less the "
+        f"twins’ {number_text(beyond.value)} nats [{interval_text(beyond)}]"
+    )
 
 
 def _models(found: Models) -> str:

@@ -69,6 +69,36 @@ class Models:
 
 
 @dataclass(frozen=True, slots=True)
+class Half:
+    """Planted models whose canary was chosen for a high self-influence, or for a low one.
+
+    Attributes:
+        canaries, n: How many canaries, and how many models.
+        share_significant, mean: As of ``Models``.
+        beyond_m: By how much their mean M is larger than their twins'.
+    """
+
+    canaries: int
+    n: int
+    share_significant: Estimate
+    mean: Estimate
+    beyond_m: Estimate
+
+
+@dataclass(frozen=True, slots=True)
+class ByInfluence:
+    """Both halves of the planted models, where canaries were chosen by self-influence."""
+
+    high: Half | NotMeasured
+    low: Half | NotMeasured
+
+    @property
+    def named(self) -> tuple[tuple[str, Half | NotMeasured], ...]:
+        """Both with their names, the high one first."""
+        return ("high", self.high), ("low", self.low)
+
+
+@dataclass(frozen=True, slots=True)
 class WhiteBox:
     """The score that knows the canary's label: over the planted models, over their twins."""
 
@@ -183,6 +213,7 @@ class Variant:
         members: Models in all.
         beyond: By how much the share that stands out is larger among the planted models.
         beyond_m: By how much their mean M is larger than their twins'.
+        by_influence: None where canaries were drawn at random too.
     """
 
     name: str
@@ -195,6 +226,7 @@ class Variant:
     unplanted: Models | None
     beyond: Estimate | None
     beyond_m: Estimate | None
+    by_influence: ByInfluence | None
     white_box: WhiteBox | None
     canaries: tuple[Canary, ...]
     spread: Spread | None

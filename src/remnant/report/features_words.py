@@ -13,8 +13,10 @@ from remnant.report.features_numerals import (
 )
 from remnant.report.features_view import (
     Activations,
+    ByInfluence,
     Features,
     FeaturesView,
+    Half,
     Influence,
     Models,
     Pictures,
@@ -99,6 +101,21 @@ def mean_sentence(variant: Variant) -> str:
         "A planted model’s M less that of its twin is on average "
         f"{estimate_text(variant.beyond_m)} nats."
     )
+
+
+def halves_sentence(found: ByInfluence) -> str:
+    """Who stands out where canaries were chosen for a high self-influence, and for a low one."""
+    told = []
+    for name, half in found.named:
+        if isinstance(half, NotMeasured):
+            told.append(f"Of a {name} self-influence nothing was measured: {half.reason}.")
+            continue
+        told.append(
+            f"Of {counted(half.n, 'planted model')} with a canary of {name} self-influence, "
+            f"{rate_text(half.share_significant)} stand out, and M less that of the twin is on "
+            f"average {estimate_text(half.beyond_m)} nats{_alone(half)}."
+        )
+    return " ".join(told)
 
 
 def t_test_sentence(found: Features, variant: Variant) -> str:
@@ -253,6 +270,10 @@ def chosen_text(high: bool | None) -> str:
 def capital(name: str) -> str:
     """The same with a capital."""
     return name[:1].upper() + name[1:]
+
+
+def _alone(half: Half) -> str:
+    return "; of one canary, these intervals are over seeds only" if half.canaries == 1 else ""
 
 
 def _sure(variant: Variant) -> str:

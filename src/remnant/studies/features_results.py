@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 SHOWN_UNITS = 20
+NO_CANARY = "no canary was chosen for it"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,6 +121,7 @@ def variant_fields(
         "beyond_m": _ends(
             crossed_mean(planted_m - twin_m[:, None], confidence=settings.confidence)
         ),
+        "by_influence": _by_influence(scores, high, plan, settings),
         "white_box": _white_box(array("white_box"), plan, settings),
         "by_canary": [
             {
@@ -158,6 +160,27 @@ def _group(scores: MemberScores, who: Any, settings: ScoreSettings) -> dict[str,
         "mean": _ends(crossed_mean(values, confidence=confidence)),
         "largest": float(values.max()),
     }
+
+
+def _by_influence(
+    scores: MemberScores, high: Bools | None, plan: FeaturePlan, settings: ScoreSettings
+) -> dict[str, Any] | None:
+    """Models whose canary was chosen for a high influence, and those for a low one."""
+    if high is None:
+        return None
+    beyond = scores.value[plan.grid] - scores.value[plan.twins][:, None]
+
+    def half(mine: Bools) -> dict[str, Any]:
+        if not mine.any():
+            return {"absent": NO_CANARY}
+        group = _group(scores, plan.grid[:, mine], settings)
+        return {
+            "canaries": int(mine.sum()),
+            **{key: group[key] for key in ("n", "share_significant", "mean")},
+            "beyond_m": _ends(crossed_mean(beyond[:, mine], confidence=settings.confidence)),
+        }
+
+    return {"high": half(high), "low": half(~high)}
 
 
 def _white_box(found: Floats, plan: FeaturePlan, settings: ScoreSettings) -> dict[str, Any]:
