@@ -22,7 +22,7 @@ test: install lint wheel browser
 
 # Where there is a GPU: what only it can show.
 test-gpu:
-	PYTHONPATH=src python3 -m pytest -m cuda tests/population tests/search tests/measures/test_cuda.py
+	PYTHONPATH=src python3 -m pytest -m cuda tests/models tests/population tests/search tests/measures/test_cuda.py tests/studies/test_features_cuda.py
 
 lint: install
 	$(BIN)/ruff check .

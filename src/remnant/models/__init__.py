@@ -8,7 +8,11 @@ from remnant.models.densely_connected import densenet100
 from remnant.models.encoder_decoder import TRANSLATORS, EncoderDecoder, transformer
 from remnant.models.gpt import gpt
 from remnant.models.language_model import LanguageModel
-from remnant.models.model_folder import load_language_model, save_language_model
+from remnant.models.model_folder import (
+    check_model_folder,
+    load_language_model,
+    save_language_model,
+)
 from remnant.models.recurrent import gru, lstm
 from remnant.models.residual import small_resnet, wrn16_4
 from remnant.models.sequence_catalogue import SEQUENCE_MODELS, sequence_model_maker
@@ -24,6 +28,7 @@ __all__ = [
     "SequenceModule",
     "Vocabulary",
     "causal_cnn",
+    "check_model_folder",
     "cnn1",
     "cnn2",
     "densenet100",

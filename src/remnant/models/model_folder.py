@@ -58,7 +58,7 @@ def save_language_model(
         RecordError: The folder holds something else, or cannot be written.
     """
     path = Path(folder)
-    _refuse_others(path)
+    check_model_folder(path)
     module = _made(architecture, dict(options), vocabulary)
     _check_state(module, state)
     weights = bytes_of({n: t.detach().cpu().contiguous().clone() for n, t in state.items()})
@@ -83,6 +83,31 @@ def save_language_model(
             _move_in(made, path, aside=Path(near) / "old")
     except OSError as fault:
         raise RecordError(f"{path} cannot be written: {fault.strerror}.") from fault
+
+
+def check_model_folder(folder: str | Path) -> None:
+    """Refuse a path at which there is anything but a model of ours or an empty folder.
+
+    ``save_language_model`` does so itself; ask before a long training.
+
+    Raises:
+        RecordError: The folder holds something else, or cannot be used.
+    """
+    path = Path(folder)
+    try:
+        there = sorted(one.name for one in path.iterdir()) if path.exists() else []
+    except NotADirectoryError as fault:
+        raise RecordError(f"{path} is a file, not a folder.", hint="Choose another.") from fault
+    except OSError as fault:
+        raise RecordError(f"{path} cannot be used: {fault.strerror}.") from fault
+    others = [name for name in there if name not in (ABOUT_FILE, WEIGHTS_FILE)]
+    if others or (there and ABOUT_FILE not in there):
+        raise RecordError(
+            f"{path} holds more than a model of ours: there is {(others or there)[0]}.",
+            hint="Choose another folder.",
+        )
+    if there:
+        _read_about(path)
 
 
 def load_language_model(
@@ -203,24 +228,6 @@ def _read_about(path: Path) -> dict[str, Any]:
             f"{path / ABOUT_FILE} is damaged: it has no {', '.join(faults)}.", hint=_AGAIN
         )
     return about
-
-
-def _refuse_others(path: Path) -> None:
-    """Refuse a path at which there is anything but a model of ours or an empty folder."""
-    try:
-        there = sorted(one.name for one in path.iterdir()) if path.exists() else []
-    except NotADirectoryError as fault:
-        raise RecordError(f"{path} is a file, not a folder.", hint="Choose another.") from fault
-    except OSError as fault:
-        raise RecordError(f"{path} cannot be used: {fault.strerror}.") from fault
-    others = [name for name in there if name not in (ABOUT_FILE, WEIGHTS_FILE)]
-    if others or (there and ABOUT_FILE not in there):
-        raise RecordError(
-            f"{path} holds more than a model of ours: there is {(others or there)[0]}.",
-            hint="Choose another folder.",
-        )
-    if there:
-        _read_about(path)
 
 
 def _move_in(made: Path, path: Path, *, aside: Path) -> None:

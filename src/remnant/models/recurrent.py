@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from remnant.models.recurrent_scan import gru_cell, gru_scan, lstm_scan
 from remnant.models.sequence_module import SequenceModule, State, check_sizes, dropout_layer
 
 
@@ -69,16 +70,17 @@ class Recurrent(SequenceModule):
         hidden = inputs = self._token_gates(ids.t())
         for place, (layer, dropout) in enumerate(zip(self._each(), self.dropouts, strict=True)):
             if place:
-                inputs = F.linear(hidden, layer.weight_ih, self._input_bias(layer))
-            hidden = dropout(torch.stack(self._scan(inputs, layer)))
-        logits: Tensor = self.head(hidden.transpose(0, 1))
-        return logits
+                flat = F.linear(hidden.flatten(0, 1), layer.weight_ih, self._input_bias(layer))
+                inputs = flat.unflatten(0, hidden.shape[:2])
+            hidden = dropout(self._scan(inputs, layer))
+        logits: Tensor = self.head(hidden.flatten(0, 1)).unflatten(0, hidden.shape[:2])
+        return logits.transpose(0, 1)
 
     def fold(self) -> None:
         """Keep the table of what each token adds to the first layer's gates."""
         self._folded = self._table().detach()
 
-    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> list[Tensor]:
+    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> Tensor:
         """Return the hidden states after each time of ``inputs [time, batch, gates * units]``."""
         raise NotImplementedError
 
@@ -138,16 +140,8 @@ class Lstm(Recurrent):
             made += _lstm_cell(inputs, *prepared[2 * place : 2 * place + 2])
         return self.head(made[-2]), tuple(made)
 
-    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> list[Tensor]:
-        weight = layer.weight_hh.t()
-        hidden = cell = inputs.new_zeros(inputs.shape[1], self.units)
-        made = []
-        for now in inputs.unbind(0):
-            i, f, g, o = torch.addmm(now, hidden, weight).chunk(4, -1)
-            cell = f.sigmoid() * cell + i.sigmoid() * g.tanh()
-            hidden = o.sigmoid() * cell.tanh()
-            made.append(hidden)
-        return made
+    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> Tensor:
+        return lstm_scan(inputs, layer.weight_hh)
 
     def _input_bias(self, layer: RecurrentLayer) -> Tensor:
         return layer.bias_ih + layer.bias_hh
@@ -176,28 +170,14 @@ class Gru(Recurrent):
         for place, layer in enumerate(self._each()):
             if place:
                 inputs = torch.addmm(layer.bias_ih, made[-1], layer.weight_ih.t())
-            made.append(_gru_cell(inputs, *prepared[2 * place : 2 * place + 2]))
+            made.append(gru_cell(inputs, *prepared[2 * place : 2 * place + 2]))
         return self.head(made[-1]), tuple(made)
 
-    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> list[Tensor]:
-        weight = layer.weight_hh.t()
-        hidden = inputs.new_zeros(inputs.shape[1], self.units)
-        made = []
-        for now in inputs.unbind(0):
-            hidden = _gru_cell(now, torch.addmm(layer.bias_hh, hidden, weight), hidden)
-            made.append(hidden)
-        return made
+    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> Tensor:
+        return gru_scan(inputs, layer.weight_hh, layer.bias_hh)
 
     def _input_bias(self, layer: RecurrentLayer) -> Tensor:
         return layer.bias_ih
-
-
-def _gru_cell(inputs: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
-    units = hidden.shape[-1]
-    both = (inputs[..., : 2 * units] + gates[..., : 2 * units]).sigmoid()
-    reset, update = both.chunk(2, -1)
-    new = (inputs[..., 2 * units :] + reset * gates[..., 2 * units :]).tanh()
-    return new + update * (hidden - new)
 
 
 def _lstm_cell(inputs: Tensor, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
