@@ -64,11 +64,19 @@ def test_augmented_members_are_the_cpus_also_in_a_graph(backend, toy):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
 
 
-def test_the_fused_update_equals_its_slow_twin(monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("sgd", {"momentum": 0.9}),
+        ("adam", {"weight_decay": 0.1}),
+        ("adamw", {"betas": ([0.9, 0.8, 0.0, 0.5, 0.99], 0.99), "weight_decay": 0.1}),
+    ],
+)
+def test_the_fused_update_equals_its_slow_twin(name, options, monkeypatch):
     """Also for weights that are stored transposed, as their gradients come."""
     members = 5
     rule = make_optimizer(
-        "sgd", members=members, options={"lr": [0.1, 0.2, 0.0, 1.0, 0.5], "momentum": 0.9}
+        name, members=members, options={"lr": [0.1, 0.2, 0.0, 1.0, 0.5], **options}
     )
 
     def run(usable):

@@ -210,12 +210,27 @@ def _adam(rule: Optimizer, state: State, gradients: dict[str, Tensor], factor: T
     kind = next(iter(state["params"].values())).dtype
     step_size, root, lr = step_size.to(kind), root.to(kind), lr.to(kind)
     hyper = _cast(state)
+    shrunk = 1 - lr * hyper["weight_decay"] if decoupled else torch.ones_like(lr)
+    table: Tensor | None = None
     for name, raw in gradients.items():
         param = state["params"][name]
         mean, square = state["moment.mean"][name], state["moment.square"][name]
-        if decoupled and rule.uses("weight_decay"):
-            param.mul_(_like(1 - lr * hyper["weight_decay"], param))
         grad = _gradient(rule, state, name, raw, decayed=not decoupled)
+        if not rule.flags["amsgrad"] and fused.usable(param, grad, mean, square):
+            if table is None:
+                table = fused.AdamSettings(
+                    fresh=1 - hyper["beta1"],
+                    kept=hyper["beta2"],
+                    added=1 - hyper["beta2"],
+                    root=root,
+                    eps=hyper["eps"],
+                    step=step_size,
+                    shrunk=shrunk,
+                ).table()
+            fused.adam(param, mean, square, grad, table)
+            continue
+        if decoupled and rule.uses("weight_decay"):
+            param.mul_(_like(shrunk, param))
         mean.lerp_(grad, _like(1 - hyper["beta1"], grad))
         square.mul_(_like(hyper["beta2"], grad)).add_(grad * grad * _like(1 - hyper["beta2"], grad))
         top = square
