@@ -1,10 +1,11 @@
-"""Five realistic runs.
+"""Six realistic runs.
 
 Forgetting: 32 canaries planted once at step 300, three trials, a curve that decays. Exposure: 24
 canaries with six digits each, planted 1 to 64 times in two trials, 16 controls. One run: 160
 canaries planted once or 8 times in two windows of 50 steps, 120 controls, 600 steps. Prediction:
 1 000 samples, 100 of them planted, that 24 models saw or not; drawn from a law, and measured.
-Unique features: a patch in one of 10 images at a time, three seeds, two ways to train.
+Unique features: a patch in one of 10 images at a time, three seeds, two ways to train. Training
+choices: a canary planted 1 to 64 times, five models each, looked at four times on the way.
 """
 
 from __future__ import annotations
@@ -1040,3 +1041,112 @@ def predicted() -> dict[str, dict[str, Any]]:
 @pytest.fixture
 def make_curve():
     return curve
+
+
+def around(value: float, reach: float = 1.0) -> list[float]:
+    return [value, value - reach, value + reach]
+
+
+def trained_variant(number: int, *, repeats: int, bits: float, loss: float, **changes: Any):
+    """One variant of five models in the record's form; exposure rises along five looks."""
+    each = [bits + 0.3 * i - 0.6 for i in range(5)]
+    made = {
+        "label": f"planted {repeats}",
+        "changes": {"plan": {"repeats": [repeats]}},
+        "cell": {"batch": 16 * (1 + number % 2), "units": 50 * (1 + number // 2)},
+        "repeats": [repeats],
+        "models": 5,
+        "steps": 400,
+        "exposure": around(bits),
+        "each": each,
+        "exact": True,
+        "exact_each": [True] * 5,
+        "saturated": 0,
+        "ranked_first": [0.2, 0.01, 0.7],
+        "controls": around(1.5, 0.4),
+        "twin": None,
+        "validation_bits": around(loss, 0.05),
+        "training_bits": around(loss - 0.5, 0.05),
+        "extracted": [0.4, 0.05, 0.85],
+        "extracted_each": [False, False, False, True, True],
+        "nodes": 700.0,
+        "nodes_each": [900.0, 800.0, 700.0, 500.0, 400.0],
+        "skew_normal": [one - 0.25 for one in each],
+        "parameters": 12_514,
+        "through": {
+            "step": [0, 100, 200, 300, 400],
+            "epoch": [0.0, 1.0, 2.0, 3.0, 4.0],
+            "exposure": [around(bits * share) for share in (0.1, 0.3, 0.7, 1.0, 0.9)],
+            "validation_bits": [around(loss + d, 0.1) for d in (3.0, 1.0, 0.0, 0.1, 0.2)],
+            "training_bits": [around(loss + d, 0.1) for d in (3.0, 1.0, -0.1, -0.4, -0.5)],
+            "uses": [40, 140, 240, 340],
+            "method": "sampled",
+            "ceiling_bits": 9.97,
+        },
+    }
+    return {**made, **changes}
+
+
+TRAINED: dict[str, Any] = {
+    "training": {
+        "title": "How often a canary is planted",
+        "space_bits": 19.93,
+        "null_mean_bits": 1.4427,
+        "repeats": [1],
+        "trials": 5,
+        "confidence": 0.95,
+        "token": "character",
+        "variants": [
+            trained_variant(0, repeats=1, bits=3.0, loss=2.1),
+            trained_variant(1, repeats=4, bits=6.5, loss=2.0),
+            trained_variant(2, repeats=16, bits=14.2, loss=2.2),
+            trained_variant(3, repeats=64, bits=18.0, loss=1.9),
+        ],
+        "table": {"rows": "batch", "columns": "units"},
+        "pareto": ["planted 64", "planted 4", "planted 1"],
+    },
+    "verdict": {
+        "outcome": "FAIL",
+        "sentence": "With 'planted 1' the canaries have 3.0 bits; 3 of 3 variants have more.",
+        "limit": None,
+        "lag": None,
+        "differences": [
+            {
+                "label": f"planted {repeats}",
+                "difference": around(gap),
+                "p_value": 0.001,
+                "adjusted_p_value": 0.003,
+                "differs": True,
+            }
+            for repeats, gap in ((4, 3.5), (16, 11.2), (64, 15.0))
+        ],
+    },
+    "task": {"validation_bits": 2.1, "validation_tokens": 5760, "token": "character"},
+    "scope": {"tested": ["20 models"], "not_tested": ["other text"]},
+}
+
+
+@pytest.fixture
+def make_training(tmp_path):
+    """Write a run about training choices; ``change`` is called with its results before."""
+
+    def run(change=None, *, without=()):
+        results = copy.deepcopy(TRAINED)
+        if change is not None:
+            change(results)
+        with Record.create(
+            tmp_path / "choices",
+            question="exposure-training",
+            plan={"question": "exposure-training", "plan": {"kind": "insert", "repeats": [1]}},
+            plan_fingerprint="3f9c2d7be4a1905c6f",
+            data_fingerprint="a71e0055d2cc81f0b3",
+            execution={"device": "cpu"},
+            provenance={"python": "3.11.7", "versions": {}, "platform": "Linux", "threads": 2},
+        ) as record:
+            for name, result in results.items():
+                if name not in without:
+                    record.put_result(name, result)
+            record.finish()
+        return record.folder
+
+    return run

@@ -302,6 +302,49 @@ def test_a_crowded_features_page_keeps_to_its_width(make_features, featured, vis
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
+@pytest.mark.parametrize("width", [1200, 800, 390, 320])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_training_report_is_readable_at_any_width(make_training, visit, width, scheme):
+    page = visit(write_report(make_training()), width=width, scheme=scheme)
+    assert page.get_by_role("heading", name="FAIL").bounding_box()["y"] < 300
+    for summary in page.locator("summary").all():
+        summary.click()
+    charts = page.evaluate(INSIDE)
+    assert len(charts) == 6
+    for chart in charts:
+        assert chart["width"] > 200
+        assert chart["height"] > 150
+        assert chart["inside"], chart
+        assert chart["words"], chart
+    assert page.evaluate(OVERLAPS) == []
+    assert page.evaluate(SEAMS) == [4]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_training_text_stands_out_from_its_ground(make_training, visit, scheme):
+    page = visit(write_report(make_training()), scheme=scheme)
+    for selector in (".lead", "figcaption p", "thead th", "caption", ".legend li", ".reading dd"):
+        assert page.evaluate(CONTRAST, selector) >= 4.5, selector
+
+
+def test_a_crowded_training_page_keeps_to_its_width(make_training, visit):
+    def crowd(results):
+        found = results["training"]
+        first, word = found["variants"][0], "w" * 120
+        found["variants"] = [first | {"label": f"{word}{i}"} for i in range(40)]
+        found["pareto"] = [one["label"] for one in found["variants"]]
+        results["verdict"]["differences"] = [
+            results["verdict"]["differences"][0] | {"label": label} for label in found["pareto"][1:]
+        ]
+
+    page = visit(write_report(make_training(crowd)), width=320)
+    for summary in page.locator("summary").all():
+        summary.click()
+    assert all(chart["inside"] for chart in page.evaluate(INSIDE))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
 @pytest.mark.parametrize("width", [1200, 390])
 def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
     curve = make_curve(start=0.9, floor=0.6, chance=0.5, spread=0.05)
@@ -312,6 +355,10 @@ def test_the_curve_page_opens(make_curve, tmp_path, visit, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+SEAMS = """
+() => [...document.querySelectorAll('svg.chart')].filter(e => e.getClientRects().length).map(
+  e => e.querySelectorAll('.seam').length).filter(n => n)
+"""
 PICTURES = """
 () => [...document.querySelectorAll('img')].map(e => {
   const box = e.getBoundingClientRect();

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 import re
-from typing import Any
 
 import pytest
 
@@ -30,111 +28,9 @@ from remnant.report.training_words import (
 )
 
 
-def around(value: float, reach: float = 1.0) -> list[float]:
-    return [value, value - reach, value + reach]
-
-
-def variant(number: int, *, repeats: int, bits: float, loss: float, **changes: Any):
-    """One variant of five models in the record's form; exposure rises along five looks."""
-    each = [bits + 0.3 * i - 0.6 for i in range(5)]
-    made = {
-        "label": f"planted {repeats}",
-        "changes": {"plan": {"repeats": [repeats]}},
-        "cell": {"batch": 16 * (1 + number % 2), "units": 50 * (1 + number // 2)},
-        "repeats": [repeats],
-        "models": 5,
-        "steps": 400,
-        "exposure": around(bits),
-        "each": each,
-        "exact": True,
-        "exact_each": [True] * 5,
-        "saturated": 0,
-        "ranked_first": [0.2, 0.01, 0.7],
-        "controls": around(1.5, 0.4),
-        "twin": None,
-        "validation_bits": around(loss, 0.05),
-        "training_bits": around(loss - 0.5, 0.05),
-        "extracted": [0.4, 0.05, 0.85],
-        "extracted_each": [False, False, False, True, True],
-        "nodes": 700.0,
-        "nodes_each": [900.0, 800.0, 700.0, 500.0, 400.0],
-        "skew_normal": [one - 0.25 for one in each],
-        "parameters": 12_514,
-        "through": {
-            "step": [0, 100, 200, 300, 400],
-            "epoch": [0.0, 1.0, 2.0, 3.0, 4.0],
-            "exposure": [around(bits * share) for share in (0.1, 0.3, 0.7, 1.0, 0.9)],
-            "validation_bits": [around(loss + d, 0.1) for d in (3.0, 1.0, 0.0, 0.1, 0.2)],
-            "training_bits": [around(loss + d, 0.1) for d in (3.0, 1.0, -0.1, -0.4, -0.5)],
-            "uses": [40, 140, 240, 340],
-            "method": "sampled",
-            "ceiling_bits": 9.97,
-        },
-    }
-    return {**made, **changes}
-
-
-RESULTS: dict[str, Any] = {
-    "training": {
-        "title": "How often a canary is planted",
-        "space_bits": 19.93,
-        "null_mean_bits": 1.4427,
-        "repeats": [1],
-        "trials": 5,
-        "confidence": 0.95,
-        "token": "character",
-        "variants": [
-            variant(0, repeats=1, bits=3.0, loss=2.1),
-            variant(1, repeats=4, bits=6.5, loss=2.0),
-            variant(2, repeats=16, bits=14.2, loss=2.2),
-            variant(3, repeats=64, bits=18.0, loss=1.9),
-        ],
-        "table": {"rows": "batch", "columns": "units"},
-        "pareto": ["planted 64", "planted 4", "planted 1"],
-    },
-    "verdict": {
-        "outcome": "FAIL",
-        "sentence": "With 'planted 1' the canaries have 3.0 bits; 3 of 3 variants have more.",
-        "limit": None,
-        "lag": None,
-        "differences": [
-            {
-                "label": f"planted {repeats}",
-                "difference": around(gap),
-                "p_value": 0.001,
-                "adjusted_p_value": 0.003,
-                "differs": True,
-            }
-            for repeats, gap in ((4, 3.5), (16, 11.2), (64, 15.0))
-        ],
-    },
-    "task": {"validation_bits": 2.1, "validation_tokens": 5760, "token": "character"},
-    "scope": {"tested": ["20 models"], "not_tested": ["other text"]},
-}
-
-
 @pytest.fixture
-def make(tmp_path):
-    def run(change=None, *, without=()):
-        results = copy.deepcopy(RESULTS)
-        if change is not None:
-            change(results)
-        with Record.create(
-            tmp_path / "choices",
-            question="exposure-training",
-            plan={"question": "exposure-training", "plan": {"kind": "insert", "repeats": [1]}},
-            plan_fingerprint="3f9c2d7be4a1905c6f",
-            data_fingerprint="a71e0055d2cc81f0b3",
-            execution={"device": "cpu"},
-            provenance={"python": "3.11.7", "versions": {}, "platform": "Linux", "threads": 2},
-        ) as record:
-            for name, result in results.items():
-                if name not in without:
-                    record.put_result(name, result)
-            record.finish()
-        return record.folder
-
-    return run
+def make(make_training):
+    return make_training
 
 
 def view_of(folder) -> TrainingView:
@@ -257,7 +153,7 @@ def test_a_run_without_results_says_so(make):
 def test_variants_of_like_usefulness_have_an_axis_that_tells_them_apart(make):
     def alike(results):
         for i, one in enumerate(results["training"]["variants"]):
-            one["validation_bits"] = around(2.0 + 0.001 * i, 0.05)
+            one["validation_bits"] = [2.0 + 0.001 * i + d for d in (0.0, -0.05, 0.05)]
 
     wide = training_figures(view_of(make(alike)))["front"].wide
     ticks = re.findall(r'class="tick middle"[^>]*>([^<]+)<', wide)
