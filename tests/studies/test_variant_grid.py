@@ -31,6 +31,18 @@ def test_a_cell_changes_its_fields_and_nothing_else():
     assert table["plan"]["batch"] == 1
 
 
+def test_fields_move_along_and_stand_in_no_label():
+    along = {"batch": {"training": {"options": {"lr": [0.1, 0.2]}}}}
+    grid = {"plan": {"batch": [8, 16]}, "model": {"options": {"units": [5, 6]}}, "along": along}
+    cells = grid_cells(grid)
+    assert [cell.label for cell in cells] == [
+        *("batch 8, units 5", "batch 8, units 6", "batch 16, units 5", "batch 16, units 6")
+    ]
+    assert all(set(cell.values) == {"batch", "units"} for cell in cells)
+    rates = [with_cell({}, cell)["training"]["options"]["lr"] for cell in cells]
+    assert rates == [0.1, 0.1, 0.2, 0.2]
+
+
 def test_lists_tables_and_truth_values_have_labels_too():
     grid = {"plan": {"repeats": [[1], [4, 4]]}, "training": {"options": [{"lr": 0.1}]}}
     assert grid_cells(grid)[1].label == "repeats 4+4, options lr 0.1"
@@ -46,6 +58,17 @@ def test_lists_tables_and_truth_values_have_labels_too():
         ({"plan": {"batch": 16}}, "grid.plan.batch=16 is not a list of values"),
         ({"plan": {"batch": [16, 16]}}, "has a value twice"),
         ({"plan": [1, 2]}, "grid.plan is a section"),
+        ({"plan": {"batch": [1]}, "along": 3}, "grid.along is not a table of tables"),
+        ({"plan": {"batch": [1]}, "along": {"batch": 3}}, "grid.along is not a table of tables"),
+        (
+            {"plan": {"batch": [1]}, "along": {"units": {"plan": {"seed": [1]}}}},
+            "the grid has no units, only batch",
+        ),
+        (
+            {"plan": {"batch": [1, 2]}, "along": {"batch": {"plan": {"seed": [1]}}}},
+            "is not a list of 2 values, as batch has",
+        ),
+        ({"along": {"batch": {"plan": {"seed": [1]}}}}, "the grid is empty"),
     ],
 )
 def test_a_faulty_grid(grid, message):

@@ -10,6 +10,7 @@ RECIPES = {
     ".": "digits-inject.toml",
     "one-run": "digits-one-run.toml",
     "exposure": "stdlib-secret.toml",
+    "training": "stdlib-training.toml",
     "prediction": "digits-prediction.toml",
     "features": "digits-features.toml",
 }
@@ -27,10 +28,10 @@ RECIPES = {
 def demo(out: Path, as_json: bool) -> None:
     """Watch classifiers forget, pull a secret out of a language model, predict what is memorised.
 
-    Forgetting is measured twice, with twins and along a single run; prediction is held against 48
-    shadow models; a letter is planted on one image of each of 25 models; all go into one report.
-    The digits are scikit-learn's; the text is Python's own standard library, with API keys planted
-    in it.
+    Forgetting is measured twice, with twins and along a single run; a number is planted once, twice
+    and four times, and watched while models learn it; prediction is held against 48 shadow models;
+    a letter is planted on one image of each of 25 models; all go into one report. The digits are
+    scikit-learn's; the text is Python's own standard library, with API keys planted in it.
 
     \b
     Example:

@@ -6,7 +6,11 @@ In a recipe it is one table of fields, each with the list of its values:
     plan.batch = [16, 32, 64]
     model.options.units = [50, 100]
 
-The first combination is the study itself.
+    [grid.along.batch]
+    training.options.lr = [0.001, 0.0014, 0.002]
+
+The first combination is the study itself. A field along another has as many values as that one and
+moves with it.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from typing import Any
 
 from remnant.errors import PlanError, require
 
+_ALONG = "along"
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
@@ -27,7 +33,7 @@ class Cell:
     Attributes:
         label: Its fields with their values, in words.
         values: The value of each field, by the field's short name.
-        fields: The same by the field's place in the recipe.
+        fields: The same by the field's place in the recipe, and those that move along.
     """
 
     label: str
@@ -40,14 +46,14 @@ def grid_cells(grid: Mapping[str, Any]) -> list[Cell]:
 
     Raises:
         PlanError: No field, one without a list of different values, or one that is a whole
-            section.
+            section; one along a field that is not there, or with another number of values.
 
     Example:
         >>> cells = grid_cells({"plan": {"batch": [16, 32]}, "model": {"options": {"units": [50]}}})
         >>> [cell.label for cell in cells]
         ['batch 16, units 50', 'batch 32, units 50']
     """
-    axes = list(_axes(grid, ()))
+    axes = list(_axes({name: one for name, one in grid.items() if name != _ALONG}, ()))
     faults = []
     for place, values in axes:
         name = ".".join(place)
@@ -61,12 +67,15 @@ def grid_cells(grid: Mapping[str, Any]) -> list[Cell]:
         faults.append("the grid is empty")
     require(faults, error=PlanError, hint="Write [grid] with plan.batch = [16, 32], for instance.")
     short = _short_names([place for place, _ in axes])
+    along = _along(grid.get(_ALONG, {}), {short[place]: values for place, values in axes})
     made = []
-    for chosen in itertools.product(*(values for _, values in axes)):
-        fields = {place: value for (place, _), value in zip(axes, chosen, strict=True)}
+    for chosen in itertools.product(*(range(len(values)) for _, values in axes)):
+        fields = {place: values[at] for (place, values), at in zip(axes, chosen, strict=True)}
         values = {short[place]: value for place, value in fields.items()}
         label = ", ".join(f"{name} {_told(value)}" for name, value in values.items())
-        made.append(Cell(label, values, fields))
+        where = dict(zip(values, chosen, strict=True))
+        moved = {place: own[where[name]] for name, place, own in along}
+        made.append(Cell(label, values, fields | moved))
     return made
 
 
@@ -100,6 +109,29 @@ def _axes(
             yield from _axes(value, (*before, name))
         else:
             yield (*before, name), value
+
+
+def _along(
+    given: Any, axes: Mapping[str, list[Any]]
+) -> list[tuple[str, tuple[str, ...], list[Any]]]:
+    """Fields that move along an axis: its name, their places and their values."""
+    if not isinstance(given, Mapping) or not all(
+        isinstance(one, Mapping) for one in given.values()
+    ):
+        raise PlanError("grid.along is not a table of tables, one for each field moved along.")
+    faults, made = [], []
+    for name, table in given.items():
+        if name not in axes:
+            faults.append(f"grid.along.{name}: the grid has no {name}, only {', '.join(axes)}")
+            continue
+        for place, values in _axes(table, ()):
+            told = f"grid.along.{name}.{'.'.join(place)}={values!r}"
+            if not isinstance(values, list) or len(values) != len(axes[name]):
+                faults.append(f"{told} is not a list of {len(axes[name])} values, as {name} has")
+            else:
+                made.append((name, place, values))
+    require(faults, error=PlanError, hint="Give each value of the one a value of the other.")
+    return made
 
 
 def _short_names(places: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
