@@ -18,7 +18,7 @@ from remnant.measures.trial_mean import paired_difference, trial_mean
 from remnant.records import Record
 from remnant.studies.exposure_training_probe import most_followed
 from remnant.studies.variants import difference
-from remnant.studies.wording import times
+from remnant.studies.wording import counted, times
 
 if TYPE_CHECKING:
     from remnant.studies.exposure_training import ExposureTrainingStudy
@@ -226,17 +226,18 @@ def _sentence(
         return f"{begun}; one trial shows nothing of how trials differ, so run two or more."
     if not more and not less:
         return (
-            f"{begun}, and none of {len(rows)} variant(s) can be told from it in "
-            f"{study.plan.trials} trials. That is no proof that they are alike."
+            f"{begun}, and none of {counted(len(rows), 'other variant')} can be told from it "
+            f"in {study.plan.trials} trials. That is no proof that they are alike."
         )
     parts = []
     for word, found in (("more", more), ("less", less)):
         if found:
             most = max(found, key=lambda row: abs(row["difference"][0]))
             low, high = most["difference"][1:]
+            has = "has" if len(found) == 1 else "have"
             interval = "" if low is None else f", interval {low:+.1f} to {high:+.1f}"
             parts.append(
-                f"{len(found)} of {len(rows)} variant(s) have {word}, the most "
+                f"{len(found)} of {counted(len(rows), 'other variant')} {has} {word}, the most "
                 f"{most['label']!r} ({most['difference'][0]:+.1f} bits{interval})"
             )
     return f"{begun}; {' and '.join(parts)}."
@@ -247,10 +248,11 @@ def _scope(
 ) -> dict[str, list[str]]:
     first = runs["primary"]
     tested = [
-        f"{sum(run.plan.trials for run in runs.values())} models in {len(runs)} variant(s), "
-        f"{study.plan.trials} seeds each; the first trained {first.plan.steps} steps on "
+        f"{sum(run.plan.trials for run in runs.values())} models in "
+        f"{counted(len(runs), 'variant')}, {study.plan.trials} seeds each; the first trained "
+        f"{first.plan.steps} steps on "
         f"{first.planted.examples} windows of {study.text.window} {study.text.level}s, with "
-        f"{study.plan.canaries} canary(ies) planted "
+        f"{counted(study.plan.canaries, 'canary', 'canaries')} planted "
         f"{', '.join(times(many) for many in sorted(set(study.plan.repeats)))}.",
         "Trials with one seed have the same start and, where the batch is the same, the same order "
         "of the text, so that variants are compared in pairs.",
