@@ -212,6 +212,12 @@ def test_a_list_of_numbers_is_flagged_with_what_to_do(command, tmp_path):
         (["--extract"], "--extract is about --model, which is not given"),
         (["--at-most", 3, "--references", 5], "--references is about --model"),
         (["--reference-model", "x"], "--reference-model is about --model"),
+        (["--twin", "x"], "--twin is about --model, which is not given"),
+        (["--model", "x", "--twin-text", "x"], "--twin-text is about --twin, which is not given"),
+        (
+            ["--model", "x", "--twin", "y", "--reference-model", "z"],
+            "--twin and --reference-model are both given",
+        ),
         (["--model", "nowhere"], "--model nowhere"),
         (["--model", "x", "--at-most", 0], "--at-most 0 is less than 1"),
         (["--model", "x", "--max-seconds", 0], "--max-seconds 0 is not above 0"),
@@ -278,6 +284,53 @@ def test_a_reference_model_calibrates(command, trained):
     assert "at least" in done.out
     same = command(*arguments, "--reference-model", trained / "model")
     assert "is the model under audit" in same.err
+
+
+def test_a_twin_is_asked_the_same_and_compared(command, trained):
+    arguments = ["scan", trained / "text.txt", "--model", trained / "model", "--extract"]
+    arguments += ["--twin", trained / "untrained", "--references", 200]
+    done = command(*arguments)
+    assert (done.code, done.err) == (0, "")
+    told = done.out[done.out.index("exposure in ") :].splitlines()
+    head = ("fingerprint ", "kind ", "times", "exposure", "in the twin", "  of")
+    assert told[2] == "  ".join((*head, "rank, or 95 % interval", "extracted"))
+    twins = re.fullmatch(r"[0-9a-f]{12}  phone +40 +33.22 +(\d\.\d\d)  33.2  1 +yes, .*", told[3])
+    assert float(twins[1]) < 8
+    at = told.index(f"compared with the twin {trained / 'untrained'}, which was asked the same:")
+    assert told[at + 2 :] == [
+        "kind   secrets  more exposed  less  open  median bits  in the twin",
+        f"phone        1             1     0     0        33.22         {twins[1]}",
+        "not tested: files that say higher or lower: 1, too few for a test; it takes 5.",
+        "extracted from the twin: 0 of 1 that were tried",
+        "note: a twin that is the worse model altogether would look like this too. Ask the other "
+        "way round: about the secrets of its own text.",
+    ]
+    assert "these were not drawn at random" not in done.out
+    data = command(*arguments, "--json").out
+    twin = json.loads(data)["twin"]
+    assert twin["test"]["p_value"] is None
+    assert "too few" in twin["test"]["p_value_reason"]
+    (kind,) = twin["kinds"]
+    assert (kind["n"], kind["higher"], kind["lower"]) == (1, 1, 0)
+    assert [one["times"] for one in twin["exposure"]["secrets"]] == [40]
+    for text in (done.out, data):
+        assert leaks(re.sub('[ "\n][0-9a-f]{12}[ "]', "", text), OFTEN) == []
+
+
+def test_secrets_of_the_twins_own_text_are_not_asked_about(command, trained, tmp_path):
+    other = tmp_path / "other.txt"
+    other.write_text(f"or call {OFTEN}\n")
+    arguments = ["scan", trained / "text.txt", "--model", trained / "model"]
+    arguments += ["--twin", trained / "untrained", "--twin-text", other]
+    done = command(*arguments)
+    assert "not asked about: 1 secret, which stands in --twin-text too." in done.out
+    assert "not tested: no secret was measured in both models." in done.out
+    found = json.loads(command(*arguments, "--json").out)
+    assert found["exposure"]["secrets"] == []
+    assert found["twin"]["in_twin_text"] == 1
+    assert len(found["secrets"]) == 1
+    same = command(*arguments[:-4], "--twin", trained / "model")
+    assert f"--twin {trained / 'model'} is the model under audit" in same.err
 
 
 def test_an_error_that_quotes_a_secret_is_withheld(command, trained, monkeypatch):

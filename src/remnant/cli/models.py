@@ -22,18 +22,25 @@ def naming_model(option: str, folder: Path) -> AbstractContextManager[None]:
     return naming(option, folder, folder=option, device="--device", source="--source")
 
 
-def refuse_the_same(model: Path, reference_models: tuple[Path, ...]) -> None:
-    """Refuse a reference model that is the model under audit: all differences would be 0.
+def refuse_the_same(
+    model: Path, others: tuple[Path, ...], *, option: str = "--reference-model"
+) -> None:
+    """Refuse another model that is the model under audit: all differences would be 0.
+
+    Args:
+        model: Under audit.
+        others: Reference models, or a twin.
+        option: That gave them.
 
     Raises:
         InvalidInput: A folder is the same, or its weights are, byte for byte.
     """
-    for other in reference_models:
+    for other in others:
         if model.resolve() == other.resolve() or _same_weights(model, other):
             raise InvalidInput(
-                f"--reference-model {other} is the model under audit, so that nothing is left of "
-                "the costs.",
-                hint="Pass a model that never saw the canaries.",
+                f"{option} {other} is the model under audit, so that nothing is left of the "
+                "differences.",
+                hint="Pass a model that never saw the secrets.",
             )
 
 

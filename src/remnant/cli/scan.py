@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,11 +19,13 @@ from remnant.errors import InvalidInput, require
 if TYPE_CHECKING:
     from remnant.canaries.natural import Scan
     from remnant.studies.found_exposure import FoundExposures
+    from remnant.studies.found_twin import TwinComparison
 
 METHODS = ("auto", "exact", "sampled")
 REFERENCES, MAX_NODES, AT_MOST = 1000, 200_000, 50
 _ABOUT_MODELS = {
     "reference_models": (),
+    "twin": None,
     "extract": False,
     "at_most": None,
     "method": None,
@@ -75,6 +77,18 @@ _OPTIONS = {
     multiple=True,
     help="Folder of a model that never saw the text; calibrates the costs. May be repeated.",
 )
+@click.option(
+    "--twin",
+    type=click.Path(path_type=Path),
+    help="Folder of a model trained alike on other text; asked the same, and compared.",
+)
+@click.option(
+    "--twin-text",
+    "twin_texts",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="What the twin was trained on: leaves out secrets that stand there. May be repeated.",
+)
 @click.option("--extract", is_flag=True, help="Also try to extract each secret from the model.")
 @click.option(
     "--at-most",
@@ -112,6 +126,8 @@ def scan(
     salt: Path | None,
     model: Path | None,
     reference_models: tuple[Path, ...],
+    twin: Path | None,
+    twin_texts: tuple[Path, ...],
     extract: bool,
     at_most: int | None,
     method: str | None,
@@ -137,8 +153,9 @@ def scan(
     from remnant.canaries.natural import KINDS, scan_files
     from remnant.cli.scan_told import Told, scan_json, scan_text
 
-    given = {
+    given: dict[str, object] = {
         "reference_models": reference_models,
+        "twin": twin,
         "extract": extract,
         "at_most": at_most,
         "method": method,
@@ -146,26 +163,27 @@ def scan(
         "max_nodes": max_nodes,
         "max_seconds": max_seconds,
     }
-    require(_faults(given, model=model, seed=seed))
+    require(_faults(given, model=model, twin_texts=twin_texts, seed=seed))
     if out is not None:
         check_out(out, force=force, inputs=paths)
-    salted = secrets.token_bytes(16) if salt is None else _read_salt(salt)
+    looked_for: dict[str, Any] = {
+        "salt": secrets.token_bytes(16) if salt is None else _read_salt(salt),
+        "kinds": KINDS if kinds is None else [one.strip() for one in kinds.split(",")],
+        "exclude": exclude,
+        "region": region,
+        "min_entropy": min_entropy,
+        "latin_1": latin_1,
+        "context": context,
+    }
+    measured = compared = None
     with ProgressBar() as bar, naming(**_OPTIONS):
-        found = scan_files(
-            paths,
-            salt=salted,
-            kinds=KINDS if kinds is None else [one.strip() for one in kinds.split(",")],
-            exclude=exclude,
-            region=region,
-            min_entropy=min_entropy,
-            latin_1=latin_1,
-            context=context,
-            progress=bar,
-        )
-        measured = None
+        found = scan_files(paths, progress=bar, **looked_for)
         if model is not None:
-            measured = _measured(found, model, given, device=device, seed=seed, bar=bar)
-    told = Told(found, measured, model=model, context=context)
+            others = scan_files(twin_texts, progress=bar, **looked_for) if twin_texts else None
+            measured, compared = _measured(
+                found, others, model, given, device=device, seed=seed, bar=bar
+            )
+    told = Told(found, measured, compared, model=model, twin=twin, context=context)
     if out is not None:
         write_out(out, scan_json(told, reveal=reveal))
     if as_json:
@@ -177,37 +195,67 @@ def scan(
 
 
 def _measured(
-    found: Scan, model: Path, given: dict[str, object], *, device: str, seed: int, bar: ProgressBar
-) -> FoundExposures:
+    scan: Scan,
+    in_twins_text: Scan | None,
+    model: Path,
+    given: dict[str, object],
+    *,
+    device: str,
+    seed: int,
+    bar: ProgressBar,
+) -> tuple[FoundExposures, TwinComparison | None]:
     import numpy as np
 
     from remnant.integrations import load_sequence_model
     from remnant.studies.found_exposure import measure_found
+    from remnant.studies.found_twin import compare_with_twin, unseen_by_twin
 
     references: tuple[Path, ...] = given["reference_models"]  # type: ignore[assignment]
+    twin: Path | None = given["twin"]  # type: ignore[assignment]
     refuse_the_same(model, references)
-    watched = {part for one in found.found for part in (one.way.written, one.canary.secret)}
+    refuse_the_same(model, () if twin is None else (twin,), option="--twin")
+    found = scan.found
+    if in_twins_text is not None:
+        found = unseen_by_twin(found, in_twins_text.found)
+    names = ("extract", "at_most", "method", "references", "max_nodes", "max_seconds")
+    chosen: dict[str, Any] = {name: given[name] for name in names if given[name] is not None}
+    watched = {part for one in scan.found for part in (one.way.written, one.canary.secret)}
     with withheld(watched):
         with naming_model("--model", model):
-            asked = load_sequence_model(model, device=device)
+            asked = [load_sequence_model(model, device=device)]
         others = []
         for folder in references:
             with naming_model("--reference-model", folder):
                 others.append(load_sequence_model(folder, device=device))
-        names = ("extract", "at_most", "method", "references", "max_nodes", "max_seconds")
-        chosen = {name: given[name] for name in names if given[name] is not None}
-        return measure_found(
-            asked,
-            found.found,
-            rng=np.random.default_rng(seed),
-            reference_models=others,
-            progress=bar,
-            **chosen,  # type: ignore[arg-type]
+        if twin is not None:
+            with naming_model("--twin", twin):
+                asked.append(load_sequence_model(twin, device=device))
+        # Equal generators: both are asked with the same references.
+        in_model, *in_twin = (
+            measure_found(
+                one,
+                found,
+                rng=np.random.default_rng(seed),
+                reference_models=others,
+                progress=bar,
+                **chosen,
+            )
+            for one in asked
         )
+    if not in_twin:
+        return in_model, None
+    shared = len(scan.found) - len(found)
+    return in_model, compare_with_twin(found, in_model=in_model, in_twin=in_twin[0], shared=shared)
 
 
-def _faults(given: dict[str, object], *, model: Path | None, seed: int) -> list[str]:
+def _faults(
+    given: dict[str, object], *, model: Path | None, twin_texts: tuple[Path, ...], seed: int
+) -> list[str]:
     faults = []
+    if twin_texts and given["twin"] is None:
+        faults.append("--twin-text is about --twin, which is not given")
+    if given["twin"] is not None and given["reference_models"]:
+        faults.append("--twin and --reference-model are both given; each compares in its own way")
     if model is None:
         names = {"reference_models": "--reference-model"}
         faults += [

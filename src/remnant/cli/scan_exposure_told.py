@@ -15,15 +15,21 @@ if TYPE_CHECKING:
         FoundExposures,
         FoundExtraction,
     )
+    from remnant.studies.found_twin import TwinComparison
 
 _ROWS = 20
 _FAINT = "the model gives it no probability"
 
 
 def exposure_lines(
-    found: FoundExposures, model: Path | None, context: int, extract: bool
+    found: FoundExposures,
+    compared: TwinComparison | None,
+    model: Path | None,
+    context: int,
+    extract: bool,
 ) -> list[str]:
     """Return a table of the most exposed, means by how often they stand, and what to mind."""
+    beside = {} if compared is None else {one.fingerprint: one for one in compared.measured.each}
     measured = [one for one in found.each if one.measured is not None]
     lines = [
         f"exposure in {model}, each among all secrets of its form, after the "
@@ -34,27 +40,32 @@ def exposure_lines(
     measured.sort(key=_order)
     rows = [["fingerprint", "kind", "times", "exposure", "of", "rank, or 95 % interval"]]
     rows[0] += ["extracted"] * extract
+    rows[0][4:4] = ["in the twin"] * bool(beside)
     for one in measured[:_ROWS]:
-        rows.append(_row(one, extract))
+        row = _row(one, extract)
+        row[4:4] = [_bits_text(beside[one.fingerprint])] if beside else []
+        rows.append(row)
     if measured:
-        lines += ["", *aligned(rows, left={0, 1, 5, 6})]
+        last = len(rows[0])
+        left = set(range(last - 1 - extract, last))
+        lines += ["", *aligned(rows, left={0, 1} | left)]
         if len(measured) > _ROWS:
             lines.append(f"and {counted(len(measured) - _ROWS, 'secret')} more; --json has all")
         lines += ["", "mean exposure by how often a secret stands in the text:"]
         means = [_mean_row(group) for group in found.groups]
         lines += [f"  {line}" for line in aligned(means, left={0, 1, 3})]
         lines += [line for one in found.agreements for line in _agreement_lines(one)]
-    lines += _extraction_lines(found) * extract
+    lines += extraction_lines(found) * extract
     for reason, many in _unmeasured(found).items():
         lines.append(f"not measured: {counted(many, 'secret')}: {reason}.")
     if found.left:
         lines.append(
             f"not measured: {counted(found.left, 'secret')}, less frequent; see --at-most."
         )
-    if not found.calibrated:
+    if not found.calibrated and compared is None:
         lines.append(
             "note: these were not drawn at random, as canaries are: names, area codes and issuers "
-            "are likely before anything is memorised. Compare with --reference-model."
+            "are likely before anything is memorised. Compare with --twin."
         )
     return lines
 
@@ -68,13 +79,19 @@ def _row(one: FoundExposure, extract: bool) -> list[str]:
     if measured is None or space is None:
         return []
     found = measured.found
-    bits = f"{found.bits:.2f}" if measured.at_least is None else f"at least {found.low:.2f}"
     standing = f"{found.low:.2f} to {found.high:.2f}"
     if found.rank is not None:
         standing = f"{'at most ' * (found.low < found.high)}{grouped(found.rank)}"
     of = f"{_bits_of(space):.1f}"
-    row = [one.fingerprint, one.kind, grouped(one.count), bits, of, standing]
+    row = [one.fingerprint, one.kind, grouped(one.count), _bits_text(one), of, standing]
     return row + [_extracted(one)] * extract
+
+
+def _bits_text(one: FoundExposure) -> str:
+    if one.measured is None:
+        return "not measured"
+    found = one.measured.found
+    return f"{found.bits:.2f}" if one.measured.at_least is None else f"at least {found.low:.2f}"
 
 
 def _bits_of(space: int) -> float:
@@ -116,10 +133,15 @@ def _agreement_lines(one: CountAgreement) -> list[str]:
     ]
 
 
-def _extraction_lines(found: FoundExposures) -> list[str]:
+def extraction_lines(found: FoundExposures, *, whence: str = "") -> list[str]:
+    """Return how many came out, how many of them are proved likeliest, and what was not tried."""
     tried = [one.extraction for one in found.each if one.extraction is not None]
-    out = sum(one.extracted for one in tried)
-    lines = [f"extracted: {grouped(out)} of {grouped(len(tried))} that were tried"]
+    out = [one for one in tried if one.extracted]
+    proved = sum(one.certified for one in out)
+    lines = [
+        f"extracted{whence}: {grouped(len(out))} of {grouped(len(tried))} that were tried"
+        + f", {grouped(proved)} with a certificate" * bool(out)
+    ]
     reasons = sorted({one.unextracted for one in found.each if one.measured is not None} - {""})
     return lines + [f"not tried: {reason}." for reason in reasons]
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any
 from remnant.cli.counts import aligned, counted, grouped
 from remnant.cli.redaction import printable
 from remnant.cli.scan_exposure_told import exposure_fields, exposure_lines
+from remnant.cli.scan_twin_told import twin_fields, twin_lines
 
 if TYPE_CHECKING:
     from remnant.canaries.natural import FoundSecret, Scan
     from remnant.studies.found_exposure import FoundExposures
+    from remnant.studies.found_twin import TwinComparison
 
 _ROWS = 20
 
@@ -27,7 +29,9 @@ class Told:
 
     scan: Scan
     measured: FoundExposures | None
+    compared: TwinComparison | None
     model: Path | None
+    twin: Path | None
     context: int
 
     def path(self, path: str, *, reveal: bool) -> str:
@@ -81,7 +85,12 @@ def scan_text(told: Told, *, reveal: bool, extract: bool) -> str:
     lines += ["", *_kind_lines(scan), "", *_file_lines(told, reveal), ""]
     lines += [*_secret_lines(told, reveal), *_warnings(told, reveal)]
     if told.measured is not None:
-        lines += ["", *exposure_lines(told.measured, told.model, told.context, extract)]
+        lines += [
+            "",
+            *exposure_lines(told.measured, told.compared, told.model, told.context, extract),
+        ]
+        if told.compared is not None:
+            lines += ["", *twin_lines(told.compared, told.twin)]
     return "\n".join(lines)
 
 
@@ -174,6 +183,7 @@ def _fields(told: Told, reveal: bool) -> dict[str, Any]:
         ],
         "secrets": [_secret_fields(told, one, reveal) for one in scan.found],
         "exposure": None if told.measured is None else exposure_fields(told.measured, told.context),
+        "twin": None if told.compared is None else twin_fields(told.compared, told.context),
     }
 
 

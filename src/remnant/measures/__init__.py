@@ -44,6 +44,7 @@ from remnant.measures.roc import (
     tpr_at_fpr,
 )
 from remnant.measures.safe_after import SafeAfter
+from remnant.measures.sign_flips import SignFlipTest, sign_flip_test
 from remnant.measures.signals import cross_entropy, log_odds, logit_gap
 from remnant.measures.skew_normal import SkewNormal
 from remnant.measures.skew_normal_fit import SkewNormalFit, fit_skew_normal
@@ -87,6 +88,7 @@ __all__ = [
     "Rmia",
     "Roc",
     "SafeAfter",
+    "SignFlipTest",
     "SkewNormal",
     "SkewNormalFit",
     "StoppingPoint",
@@ -138,6 +140,7 @@ __all__ = [
     "returning",
     "rmia",
     "roc",
+    "sign_flip_test",
     "stopping_point",
     "tpr_at_fpr",
     "unseen_needed",

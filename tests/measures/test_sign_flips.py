@@ -1,0 +1,101 @@
+"""The sign-flip test: its definition by counting, the sign test, and its size over groups."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from remnant.errors import InvalidInput, NotEnoughEvidence
+from remnant.measures import sign_flip_test
+
+PAIRS = st.lists(st.tuples(st.sampled_from([-1, 0, 1]), st.integers(0, 9)), min_size=1, max_size=30)
+
+
+def by_counting(signs, groups):
+    """The slow definition: all ways to exchange groups."""
+    sums = [sum(s for s, g in zip(signs, groups, strict=True) if g == one) for one in set(groups)]
+    flipped = itertools.product(*((d, -d) for d in sums))
+    return np.mean([sum(one) >= sum(sums) for one in flipped])
+
+
+@given(pairs=PAIRS)
+def test_it_agrees_with_its_definition(pairs):
+    signs, groups = zip(*pairs, strict=True)
+    try:
+        found = sign_flip_test(signs=signs, groups=groups)
+    except NotEnoughEvidence:
+        sums = np.bincount(groups, weights=signs)
+        assert np.count_nonzero(sums) < 5
+        return
+    assert found.p_value == pytest.approx(by_counting(signs, groups), abs=1e-12)
+    assert (found.higher, found.lower, found.level) == tuple(map(signs.count, (1, -1, 0)))
+
+
+@given(higher=st.integers(0, 400), lower=st.integers(0, 400), level=st.integers(0, 9))
+def test_with_every_pair_on_its_own_it_is_the_sign_test(higher, lower, level):
+    signs = [1] * higher + [-1] * lower + [0] * level
+    if higher + lower < 5:
+        return
+    found = sign_flip_test(signs=signs, groups=np.arange(len(signs)))
+    known = stats.binomtest(higher, higher + lower, alternative="greater").pvalue
+    assert found.p_value == pytest.approx(known, rel=1e-9)
+    assert found.groups == higher + lower
+
+
+@given(pairs=PAIRS, order=st.randoms())
+def test_neither_order_nor_the_names_of_groups_matter(pairs, order):
+    if len({g for _, g in pairs}) < 5:
+        return
+    mixed = [(s, 7 - 3 * g) for s, g in pairs]
+    order.shuffle(mixed)
+    try:
+        one, other = (
+            sign_flip_test(signs=[s for s, _ in some], groups=[g for _, g in some])
+            for some in (pairs, mixed)
+        )
+    except NotEnoughEvidence:
+        return
+    assert one == other
+
+
+def test_its_size_holds_where_pairs_of_a_group_go_together_and_the_sign_tests_does_not():
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(12), 8)
+    found, plain = [], []
+    for _ in range(2000):
+        luck = rng.normal(size=12)[groups] * 3
+        signs = np.where(luck + rng.normal(size=96) > 0, 1, -1)
+        found.append(sign_flip_test(signs=signs, groups=groups).p_value)
+        plain.append(sign_flip_test(signs=signs, groups=np.arange(96)).p_value)
+    # One in ten thousand such simulations of a test that holds has more.
+    assert np.mean(np.array(found) <= 0.05) <= stats.binom.isf(1e-4, 2000, 0.05) / 2000
+    assert np.mean(np.array(plain) <= 0.05) > 0.2
+    assert np.mean(np.array(found) <= 0.05) > 0.03
+
+
+@pytest.mark.parametrize(
+    ("signs", "groups", "words"),
+    [
+        ([1, 2], [0, 1], "signs holds others than 1, 0 and -1"),
+        ([1, 0.5], [0, 1], "signs holds others"),
+        ([1, 1], [0], "signs has 2 entries and groups 1"),
+        ([], [], "signs is empty"),
+        ([1, np.nan], [0, 1], "NaN"),
+        ("x", [0], "signs is not an array of numbers"),
+    ],
+)
+def test_what_is_no_sign_is_refused(signs, groups, words):
+    with pytest.raises(InvalidInput, match=words):
+        sign_flip_test(signs=signs, groups=groups)
+
+
+def test_four_groups_are_too_few():
+    with pytest.raises(NotEnoughEvidence, match="higher or lower: 4, too few"):
+        sign_flip_test(signs=[1] * 8, groups=[0, 1, 2, 3] * 2)
+    with pytest.raises(NotEnoughEvidence, match="lower: 0"):
+        sign_flip_test(signs=[1, -1, 0], groups=[0, 0, 1])
