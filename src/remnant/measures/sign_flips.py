@@ -62,7 +62,7 @@ def sign_flip_test(*, signs: ArrayLike, groups: ArrayLike) -> SignFlipTest:
     Example:
         >>> found = sign_flip_test(signs=[1, 1, 1, -1, 1, 1, 1], groups=[0, 0, 1, 2, 3, 4, 5])
         >>> found.higher, found.groups, found.p_value
-        (6, 6, 0.03125)
+        (6, 6, 0.09375)
     """
     faults: list[str] = []
     given = read_floats("signs", signs, 1, faults)
