@@ -114,6 +114,22 @@ def test_the_most_frequent_are_measured_and_the_references_do_not_depend_on_how_
     assert "6 samples are too few" in agreement.untold
 
 
+def test_a_walk_that_a_budget_ends_still_bounds_what_no_reference_is_as_cheap_as(tmp_path):
+    found = found_in(tmp_path, "call 212-222-2333")
+    model = weighted(CHARACTERS, "2")
+    sampled, walked = (
+        measured(model, found, references=20, **options).each[0].measured
+        for options in ({"method": "sampled"}, {"max_nodes": 60_000})
+    )
+    rank = sum(math.comb(10, k) * 9**k for k in range(5))
+    truth = 10 * math.log2(10) - math.log2(rank)
+    for one in (sampled, walked):
+        assert one.found.saturated
+        assert one.at_least <= truth <= one.found.high
+    assert walked.at_least >= sampled.at_least
+    assert walked.found.high < sampled.found.high - 5
+
+
 def test_count_and_exposure_are_correlated_by_rank(tmp_path):
     text = "".join(f"650-253-{n:04d}\n" * (n + 1) for n in range(12))
     found = [dataclasses.replace(one, count=n) for n, one in enumerate(found_in(tmp_path, text), 1)]

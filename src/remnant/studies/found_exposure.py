@@ -8,7 +8,7 @@ p-value is given. A model that never saw the text tells what was likely anyway.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -226,8 +226,16 @@ def _measure(
             walked = measure_canaries(model, planted, method="exact", **options).each[0]
         except MergedTokens:
             return found
-        return found if walked.ended else walked
+        return _narrowed(found, walked) if walked.ended else walked
     return found
+
+
+def _narrowed(sampled: CanaryExposure, walked: CanaryExposure) -> CanaryExposure:
+    """Return what was sampled, within the certain bounds of a walk that a budget ended."""
+    found, bounds = sampled.found, walked.found
+    high = min(found.high, bounds.high)
+    low = min(max(found.low, bounds.low), high)
+    return replace(sampled, found=replace(found, bits=min(found.bits, high), low=low, high=high))
 
 
 def _as_planted(one: FoundSecret) -> CanarySet:
