@@ -226,21 +226,26 @@ def _sentence(
         return f"{begun}; one trial shows nothing of how trials differ, so run two or more."
     if not more and not less:
         return (
-            f"{begun}, and none of {counted(len(rows), 'other variant')} can be told from it "
-            f"in {study.plan.trials} trials. That is no proof that they are alike."
+            f"{begun}, and {_none_of(rows)} be told from it in {study.plan.trials} trials. "
+            "That is no proof that they are alike."
         )
     parts = []
     for word, found in (("more", more), ("less", less)):
         if found:
             most = max(found, key=lambda row: abs(row["difference"][0]))
             low, high = most["difference"][1:]
-            has = "has" if len(found) == 1 else "have"
             interval = "" if low is None else f", interval {low:+.1f} to {high:+.1f}"
-            parts.append(
-                f"{len(found)} of {counted(len(rows), 'other variant')} {has} {word}, the most "
-                f"{most['label']!r} ({most['difference'][0]:+.1f} bits{interval})"
-            )
+            told = f"{most['label']!r} ({most['difference'][0]:+.1f} bits{interval})"
+            if len(rows) == 1:
+                parts.append(f"the other variant has {word}: {told}")
+            else:
+                has = "has" if len(found) == 1 else "have"
+                parts.append(f"{len(found)} of {len(rows)} others {has} {word}, the most {told}")
     return f"{begun}; {' and '.join(parts)}."
+
+
+def _none_of(rows: list[dict[str, Any]]) -> str:
+    return "the other variant cannot" if len(rows) == 1 else f"none of {len(rows)} others can"
 
 
 def _scope(
