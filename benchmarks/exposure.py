@@ -26,7 +26,10 @@ from remnant.canaries import make_canary_set
 from remnant.data import plant, standard_library_text, windows
 from remnant.models import LanguageModel, Vocabulary, lstm
 from remnant.plans import InsertPlan
-from remnant.probes import text_costs
+from remnant.probes import Asked, lay_out, text_costs
+from remnant.search import compile_template
+from remnant.studies import ExposureAudit, measure_exposure
+from remnant.studies.exposure_audit import ReadCosts, measure_costs
 
 WINDOW = 64
 
@@ -49,6 +52,7 @@ def main() -> None:
     print(f"space {template.space:,}\n")
     rank_rows(template, canary, (early, found, late), device)
     naive(template, late, device)
+    references(template, canary, late, device)
     extraction(template, canary, late)
 
 
@@ -181,6 +185,39 @@ def naive(template: Template, model: LanguageModel, device: str) -> None:
     print(
         f"\nevery full sequence, nothing pruned: {whole:.1f} s (from {len(ids):,} of them); "
         f"exact rank of a control in the same model {ours:.2f} s: {whole / ours:.0f}x"
+    )
+
+
+def references(template: Template, canary: str, model: LanguageModel, device: str) -> None:
+    """Rank a canary among 20 000 references: drawn and read anew, or laid out once before."""
+    many = min(20_000, template.space - 1)
+
+    def anew() -> ExposureAudit:
+        return measure_exposure(
+            model,
+            template,
+            secrets=[canary],
+            rng=np.random.default_rng(3),
+            method="sampled",
+            references=many,
+        )
+
+    drawn = template.sample(many, rng=np.random.default_rng(3), exclude=[canary])
+    automaton = compile_template(model.encode, template)
+    texts = [template.text(canary), *(one.text for one in drawn)]
+    tree = lay_out([model.encode(text)[len(automaton.prefix) :] for text in texts])
+
+    def laid_out() -> ExposureAudit:
+        asked = Asked(model, automaton.prefix)
+        found = tree.costs(asked)
+        costs = ReadCosts(automaton, found[:1], found[1:], asked.nodes)
+        return measure_costs(model, template, costs, secrets=[canary], method="sampled")
+
+    (slow, one), (fast, other) = timed(anew, device), timed(laid_out, device)
+    print(
+        f"\n{many:,} references: {slow:.3f} s drawn anew, {fast:.3f} s laid out before "
+        f"({slow / fast:.1f}x), {other.nodes:,} nodes, "
+        f"{one.bits[0]:.2f} and {other.bits[0]:.2f} bits"
     )
 
 

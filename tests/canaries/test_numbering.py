@@ -71,6 +71,27 @@ def test_words_with_a_blank_before_each_are_read_from_the_right():
     assert numbering.index_of(" a ab b") == 5
 
 
+ROWS = {
+    "digits": [Slot("digits", tuple("0123456789"))] * 10,
+    "groups": [Slot("digits", tuple("0123456789")), Slot("literal", ("-",))] * 4
+    + [Slot("letters", tuple("abc"))] * 2,
+    "words": [Slot("words", tuple(f"w{i}." for i in range(1200)))] * 2
+    + [Slot("choice", ("x", "yz"))] * 3,
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_secrets_are_those_read_place_by_place(name):
+    slots, numbering = ROWS[name], mixed_radix(ROWS[name])
+    for index in range(0, numbering.space, numbering.space // 997 + 1):
+        left, parts = index, []
+        for slot in reversed(slots):
+            left, digit = divmod(left, len(slot.choices))
+            parts.append(slot.choices[digit])
+        assert numbering.secret_at(index) == "".join(reversed(parts))
+        assert numbering.index_of(numbering.secret_at(index)) == index
+
+
 @pytest.mark.parametrize("choices", [(("a", "ab"), ("b", "bb")), (("", "a"), ("a", "aa"))])
 def test_an_ambiguous_row_is_left_to_the_automaton(choices):
     assert mixed_radix([Slot("choice", one) for one in choices]) is None

@@ -75,6 +75,40 @@ def test_draws_are_distinct_allowed_repeatable_and_begin_alike(space, share, bar
     assert draw_distinct(n // 2, space=space, rng=rng(seed), exclude=barred) == drawn[: n // 2]
 
 
+def one_by_one(n, *, space, rng, barred=()):
+    """The shuffle of all numbers that are left, the first n of it."""
+    left = [number for number in range(space) if number not in barred]
+    for first in range(n):
+        chosen = first + below(len(left) - first, rng=rng)
+        left[first], left[chosen] = left[chosen], left[first]
+    return left[:n]
+
+
+@settings(deadline=None)
+@given(
+    space=st.one_of(st.integers(1, 40), st.integers(250, 300), st.integers(65_500, 65_600)),
+    barred=st.sets(st.integers(0, 39), max_size=20),
+    share=st.floats(0, 1),
+    seed=st.integers(0, 99),
+)
+def test_draws_are_those_made_one_by_one_and_leave_the_generator_there(space, barred, share, seed):
+    barred = {number for number in barred if number < space}
+    n = int(share * min(space - len(barred), 300))
+    source, slow = rng(seed), rng(seed)
+    drawn = draw_distinct(n, space=space, rng=source, exclude=barred)
+    assert drawn == one_by_one(n, space=space, rng=slow, barred=barred)
+    assert source.bit_generator.state == slow.bit_generator.state
+
+
+@pytest.mark.parametrize("space", [2**24 + 3, 2**32, 2**33 + 5, 10**9, 2**64 + 7, 10**40])
+def test_draws_from_large_ranges_are_those_made_one_by_one(space):
+    source, slow = rng(4), rng(4)
+    drawn = draw_distinct(50, space=space, rng=source)
+    # So few of so many: none was moved before it is drawn, and the k-th stands k places on.
+    assert drawn == [k + below(space - k, rng=slow) for k in range(50)]
+    assert source.bit_generator.state == slow.bit_generator.state
+
+
 def test_all_of_a_range_can_be_drawn_less_what_is_barred():
     drawn = draw_distinct(90, space=100, rng=rng(), exclude=range(10))
     assert sorted(drawn) == list(range(10, 100))

@@ -37,6 +37,14 @@ def test_long_and_short_texts_are_encoded_alike():
         assert found == [vocabulary.symbols.index(c) for c in text]
 
 
+@given(texts=st.lists(st.text(max_size=8), max_size=6))
+def test_many_texts_are_encoded_as_each_alone(texts):
+    letters = Vocabulary.of_characters("".join(texts) + "a")
+    assert letters.encode_each(texts) == [letters.encode(text) for text in texts]
+    words = Vocabulary.of_words("a", unknown=True)
+    assert words.encode_each(texts) == [words.encode(text) for text in texts]
+
+
 @given(one=TEXTS, other=TEXTS)
 def test_characters_of_a_sum_are_the_sum(one, other):
     vocabulary = Vocabulary.of_characters(one + other)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.models import LanguageModel, Vocabulary, gru
-from remnant.probes import Asked, decoding_log_probability, text_costs, token_costs
+from remnant.probes import Asked, decoding_log_probability, lay_out, text_costs, token_costs
 
 VOCABULARY = Vocabulary.of_characters("abcd ")
 
@@ -53,6 +53,20 @@ def test_shared_prefixes_are_read_once(model):
     assert asked.nodes == 2  # after "0", and after "0 1"
 
 
+@settings(deadline=None, max_examples=20)
+@given(paths=st.lists(st.lists(st.integers(0, 4), max_size=5), max_size=12), rows=st.integers(1, 5))
+def test_paths_laid_out_once_are_read_by_many_models(model, paths, rows):
+    torch.manual_seed(1)
+    other = LanguageModel(gru(VOCABULARY.size, units=3), VOCABULARY, dtype=torch.float64)
+    tree = lay_out(paths, rows=rows)
+    for one in (model, other, model):
+        asked, alone = Asked(one, [1]), Asked(one, [1])
+        np.testing.assert_array_equal(tree.costs(asked), token_costs(alone, paths, rows=rows))
+        assert asked.nodes == alone.nodes
+    for row, path in zip(tree.costs(Asked(other, [1])), paths, strict=True):
+        np.testing.assert_allclose(row[: len(path)], costs_by_hand(other, [1], path), atol=1e-10)
+
+
 def test_no_paths_and_empty_paths(model):
     assert token_costs(Asked(model, []), []).shape == (0, 0)
     assert token_costs(Asked(model, []), [[], []]).shape == (2, 0)
@@ -67,6 +81,8 @@ def test_progress_counts_paths(model):
 def test_a_token_the_model_does_not_know(model):
     with pytest.raises(InvalidInput, match="answers for 5 tokens"):
         token_costs(Asked(model, []), [[7]])
+    with pytest.raises(InvalidInput, match="answers for 5 tokens"):
+        lay_out([[0, -1]]).costs(Asked(model, []))
 
 
 def test_text_costs_begin_where_the_prefix_ends(model):

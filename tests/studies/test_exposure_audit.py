@@ -11,9 +11,11 @@ import torch
 from remnant.canaries import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.models import LanguageModel, Vocabulary, lstm
+from remnant.probes import Asked, token_costs
 from remnant.search import MergedTokens, compile_template, exact_exposure
 from remnant.studies import measure_exposure
-from remnant.studies.exposure_audit import nodes_expected
+from remnant.studies.expected_nodes import nodes_expected
+from remnant.studies.exposure_audit import ReadCosts, measure_costs
 
 TEMPLATE = Template("pin {digits:4}")
 VOCABULARY = Vocabulary.of_characters("pin 0123456789")
@@ -208,6 +210,64 @@ def test_a_cheap_secret_is_ranked_in_a_space_of_any_size():
     expected = nodes_expected(model, template, automaton, [cheap], drawn)
     assert found.nodes <= expected + 1000
     assert nodes_expected(model, template, automaton, [cheap, dear], drawn) > 10**12
+
+
+def read_costs(model, secrets, drawn):
+    automaton = compile_template(model.encode, TEMPLATE)
+    asked = Asked(model, automaton.prefix)
+    paths = [model.encode(TEMPLATE.text(one))[4:] for one in (*secrets, *drawn)]
+    costs = token_costs(asked, paths)
+    return ReadCosts(automaton, costs[: len(secrets)], costs[len(secrets) :], asked.nodes)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "sampled"])
+@pytest.mark.parametrize("max_nodes", [30, 400, 900, 1200])
+def test_costs_read_before_give_the_same_audit(model, secrets, method, max_nodes):
+    options = {"secrets": secrets[:2], "method": method, "max_nodes": max_nodes}
+    expected = measure_exposure(
+        model, TEMPLATE, rng=np.random.default_rng(0), references=300, **options
+    )
+    drawn = TEMPLATE.sample(300, rng=np.random.default_rng(0), exclude=secrets[:2])
+    costs = read_costs(model, secrets[:2], [one.secret for one in drawn])
+    found = measure_costs(model, TEMPLATE, costs, **options)
+    assert (found.method, found.reason) == (expected.method, expected.reason)
+    assert (found.nodes, found.complete) == (expected.nodes, expected.complete)
+    assert [one.rank for one in found.each] == [one.rank for one in expected.each]
+    np.testing.assert_array_equal(found.bits, expected.bits)
+    np.testing.assert_allclose(found.reference_costs, expected.reference_costs)
+    np.testing.assert_allclose(found.extrapolated.bits, expected.extrapolated.bits, rtol=1e-6)
+    plain = measure_costs(model, TEMPLATE, costs, fit=False, **options)
+    assert plain.extrapolated is None
+    np.testing.assert_array_equal(plain.bits, found.bits)
+
+
+class Silent:
+    """A model that must not be asked."""
+
+
+def test_sampling_among_costs_read_before_asks_no_model(model, secrets):
+    costs = read_costs(model, secrets, ["0000", "9999", "1234"])
+    found = measure_costs(Silent(), TEMPLATE, costs, secrets=secrets, method="sampled")
+    own, drawn = costs.secrets.sum(1), costs.references.sum(1)
+    bits = [math.log2(4) - math.log2(1 + sum(drawn <= one)) for one in own]
+    np.testing.assert_allclose(found.bits, bits)
+    with pytest.raises(NotEnoughEvidence, match="needs references"):
+        measure_costs(
+            Silent(),
+            TEMPLATE,
+            read_costs(model, secrets, []),
+            secrets=secrets,
+            method="sampled",
+        )
+
+
+def test_equal_costs_stay_equal_whatever_is_read_with_them():
+    parts = np.random.default_rng(0).uniform(0, 9, (1, 11))
+    automaton = compile_template(VOCABULARY.encode, TEMPLATE)
+    for many in (1, 2, 40):
+        costs = ReadCosts(automaton, parts, np.repeat(parts, many, axis=0), 0)
+        found = measure_costs(Silent(), TEMPLATE, costs, secrets=["1234"], method="sampled")
+        assert found.bits == [0.0]  # ties count against the canary
 
 
 def test_a_small_space_is_drawn_to_its_end(model):

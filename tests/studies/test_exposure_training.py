@@ -16,8 +16,8 @@ from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies import exposure_training_population as module
 from remnant.studies.exposure_training import ExposureTrainingStudy
 from remnant.studies.exposure_training_population import populations, prepare_runs
-from remnant.studies.exposure_training_probe import follow_references
 from remnant.studies.exposure_training_results import pareto_front
+from remnant.studies.exposure_training_secrets import references_of
 from remnant.studies.language_models import fit_language_models, language_model_maker
 
 TABLE = {
@@ -103,11 +103,11 @@ def test_what_is_followed_is_that_of_a_training_that_ended_there(folder, runs):
     run, record = runs["variant1"], Record.open(folder)
     assert run.looks == (0, 16, 32)
     alone = trained_alone(run, steps=16)
-    references = follow_references(run)
-    assert len(set(references)) == 150
     found = record.array("variant1.through")
     assert found.shape == (3, 3, 3)
     for trial, member in enumerate(run.plan.members_of("planted")):
+        references = [one.secret for one in references_of(run, trial, references=150)]
+        assert len(set(references)) == 150
         canary = run.planted.sets[trial].canaries[0].secret
         assert canary not in references
         own, *others = costs_by_hand(run, alone.state_dict(int(member)), [canary, *references])
@@ -298,6 +298,23 @@ def test_the_estimate_writes_nothing_and_counts_right():
     assert found["steps"] == 32 + 63
 
 
+class Ticking:
+    """A clock on which everything takes a second."""
+
+    def __init__(self, device):
+        self.times = []
+
+    def __call__(self, done):
+        self.times.append(float(len(self.times)))
+
+
+def test_the_estimate_has_looks_and_measurement_in_its_minutes(monkeypatch):
+    monkeypatch.setattr(module, "StepClock", Ticking)
+    found = estimate_study(STUDY, Execution())
+    looks, trials = 5 * 3, 5 * 3
+    assert found["minutes"] == pytest.approx((32 + 63 + looks + trials) / 60, abs=0.01)
+
+
 @pytest.mark.parametrize(
     ("section", "fields", "message"),
     [
@@ -375,7 +392,8 @@ def test_the_front_holds_what_nothing_beats():
 
 
 def test_followed_references_do_not_move_with_the_variant(runs):
-    assert follow_references(runs["primary"]) == follow_references(runs["variant2"])
+    one, other = (references_of(runs[name], 0, references=150) for name in ("primary", "variant2"))
+    assert one == other
 
 
 def test_the_study_is_of_its_own_kind():

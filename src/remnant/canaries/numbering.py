@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise, product
 from typing import Protocol
 
 from remnant.canaries.holes import Slot
+
+_JOINED = 1000  # choices of places that are read as one
 
 
 class Numbering(Protocol):
@@ -110,10 +113,27 @@ class _MixedRadix:
 
     def secret_at(self, index: int) -> str:
         parts: list[str] = []
-        for place in reversed(self._places):
+        for place in self._wheels:
             index, digit = divmod(index, len(place.choices))
             parts += (place.after, place.choices[digit])
         return "".join(reversed(parts))
+
+    @cached_property
+    def _wheels(self) -> list[Place]:
+        """The places from the last on, neighbours with few choices joined: fewer divisions."""
+        joined: dict[tuple[int, str, int, str], Place] = {}  # of a row of digits, each three once
+        wheels: list[Place] = []
+        for place in self._places:
+            before = wheels[-1] if wheels else None
+            if before is None or len(before.choices) * len(place.choices) > _JOINED:
+                wheels.append(place)
+                continue
+            key = (id(before.choices), before.after, id(place.choices), place.after)
+            if key not in joined:
+                both = product(before.choices, place.choices)
+                joined[key] = Place(tuple(a + before.after + b for a, b in both), place.after)
+            wheels[-1] = joined[key]
+        return wheels[::-1]
 
     def index_of(self, secret: str) -> int | None:
         digits = self._reader.digits(secret)

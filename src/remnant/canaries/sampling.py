@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -46,9 +46,28 @@ def draw_distinct(
     gaps = [number - rank for rank, number in enumerate(barred)]
     moved: dict[int, int] = {}
     drawn: list[int] = []
-    for first in range(n):
-        chosen = first + below(free - first, rng=rng)
+    for first, ahead in enumerate(_falling(n, bound=free, rng=rng)):
+        chosen = first + ahead
         number = moved.get(chosen, chosen)
         moved[chosen] = moved.pop(first, first)
         drawn.append(number + bisect_right(gaps, number))
     return drawn
+
+
+def _falling(n: int, *, bound: int, rng: np.random.Generator) -> Iterator[int]:
+    """Draw as ``below`` from ``range(bound)``, ``range(bound - 1)`` and so on: n numbers in all.
+
+    Numbers of as many bits are drawn together, and never more of them than are sure to be needed:
+    the generator gives the bytes that it would give one by one, and stands where it would stand.
+    """
+    while n > 0:
+        bits = (bound - 1).bit_length()
+        whole = -(-bits // 8)
+        size = -(-whole // 4) * 4  # a generator gives whole words, and what is left is dropped
+        alike = min(n, bound - (1 << bits >> 1))
+        drawn = rng.bytes(size * alike)
+        for at in range(0, size * alike, size) if size else range(alike):
+            number = int.from_bytes(drawn[at : at + whole], "little") >> (8 * whole - bits)
+            if number < bound:
+                yield number
+                n, bound = n - 1, bound - 1

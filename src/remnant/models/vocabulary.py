@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,18 @@ class Vocabulary:
             return found
         ids: list[int] = self.encode_array(text).tolist()
         return ids
+
+    def encode_each(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of every text, as ``encode`` does for one.
+
+        Raises:
+            InvalidInput: A character or word is not in the vocabulary.
+        """
+        if self.kind != "characters":
+            return [self.encode(text) for text in texts]
+        whole = self.encode_array("".join(texts)).tolist()
+        ends = list(accumulate(map(len, texts), initial=0))
+        return [whole[start:end] for start, end in pairwise(ends)]
 
     def encode_array(self, text: str) -> Ids:
         """Return the tokens of ``text`` as int64: for whole corpora.

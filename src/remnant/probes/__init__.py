@@ -6,7 +6,7 @@ from remnant.probes.decoding import decoding_log_probability
 from remnant.probes.hidden import hidden_states
 from remnant.probes.influence import InfluenceCheckpoints, highest_and_lowest, self_influence
 from remnant.probes.one_pass import OnePass, one_pass
-from remnant.probes.sequences import TextCosts, text_costs, token_costs
+from remnant.probes.sequences import PathTree, TextCosts, lay_out, text_costs, token_costs
 from remnant.probes.windows import WINDOW_SIGNALS, window_signals
 
 __all__ = [
@@ -16,11 +16,13 @@ __all__ = [
     "Asked",
     "InfluenceCheckpoints",
     "OnePass",
+    "PathTree",
     "TextCosts",
     "decoding_log_probability",
     "hidden_states",
     "highest_and_lowest",
     "label_signals",
+    "lay_out",
     "margin_signals",
     "one_pass",
     "self_influence",

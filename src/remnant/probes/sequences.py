@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
@@ -34,6 +36,119 @@ class TextCosts:
     nodes: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """One place of sorted paths: what is read to get there, and what is asked there.
+
+    Attributes:
+        parents, tokens: Which rows of the level before are read on, and with which token; none at
+            the first level.
+        paths: Those that have this place, by their number.
+        rows, wanted: Of each, the row that holds its prefix, and the token that it has here.
+    """
+
+    parents: Tensor
+    tokens: Tensor
+    paths: Tensor
+    rows: Tensor
+    wanted: Tensor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PathTree:
+    """Token sequences laid out to be read, by any number of models: sorted, what they share once.
+
+    Attributes:
+        shape: Number of paths, and tokens of the longest.
+        ends: The smallest and the largest token.
+        rows: So many paths are read at a time.
+    """
+
+    shape: tuple[int, int]
+    ends: NDArray[np.int64]
+    rows: int
+    _chunks: Iterable[tuple[_Level, ...]]
+
+    def costs(self, asked: Asked, *, progress: Progress | None = None) -> Floats:
+        """Return ``-log2 p`` of every token of every path, ``(paths, longest)``.
+
+        Beyond the end of a shorter path the cost is 0.
+
+        Args:
+            asked: The model, which has read the prefix.
+            progress: Called with what is done, how many paths, and of how many.
+        """
+        check_tokens(self.ends, asked.vocabulary)
+        found = torch.zeros(self.shape, dtype=torch.float64, device=asked.device)
+        for done, levels in enumerate(self._chunks, start=1):
+            log_probs, state = asked.first, asked.first_state
+            for place, level in enumerate(levels):
+                paths, rows, wanted = (
+                    one.to(asked.device) for one in (level.paths, level.rows, level.wanted)
+                )
+                if place:
+                    parents, tokens = level.parents.to(asked.device), level.tokens.to(asked.device)
+                    log_probs, state = asked.step(asked.take(state, parents), tokens)
+                found[paths, place] = -log_probs[rows, wanted].double() * BITS
+            if progress is not None:
+                progress("costs", min(done * self.rows, self.shape[0]), self.shape[0])
+        costs: Floats = found.cpu().numpy()
+        if np.isnan(costs).any():
+            raise nan_answer()
+        return np.maximum(costs, 0.0)  # rounding may leave a certain token at 1 + 1e-7
+
+
+def lay_out(paths: Sequence[Ids], *, rows: int = ROWS) -> PathTree:
+    """Sort token sequences, and note which prefixes they share.
+
+    Args:
+        paths: Token sequences, from 0 tokens on.
+        rows: At most so many paths are read at a time.
+
+    Example:
+        >>> lay_out([[5, 1], [5, 2], [4]]).shape
+        (3, 2)
+    """
+    once = _laid_out(paths, rows)
+    return dataclasses.replace(once, _chunks=tuple(once._chunks))
+
+
+def _laid_out(paths: Sequence[Ids], rows: int) -> PathTree:
+    """Lay paths out to be read once: what is noted of them is made as it is needed."""
+    lengths = np.array([len(path) for path in paths], dtype=np.int64)
+    padded = np.full((len(paths), int(lengths.max(initial=0))), -1, dtype=np.int64)
+    for row, path in enumerate(paths):
+        padded[row, : len(path)] = path
+    tokens = padded[np.arange(padded.shape[1]) < lengths[:, None]]
+    order = np.lexsort(padded.T[::-1]) if padded.size else np.arange(0)
+    chunks = [order[at : at + rows] for at in range(0, len(order), rows)]
+    return PathTree(
+        shape=(padded.shape[0], padded.shape[1]),
+        ends=np.array([tokens.min(), tokens.max()] if len(tokens) else [], dtype=np.int64),
+        rows=rows,
+        _chunks=(_levels(chunk, padded[chunk], lengths[chunk]) for chunk in chunks),
+    )
+
+
+def _levels(
+    numbers: NDArray[np.int64], paths: NDArray[np.int64], lengths: NDArray[np.int64]
+) -> tuple[_Level, ...]:
+    group = np.zeros(len(paths), dtype=np.int64)  # of each path, the row that holds its prefix
+    levels = []
+    for place in range(int(lengths.max())):
+        here = np.flatnonzero(lengths > place)
+        parents = tokens = np.zeros(0, dtype=np.int64)
+        if place:
+            before = paths[here, :place]
+            new = np.ones(len(here), dtype=bool)
+            new[1:] = (before[1:] != before[:-1]).any(1)
+            parents, tokens = group[here[new]], paths[here[new], place - 1]
+            group[here] = np.cumsum(new) - 1
+        noted = (parents, tokens, numbers[here], group[here], paths[here, place])
+        levels.append(_Level(*map(torch.from_numpy, noted)))
+    return tuple(levels)
+
+
 def token_costs(
     asked: Asked, paths: Sequence[Ids], *, rows: int = ROWS, progress: Progress | None = None
 ) -> Floats:
@@ -48,45 +163,7 @@ def token_costs(
         rows: At most so many paths at a time.
         progress: Called with what is done, how many paths, and of how many.
     """
-    lengths = np.array([len(path) for path in paths], dtype=np.int64)
-    if len(lengths) == 0 or lengths.max(initial=0) == 0:
-        return np.zeros((len(lengths), 0))
-    padded = np.full((len(paths), int(lengths.max())), -1, dtype=np.int64)
-    for row, path in enumerate(paths):
-        padded[row, : len(path)] = path
-    check_tokens(padded[padded >= 0], asked.vocabulary)
-    order = np.lexsort(padded.T[::-1])
-    costs = np.zeros(padded.shape)
-    for at in range(0, len(order), rows):
-        chunk = order[at : at + rows]
-        costs[chunk] = _sorted_costs(asked, padded[chunk], lengths[chunk])
-        if progress is not None:
-            progress("costs", min(at + rows, len(order)), len(order))
-    return costs
-
-
-def _sorted_costs(asked: Asked, paths: NDArray[np.int64], lengths: NDArray[np.int64]) -> Floats:
-    costs = np.zeros(paths.shape)
-    log_probs, state = asked.first, asked.first_state
-    group = np.zeros(len(paths), dtype=np.int64)  # of each path, the row that holds its prefix
-    for t in range(paths.shape[1]):
-        active = np.flatnonzero(lengths > t)
-        if t > 0:
-            here = paths[active, :t]
-            new = np.ones(len(active), dtype=bool)
-            new[1:] = (here[1:] != here[:-1]).any(1)
-            parents = torch.from_numpy(group[active[new]]).to(asked.device)
-            tokens = torch.from_numpy(paths[active[new], t - 1]).to(asked.device)
-            log_probs, state = asked.step(asked.take(state, parents), tokens)
-            group[active] = np.cumsum(new) - 1
-        found = log_probs[
-            torch.from_numpy(group[active]).to(asked.device),
-            torch.from_numpy(paths[active, t]).to(asked.device),
-        ]
-        costs[active, t] = -found.double().cpu().numpy() * BITS
-    if np.isnan(costs).any():
-        raise nan_answer()
-    return np.maximum(costs, 0.0)  # rounding may leave a certain token at 1 + 1e-7
+    return _laid_out(paths, rows).costs(asked, progress=progress)
 
 
 def text_costs(

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.canaries import Template
+from remnant.canaries import Canary, Template
 from remnant.errors import NotEnoughEvidence, require
 from remnant.measures import (
     ExtrapolatedExposure,
@@ -19,9 +19,11 @@ from remnant.measures import (
     extrapolated_exposure,
 )
 from remnant.models.protocols import SequenceModel
-from remnant.probes import Asked, text_costs, token_costs
+from remnant.probes import text_costs
 from remnant.search import ExactExposures, MergedTokens, compile_template, exact_exposure
-from remnant.search.automaton import Automaton, secret_path
+from remnant.search.automaton import Automaton
+from remnant.search.walk import Budget
+from remnant.studies.expected_nodes import nodes_expected, nodes_under, total_costs
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
@@ -92,6 +94,23 @@ class ExposureAudit:
         return np.array([one.bits for one in self.each])
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadCosts:
+    """What a model was found to pay for secrets and for references, token by token.
+
+    Attributes:
+        automaton: Of the template's tokens, from whose start the costs count.
+        secrets: ``(secrets, longest)``, in bits; 0 beyond the end of a shorter one.
+        references: Of secrets that were sampled at random, likewise.
+        nodes: Rows passed to the model for them.
+    """
+
+    automaton: Automaton
+    secrets: Floats
+    references: Floats
+    nodes: int
+
+
 def measure_exposure(
     model: SequenceModel,
     template: Template,
@@ -142,36 +161,91 @@ def measure_exposure(
     require(faults)
     texts = [template.text(secret) for secret in secrets]
     drawn = _draw(template, secrets, references, rng)
-    exact, reason = None, f"method={method!r} was asked for"
+    texts += [one.text for one in drawn]
+    exact, reason = None, _asked_for(method)
     if method == "auto" and reference_models:
         reason = "costs calibrated by reference models can only be sampled"
     elif method != "sampled":
+        few = [one.secret for one in drawn[:_PILOT]]
         exact, reason = _exact(
-            model, template, secrets, drawn, method, max_nodes, max_seconds, memory, progress
+            model,
+            template,
+            secrets,
+            lambda: nodes_expected(
+                model, template, compile_template(model.encode, template), secrets, few
+            ),
+            method,
+            Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory),
+            progress,
         )
-    costs, nodes = _costs(model, template, [*texts, *map(template.text, drawn)], progress)
+    costs, nodes = _costs(model, template, texts, progress)
     if reference_models:
-        others = [
-            _costs(other, template, [*texts, *map(template.text, drawn)], progress)
-            for other in reference_models
-        ]
+        others = [_costs(other, template, texts, progress) for other in reference_models]
         costs = calibrated_losses(losses=costs, reference_model_losses=[c for c, _ in others])
         nodes += sum(n for _, n in others)
-    return _audit(template, secrets, costs, exact, reason, nodes, bool(reference_models))
+    many, calibrated = len(secrets), bool(reference_models)
+    return _audit(template, costs[:many], costs[many:], exact, reason, nodes, calibrated=calibrated)
+
+
+def measure_costs(
+    model: SequenceModel,
+    template: Template,
+    costs: ReadCosts,
+    *,
+    secrets: Sequence[str],
+    method: Method = "auto",
+    max_nodes: int = MAX_NODES,
+    fit: bool = True,
+    progress: Progress | None = None,
+) -> ExposureAudit:
+    """Measure exposure as ``measure_exposure`` does where secrets and references were read before.
+
+    Args:
+        model: The model under audit, which is only asked if the tree is walked.
+        template: From which the secrets come.
+        costs: What it pays for the secrets, in their order, and for the references.
+        secrets: To be measured.
+        method: ``"auto"``, ``"exact"`` or ``"sampled"``.
+        max_nodes: Budget of the walk.
+        fit: Whether a skew-normal law is fitted to the references.
+        progress: Called with what is being done, how much is done, and of how much.
+
+    Raises:
+        NotEnoughEvidence: No references where sampling needs them.
+    """
+    exact, reason = None, _asked_for(method)
+    if method != "sampled":
+        few = costs.references[:_PILOT]
+        exact, reason = _exact(
+            model,
+            template,
+            secrets,
+            lambda: nodes_under(costs.automaton, costs.secrets, few),
+            method,
+            Budget(max_nodes=max_nodes),
+            progress,
+        )
+    own, drawn = total_costs(costs.secrets), total_costs(costs.references)
+    return _audit(template, own, drawn, exact, reason, costs.nodes, fit=fit)
+
+
+def _asked_for(method: Method) -> str:
+    return f"method={method!r} was asked for"
 
 
 def _audit(
     template: Template,
-    secrets: Sequence[str],
-    costs: Floats,
+    own: Floats,
+    drawn: Floats,
     exact: ExactExposures | None,
     reason: str,
     nodes: int,
-    calibrated: bool,
+    *,
+    calibrated: bool = False,
+    fit: bool = True,
 ) -> ExposureAudit:
-    own, drawn = costs[: len(secrets)], costs[len(secrets) :]
-    fit = _extrapolated(own, drawn)
-    guesses = [None] * len(secrets) if fit is None else fit.bits.tolist()
+    law = _extrapolated(own, drawn) if fit else None
+    guesses = [None] * len(own) if law is None else law.bits.tolist()
     if exact is not None:
         each = tuple(
             SecretExposure(e.bits, e.low, e.high, e.cost, e.rank, e.rank_low, False, guess)
@@ -195,7 +269,7 @@ def _audit(
         reason=reason,
         each=each,
         reference_costs=drawn,
-        extrapolated=fit,
+        extrapolated=law,
         calibrated=calibrated,
         space=template.space,
         nodes=nodes,
@@ -206,10 +280,9 @@ def _audit(
 
 def _draw(
     template: Template, secrets: Sequence[str], references: int, rng: np.random.Generator
-) -> list[str]:
+) -> list[Canary]:
     room = template.space - len(set(secrets))
-    many = min(references, room)
-    return [one.secret for one in template.sample(many, rng=rng, exclude=secrets)]
+    return template.sample(min(references, room), rng=rng, exclude=secrets)
 
 
 def _costs(
@@ -230,32 +303,29 @@ def _exact(
     model: SequenceModel,
     template: Template,
     secrets: Sequence[str],
-    drawn: Sequence[str],
-    method: str,
-    max_nodes: int,
-    max_seconds: float | None,
-    memory: int | None,
+    expect: Callable[[], float],
+    method: Method,
+    budget: Budget,
     progress: Progress | None,
 ) -> tuple[ExactExposures | None, str]:
-    """Walk the tree if it can be done; else say why not."""
-    reason = "method='exact' was asked for"
+    """Walk the tree if it can be done; else say why not. ``expect`` tells the nodes it takes."""
+    reason = _asked_for(method)
     try:
-        if method == "auto":
-            automaton = compile_template(model.encode, template)
-            expected = nodes_expected(model, template, automaton, secrets, drawn[:_PILOT])
+        if method == "auto" and budget.max_nodes is not None:
+            expected = expect()
             reason = (
                 f"the walk was expected to take about {_in_words(expected)} nodes of "
-                f"{_in_words(max_nodes)} allowed"
+                f"{_in_words(budget.max_nodes)} allowed"
             )
-            if expected > max_nodes:
+            if expected > budget.max_nodes:
                 return None, f"sampled, because {reason}"
         found = exact_exposure(
             model,
             template,
             secrets=secrets,
-            max_nodes=max_nodes,
-            max_seconds=max_seconds,
-            memory=memory,
+            max_nodes=budget.max_nodes,
+            max_seconds=budget.max_seconds,
+            memory=budget.memory,
             progress=progress,
         )
     except MergedTokens as fault:
@@ -272,30 +342,3 @@ def _exact(
 
 def _in_words(number: float) -> str:
     return f"{number:,.0f}".replace(",", " ") if number < 1e12 else f"10^{math.log10(number):.0f}"
-
-
-def nodes_expected(
-    model: SequenceModel,
-    template: Template,
-    automaton: Automaton,
-    secrets: Sequence[str],
-    drawn: Sequence[str],
-) -> float:
-    """Estimate how many nodes an exact walk takes from the costs of a few sampled secrets.
-
-    A prefix is visited if it costs no more than the costliest secret. At each depth the share of
-    sampled prefixes that do stands for the share of all; without samples the whole tree is
-    expected. No depth has more than ``2 ** cost`` such prefixes, since their probabilities add up
-    to no more than 1: a secret that is cheap enough can be ranked in a space of any size.
-    """
-    inner = np.array([min(w, 10**300) for w in automaton.widths[:-1]], dtype=np.float64)
-    if len(drawn) == 0:
-        return float(inner.sum())
-    paths = [secret_path(model.encode, automaton, template, one) for one in [*secrets, *drawn]]
-    so_far = np.cumsum(token_costs(Asked(model, automaton.prefix), paths), axis=1)
-    bound = so_far[: len(secrets), -1].max()
-    under = (so_far[len(secrets) :] <= bound).sum(0)
-    share = (under + 1) / (len(drawn) + 1)
-    most = 2.0 ** min(float(bound), 1000.0)
-    least = math.fsum(np.minimum(inner * share[: len(inner)], most))
-    return min(least, float(inner.sum()))

@@ -257,22 +257,44 @@ def train_population(
 
 
 def time_population(runs: Runs, execution: Execution) -> dict[str, float]:
-    """Time a few steps of the real thing and say what training, looks included, would take."""
+    """Time a few steps of the real thing, and say what training, looks and measurement would take.
+
+    At the end one trial is timed. Walks and extractions are left out there: what they take depends
+    on what models will have learnt.
+    """
     clock = StepClock(execution.device)
     cast = _cast(runs, steps=8)
     fit, population = _fit(runs, cast, execution, on_step=clock)
     gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     steps = next(iter(runs.values())).plan.steps
-    looking = 0.0
+    asking = 0.0
     for name, run in runs.items():
+        own = cast.members[name]
         if run.looks:
+            look = look_on(run, own, execution)
             clock(0)
-            look_on(run, cast.members[name], execution)(population)
+            look(population)
             clock(0)
-            looking += (clock.times[-1] - clock.times[-2]) * len(run.looks)
+            asking += (clock.times[-1] - clock.times[-2]) * len(run.looks)
+        if run.study.measure.references:
+            one = slice(own.start, own.start + len(run.plan.arms))
+            clock(0)
+            measure_run(_one_trial(run), one, population, execution, None)
+            clock(0)
+            asking += (clock.times[-1] - clock.times[-2]) * run.plan.trials
     return {
         "members": len(cast.seeds),
         "steps": steps,
         "bytes": fit.memory + cast.store.nbytes,
-        "seconds": gaps[len(gaps) // 2] * steps + looking,
+        "seconds": gaps[len(gaps) // 2] * steps + asking,
     }
+
+
+def _one_trial(run: Run) -> Run:
+    """The first trial of a run, of which nothing is walked and nothing extracted."""
+    measure = dataclasses.replace(run.study.measure, method="sampled", extract=False)
+    return dataclasses.replace(
+        run,
+        study=dataclasses.replace(run.study, measure=measure),
+        plan=dataclasses.replace(run.plan, trials=1),
+    )

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.canaries import Canary, Template
 from remnant.errors import InvalidInput
-from remnant.measures import exposure
 from remnant.models import LanguageModel
-from remnant.plans.order import generator
-from remnant.plans.plan import SPLIT
 from remnant.population import Population
 from remnant.probes import window_signals
-from remnant.probes.continuations import continuation_bits, continuation_rows
 from remnant.search import extract
 from remnant.studies.classifiers import SomeMembers
-from remnant.studies.exposure_audit import ExposureAudit, Progress, measure_exposure
+from remnant.studies.exposure_audit import ExposureAudit, Progress, ReadCosts, measure_costs
+from remnant.studies.exposure_training_secrets import lay_out_trial
 from remnant.studies.language_models import language_model_maker
 from remnant.studies.settings import Execution
 
@@ -38,80 +35,29 @@ def look_on(run: Run, members: slice, execution: Execution) -> Callable[[Populat
     validation text costs, and one of the training text.
     """
     planted = range(members.start, members.stop)[:: len(run.plan.arms)]
-    if run.study.follow.method == "sampled":
-        ask = _sampled(run, members)
-    else:
-
-        def ask(models: Population) -> Floats:
-            return np.stack(
-                [
-                    _audit(run, _model(run, models, member, execution), trial, end=False).bits
-                    for trial, member in enumerate(planted)
-                ]
-            )
+    follow = run.study.follow
+    asked = [
+        lay_out_trial(run, trial, references=follow.references) for trial in range(run.plan.trials)
+    ]
 
     def look(models: Population) -> Floats:
-        return np.concatenate([ask(models), losses_of(run, members, models)], axis=1)
+        losses = losses_of(run, members, models)  # says so where training diverged
+        found = []
+        for trial, model in enumerate(_models(run, models, planted, execution)):
+            costs = asked[trial].costs(model).canaries
+            found.append(_audit(run, model, trial, costs, method=follow.method, fit=False).bits)
+        return np.concatenate([np.stack(found), losses], axis=1)
 
     return look
 
 
-def follow_references(run: Run) -> list[str]:
-    """The secrets that canaries are ranked among on the way: the same at all times."""
-    rng = generator(run.plan.seed, SPLIT, 0, 1)
-    drawn = run.study.secret.known.sample(_many(run), rng=rng, exclude=sorted(_secrets(run)))
-    return [one.secret for one in drawn]
-
-
 def most_followed(run: Run) -> float:
     """The most exposure, in bits, that a look in the middle of training can show."""
-    most = math.log2(run.study.secret.known.space)
-    return math.log2(_many(run) + 1) if run.study.follow.method == "sampled" else most
-
-
-def _many(run: Run) -> int:
-    return min(run.study.follow.references, run.study.secret.known.space - len(_secrets(run)))
-
-
-def _secrets(run: Run) -> set[str]:
-    return {canary.secret for drawn in run.planted.sets for canary in drawn.canaries}
-
-
-def _sampled(run: Run, members: slice) -> Callable[[Population], Floats]:
-    template, vocabulary = run.study.secret.known, run.planted.vocabulary
-    canaries = [one.secret for drawn in run.planted.sets for one in drawn.canaries]
-    rows, counted = continuation_rows(
-        vocabulary.encode(template.prefix),
-        [_after(template, vocabulary, one) for one in [*canaries, *follow_references(run)]],
-        begin=vocabulary.size,
-    )
-    arms, each = len(run.plan.arms), run.plan.canaries
-
-    def ask(models: Population) -> Floats:
-        costs = continuation_bits(
-            SomeMembers(models, members), rows, counted, vocabulary_size=vocabulary.size
-        )
-        found = costs[::arms].cpu().numpy()
-        _check_finite(run, found)
-        return np.stack(
-            [
-                exposure(
-                    canary_losses=own[trial * each : (trial + 1) * each],
-                    reference_losses=own[len(canaries) :],
-                    space=template.space,
-                ).bits
-                for trial, own in enumerate(found)
-            ]
-        )
-
-    return ask
-
-
-def _after(template: Template, vocabulary: Any, secret: str) -> list[int]:
-    """The tokens of a canary after its prefix."""
-    whole = vocabulary.encode(template.text(secret))
-    tokens: list[int] = whole[len(vocabulary.encode(template.prefix)) :]
-    return tokens
+    space = run.study.secret.known.space
+    if run.study.follow.method != "sampled":
+        return math.log2(space)
+    own = run.plan.canaries + run.plan.controls
+    return math.log2(min(run.study.follow.references, space - own) + 1)
 
 
 def losses_of(run: Run, members: slice, models: Population) -> Floats:
@@ -149,48 +95,52 @@ def measure_run(
         exposure of secrets that a model did not see; ``skew_normal``; ``extracted`` and ``nodes``
         of the search; ``losses``, as ``losses_of``. Some are absent.
     """
-    plan, arms = run.plan, run.plan.arms
+    plan, arms, study = run.plan, run.plan.arms, run.study
     rows: dict[str, list[Any]] = {}
 
     def put(name: str, row: Any) -> None:
         rows.setdefault(name, []).append(row)
 
     put("losses", losses_of(run, members, population))
-    for trial in range(plan.trials):
-        drawn = run.planted.sets[trial]
-        for place, arm in enumerate(arms):
-            member = members.start + trial * len(arms) + place
-            model = _model(run, population, member, execution)
-            if arm == "twin":
-                put("twin", _unseen(run, model, trial, drawn.canaries))
-                continue
-            audit = _audit(run, model, trial, progress=progress)
-            own = audit.each
-            put("exact", [one.rank is not None and one.rank == one.rank_low for one in own])
-            put("saturated", [one.saturated for one in own])
-            if plan.controls:
-                put("controls", _unseen(run, model, trial, drawn.controls))
-            if all(one.skew_normal_bits is not None for one in own):
-                put("skew_normal", [one.skew_normal_bits for one in own])
-            before = [
-                None if one.rank is None else one.rank - sum(o.cost <= one.cost for o in own)
-                for one in own
-            ]
-            put("first", [left == 0 for left in before])
-            # Where no reference is likelier, sampling cannot say whether another secret is.
-            put("first_known", [one.rank is not None or not one.saturated for one in own])
-            if run.study.measure.extract:
-                found = extract(
-                    model,
-                    run.study.secret.known,
-                    top=plan.canaries,
-                    max_nodes=run.study.measure.max_nodes,
-                    progress=progress,
-                )
-                secrets = {secret for secret, _ in found.candidates}
-                put("extracted", [canary.secret in secrets for canary in drawn.canaries])
-                put("nodes", found.nodes)
-            put("bits", audit.bits)
+    models = _models(run, population, range(members.start, members.stop), execution)
+    for (trial, arm), model in zip(
+        itertools.product(range(plan.trials), arms), models, strict=True
+    ):
+        if arm == arms[0]:
+            asked = lay_out_trial(run, trial, references=study.measure.references)
+        drawn, costs = run.planted.sets[trial], asked.costs(model)
+        if arm == "twin":
+            put("twin", _unseen(run, model, trial, costs.canaries))
+            continue
+        audit = _audit(
+            run, model, trial, costs.canaries, method=study.measure.method, progress=progress
+        )
+        own = audit.each
+        put("exact", [one.rank is not None and one.rank == one.rank_low for one in own])
+        put("saturated", [one.saturated for one in own])
+        if plan.controls:
+            put("controls", _unseen(run, model, trial, costs.controls))
+        if all(one.skew_normal_bits is not None for one in own):
+            put("skew_normal", [one.skew_normal_bits for one in own])
+        before = [
+            None if one.rank is None else one.rank - sum(o.cost <= one.cost for o in own)
+            for one in own
+        ]
+        put("first", [left == 0 for left in before])
+        # Where no reference is likelier, sampling cannot say whether another secret is.
+        put("first_known", [one.rank is not None or not one.saturated for one in own])
+        if study.measure.extract:
+            found = extract(
+                model,
+                study.secret.known,
+                top=plan.canaries,
+                max_nodes=study.measure.max_nodes,
+                progress=progress,
+            )
+            secrets = {secret for secret, _ in found.candidates}
+            put("extracted", [canary.secret in secrets for canary in drawn.canaries])
+            put("nodes", found.nodes)
+        put("bits", audit.bits)
     if len(rows.get("skew_normal", ())) < plan.trials:
         rows.pop("skew_normal", None)
     made = {name: np.array(found) for name, found in rows.items()}
@@ -199,42 +149,34 @@ def measure_run(
 
 
 def _audit(
-    run: Run,
-    model: LanguageModel,
-    trial: int,
-    *,
-    end: bool = True,
-    progress: Progress | None = None,
+    run: Run, model: LanguageModel, trial: int, costs: ReadCosts, *, method: str, **options: Any
 ) -> ExposureAudit:
-    study = run.study
-    return measure_exposure(
+    return measure_costs(
         model,
-        study.secret.known,
+        run.study.secret.known,
+        costs,
         secrets=[one.secret for one in run.planted.sets[trial].canaries],
-        rng=generator(run.plan.seed, SPLIT, trial),
-        method=study.measure.method if end else study.follow.method,  # type: ignore[arg-type]
-        references=study.measure.references if end else study.follow.references,
-        max_nodes=study.measure.max_nodes,
-        progress=progress,
+        method=method,  # type: ignore[arg-type]
+        max_nodes=run.study.measure.max_nodes,
+        **options,
     )
 
 
-def _unseen(run: Run, model: LanguageModel, trial: int, secrets: Sequence[Canary]) -> Floats:
+def _unseen(run: Run, model: LanguageModel, trial: int, costs: ReadCosts) -> Floats:
     """Exposure of secrets that the model did not see: sampled, since a walk would prune nothing."""
-    return measure_exposure(
-        model,
-        run.study.secret.known,
-        secrets=[one.secret for one in secrets],
-        rng=generator(run.plan.seed, SPLIT, trial),
-        method="sampled",
-        references=run.study.measure.references,
-    ).bits
+    return _audit(run, model, trial, costs, method="sampled", fit=False).bits
 
 
-def _model(run: Run, population: Population, member: int, execution: Execution) -> LanguageModel:
+def _models(
+    run: Run, population: Population, members: Iterable[int], execution: Execution
+) -> Iterator[LanguageModel]:
+    """Yield some members one after another, in the type of their parameters."""
     module = language_model_maker(run.study, run.planted)()
-    module.load_state_dict(population.state_dict(member))
-    return LanguageModel(module, run.planted.vocabulary, device=execution.device)
+    first = next(name for name, _ in module.named_parameters())
+    for member in members:
+        state = population.state_dict(member)
+        module.to(state[first].dtype).load_state_dict(state)
+        yield LanguageModel(module, run.planted.vocabulary, device=execution.device)
 
 
 def _check_finite(run: Run, found: Floats) -> None:
