@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -111,12 +110,11 @@ def estimate_exposure(study: ExposureStudy, execution: Execution) -> dict[str, A
     short = dataclasses.replace(study, plan=dataclasses.replace(study.plan, steps=8))
     clock = StepClock(execution.device)
     fit, _ = fit_language_models(short, short.plan, planted, execution, on_step=clock)
-    gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     return {
         "members": study.plan.members,
         "steps": study.plan.steps,
         "memory_mib": round((fit.memory + planted.store.nbytes) / 2**20, 1),
-        "minutes": round(gaps[len(gaps) // 2] * study.plan.steps / 60, 2),
+        "minutes": round(clock.typical * study.plan.steps / 60, 2),
     }
 
 

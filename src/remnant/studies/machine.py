@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import statistics
 import time
 
 import torch
@@ -19,6 +21,11 @@ class StepClock:
         if self._waits:
             torch.cuda.synchronize()
         self.times.append(time.perf_counter())
+
+    @property
+    def typical(self) -> float:
+        """Seconds of a step: the median of those between two notes."""
+        return statistics.median(b - a for a, b in itertools.pairwise(self.times))
 
 
 def device_name(device: str) -> str:

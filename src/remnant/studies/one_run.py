@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -153,10 +152,9 @@ def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]
     )
     members = members_of(study, short, planting)
     fit, _ = fit_classifiers(study, members, planting, execution, on_step=clock)
-    gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     return {
         "members": 1,
         "steps": study.plan.total_steps,
         "memory_mib": round((fit.memory + planting.store.images.nbytes) / 2**20, 1),
-        "minutes": round(gaps[len(gaps) // 2] * study.plan.total_steps / 60, 2),
+        "minutes": round(clock.typical * study.plan.total_steps / 60, 2),
     }

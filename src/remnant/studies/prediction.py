@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -202,9 +201,8 @@ def estimate_prediction(study: PredictionStudy, execution: Execution) -> dict[st
     fit, _ = fit_classifiers(
         short, shadow_members(short, planting, range(block)), planting, execution, on_step=clock
     )
-    gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     members = study.plan.models + study.predict.targets
-    seconds = gaps[len(gaps) // 2] * study.plan.steps * members / block
+    seconds = clock.typical * study.plan.steps * members / block
     return {
         "members": members,
         "steps": study.plan.steps,

@@ -325,7 +325,7 @@ def estimate_text_prediction(study: TextPredictionStudy, execution: Execution) -
     clock = StepClock(execution.device)
     short = dataclasses.replace(study.plan, steps=4)
     fit, population = bench.fit(range(block), short, on_step=clock)
-    gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
+    a_step = clock.typical
     clock(0)
     few = dataclasses.replace(
         bench.asked, tokens=bench.asked.tokens[:8], answers=bench.asked.answers[:8]
@@ -335,7 +335,7 @@ def estimate_text_prediction(study: TextPredictionStudy, execution: Execution) -
     asking = (clock.times[-1] - clock.times[-2]) * len(bench.asked) / len(few)
     moments = study.predict.steps(epoch=bench.epoch, last=study.plan.steps)
     targets, models = study.predict.targets, study.plan.models
-    seconds = gaps[len(gaps) // 2] * study.plan.steps * (models + targets) / block
+    seconds = a_step * study.plan.steps * (models + targets) / block
     seconds += asking * (2 * models + len(moments) * targets) / block
     return {
         "members": models + targets,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,13 +104,12 @@ def estimate_translation(study: TranslationStudy, execution: Execution) -> dict[
     short = dataclasses.replace(study, plan=dataclasses.replace(study.plan, steps=8))
     clock = StepClock(execution.device)
     fit, _ = _train(short, planted, execution, on_step=clock)
-    gaps = sorted(after - before for before, after in itertools.pairwise(clock.times))
     store = planted.store.inputs.nbytes + planted.store.labels.nbytes
     return {
         "members": study.plan.members,
         "steps": study.plan.steps,
         "memory_mib": round((fit.memory + store) / 2**20, 1),
-        "minutes": round(gaps[len(gaps) // 2] * study.plan.steps / 60, 2),
+        "minutes": round(clock.typical * study.plan.steps / 60, 2),
     }
 
 
