@@ -19,6 +19,7 @@ from remnant.studies.exposure_training_population import populations, prepare_ru
 from remnant.studies.exposure_training_results import pareto_front
 from remnant.studies.exposure_training_secrets import references_of
 from remnant.studies.language_models import fit_language_models, language_model_maker
+from remnant.studies.machine import StepClock
 
 TABLE = {
     "question": "exposure-training",
@@ -298,11 +299,8 @@ def test_the_estimate_writes_nothing_and_counts_right():
     assert found["steps"] == 32 + 63
 
 
-class Ticking:
+class Ticking(StepClock):
     """A clock on which everything takes a second."""
-
-    def __init__(self, device):
-        self.times = []
 
     def __call__(self, done):
         self.times.append(float(len(self.times)))
