@@ -1087,7 +1087,7 @@ def trained_variant(number: int, *, repeats: int, bits: float, loss: float, **ch
     return {**made, **changes}
 
 
-TRAINED: dict[str, Any] = {
+CHOICES: dict[str, Any] = {
     "training": {
         "title": "How often a canary is planted",
         "space_bits": 19.93,
@@ -1131,7 +1131,7 @@ def make_training(tmp_path):
     """Write a run about training choices; ``change`` is called with its results before."""
 
     def run(change=None, *, without=()):
-        results = copy.deepcopy(TRAINED)
+        results = copy.deepcopy(CHOICES)
         if change is not None:
             change(results)
         with Record.create(
