@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 
 import pytest
 
@@ -69,6 +70,13 @@ def test_estimates_of_several_are_told_apart(command, recipes, tmp_path, monkeyp
     assert set(found) == {"one", "two"}
     assert "minutes" in json.loads(command("run", recipes[0], "--dry-run", "--json").out)
     assert not (tmp_path / "runs").exists()
+
+
+def test_an_estimate_that_is_a_bound_says_so(command):
+    recipe = files("remnant.studies") / "recipes" / "digits-features.toml"
+    last = command("run", str(recipe), "--dry-run").out.splitlines()[-1]
+    assert last.startswith("minutes")
+    assert last.endswith(" at most, since models stop early (timed on a few steps on cpu)")
 
 
 def test_two_recipes_of_one_name_are_refused(command, recipes, tmp_path):

@@ -393,6 +393,7 @@ def test_an_estimate_says_the_most_it_can_take():
     assert found["steps"] == 36
     assert found["minutes"] >= 0
     assert found["memory_mib"] > 0
+    assert found["at_most"]
 
 
 @pytest.mark.parametrize(

@@ -101,4 +101,5 @@ def run(
         click.echo(f"members  {one['members']}")
         click.echo(f"steps    {one['steps']}")
         click.echo(f"memory   {one['memory_mib']} MiB")
-        click.echo(f"minutes  {one['minutes']} (timed on a few steps on {device})")
+        most = " at most, since models stop early" if one.get("at_most") else ""
+        click.echo(f"minutes  {one['minutes']}{most} (timed on a few steps on {device})")

@@ -339,4 +339,5 @@ def estimate_features(study: FeatureStudy, execution: Execution) -> dict[str, An
         "steps": total_steps(study, stamped),
         "memory_mib": round((memory + stamped.store.images.nbytes) / 2**20, 1),
         "minutes": round(seconds / 60, 2),
+        "at_most": True,
     }
