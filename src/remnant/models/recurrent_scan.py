@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function
 
+from remnant.errors import UnsupportedModel
+
 
 def lstm_scan(inputs: Tensor, weight: Tensor) -> Tensor:
     """Return the hidden states after each time, from zero on.
@@ -125,6 +127,21 @@ def _by_weight(gates: Tensor, hidden: Tensor) -> Tensor:
     return torch.bmm(gates.flatten(1, 2).transpose(1, 2), before.flatten(1, 2))
 
 
+class _Gradient(Function):
+    """A gradient that has none itself: nothing is kept for it."""
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Keep nothing."""
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise UnsupportedModel(
+            "A recurrent layer has a gradient, and that gradient has none.",
+            hint="Do without create_graph, or take another architecture.",
+        )
+
+
 class _LstmScan(Function):
     """Inputs ``[members, time, batch, 4u]``, weight ``[members, 4u, u]``; hidden, cells, gates.
 
@@ -163,7 +180,7 @@ class _LstmScan(Function):
         return _over_members(_LstmScan, info, in_dims, tensors, "00>011")
 
 
-class _LstmGradient(Function):
+class _LstmGradient(_Gradient):
     """From the gradient of the hidden states to those of inputs and weight."""
 
     @staticmethod
@@ -182,14 +199,6 @@ class _LstmGradient(Function):
             made.append(found)
         inputs = torch.stack(made[::-1], 1)
         return inputs, _by_weight(inputs, hidden)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Nothing is kept: there is no second gradient."""
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise NotImplementedError("The gradient of an LSTM's gradient is not written out.")
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *tensors: Tensor) -> Any:
@@ -271,7 +280,7 @@ class _GruScan(Function):
         return _over_members(_GruScan, info, in_dims, tensors, "000>01")
 
 
-class _GruGradient(Function):
+class _GruGradient(_Gradient):
     """From the gradient of the hidden states to those of inputs, weight and bias."""
 
     @staticmethod
@@ -290,14 +299,6 @@ class _GruGradient(Function):
                 )
         by_inputs, by_gates = (torch.stack(one[::-1], 1) for one in made)
         return by_inputs, _by_weight(by_gates, hidden), by_gates.sum(dim=(1, 2))
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-        """Nothing is kept: there is no second gradient."""
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise NotImplementedError("The gradient of a GRU's gradient is not written out.")
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *tensors: Tensor) -> Any:

@@ -12,7 +12,6 @@ import torch
 from torch import nn
 
 from remnant.data import Corpus, corpus_fingerprint
-from remnant.errors import InvalidInput
 from remnant.models import load_language_model, save_language_model
 from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
@@ -36,7 +35,12 @@ from remnant.studies.exposure_settings import (
     TextSettings,
 )
 from remnant.studies.inserted import keep_insertions, saved_and_told
-from remnant.studies.language_models import fit_language_models, language_model_maker, load_text
+from remnant.studies.language_models import (
+    finite_losses,
+    fit_language_models,
+    language_model_maker,
+    load_text,
+)
 from remnant.studies.machine import StepClock
 from remnant.studies.planted_text import PlantedText, plant_text
 from remnant.studies.recording import carry_out
@@ -157,12 +161,7 @@ def _validation_bits(population: Population, planted: PlantedText) -> Any:
         )
         total += losses.reshape(len(population), -1).sum(1).cpu()
     bits = total / (windows[:, 1:].numel() * math.log(2))
-    if not bool(bits.isfinite().all()):
-        raise InvalidInput(
-            "Training diverged: a member's loss is not finite.",
-            hint="Lower training.options.lr, or clip the gradient.",
-        )
-    return bits.numpy()
+    return finite_losses(bits.numpy())
 
 
 def _measure_trial(

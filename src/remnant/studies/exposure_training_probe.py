@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import InvalidInput
 from remnant.models import LanguageModel
 from remnant.population import Population
 from remnant.probes import window_signals
@@ -18,7 +17,7 @@ from remnant.search import extract
 from remnant.studies.classifiers import SomeMembers
 from remnant.studies.exposure_audit import ExposureAudit, Progress, ReadCosts, measure_costs
 from remnant.studies.exposure_training_secrets import lay_out_trial
-from remnant.studies.language_models import language_model_maker
+from remnant.studies.language_models import finite_losses, language_model_maker
 from remnant.studies.settings import Execution
 
 if TYPE_CHECKING:
@@ -75,8 +74,7 @@ def losses_of(run: Run, members: slice, models: Population) -> Floats:
         )[:: len(run.plan.arms), 0]
         made.append(bits.mean(1).cpu().numpy() / study.text.window)
     found = np.stack(made, axis=1)
-    _check_finite(run, found)
-    return found
+    return finite_losses(found, where=f" in {run.study.label!r}")
 
 
 def measure_run(
@@ -177,11 +175,3 @@ def _models(
         state = population.state_dict(member)
         module.to(state[first].dtype).load_state_dict(state)
         yield LanguageModel(module, run.planted.vocabulary, device=execution.device)
-
-
-def _check_finite(run: Run, found: Floats) -> None:
-    if not np.isfinite(found).all():
-        raise InvalidInput(
-            f"Training diverged: a model's loss is not finite in {run.study.label!r}.",
-            hint="Lower training.options.lr, or clip the gradient.",
-        )

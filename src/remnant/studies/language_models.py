@@ -8,11 +8,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.data import Corpus, load_corpus
+from remnant.errors import InvalidInput
 from remnant.models import Vocabulary, sequence_model_maker
 from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan
 from remnant.population import Fit, Population
 from remnant.studies.exposure_settings import LanguageModelSettings, TextSettings
 from remnant.studies.settings import Execution, TrainingSettings
+
+
+def finite_losses(found: NDArray[np.float64], *, where: str = "") -> NDArray[np.float64]:
+    """Return models' losses.
+
+    Raises:
+        InvalidInput: Training diverged.
+    """
+    if not np.isfinite(found).all():
+        raise InvalidInput(
+            f"Training diverged: a model's loss is not finite{where}.",
+            hint="Lower training.options.lr, or clip the gradient.",
+        )
+    return found
 
 
 class LanguageModelStudy(Protocol):

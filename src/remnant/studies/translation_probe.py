@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from remnant.errors import InvalidInput
 from remnant.models import load_language_model, save_language_model
 from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
@@ -20,6 +19,7 @@ from remnant.records import Record
 from remnant.search import extract
 from remnant.studies.exposure_audit import ExposureAudit, Progress
 from remnant.studies.exposure_results import TrialExposure
+from remnant.studies.language_models import finite_losses
 from remnant.studies.planted_pairs import PairRows, PlantedPairs
 from remnant.studies.saturated_exposure import measure_each
 from remnant.studies.settings import Execution
@@ -63,12 +63,7 @@ def validation_bits(population: Population, rows: PairRows) -> NDArray[np.float6
         wanted = theirs.to(logits.device).expand(len(population), -1, -1)
         total += token_losses(logits, wanted).sum((1, 2)).cpu()
     bits = total / (int((labels >= 0).sum()) * math.log(2))
-    if not bool(bits.isfinite().all()):
-        raise InvalidInput(
-            "Training diverged: a member's loss is not finite.",
-            hint="Lower training.options.lr, or clip the gradient.",
-        )
-    return bits.numpy()
+    return finite_losses(bits.numpy())
 
 
 def measure_trial(
