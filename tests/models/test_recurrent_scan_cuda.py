@@ -20,6 +20,6 @@ def test_values_and_gradients_are_those_of_the_cpu(scan, gates, dtype, near):
         given = [one.to(device).requires_grad_() for one in drawn]
         made = vmap(scan)(*given)
         grads = torch.autograd.grad(made.square().sum(), given)
-        found[device] = [one.cpu() for one in (made, *grads)]
+        found[device] = [one.detach().cpu() for one in (made, *grads)]
     for here, there in zip(found["cpu"], found["cuda"], strict=True):
         torch.testing.assert_close(there, here, rtol=near, atol=near * float(here.abs().max()))
