@@ -1,18 +1,31 @@
-"""A progress bar on the terminal, and nothing anywhere else."""
+"""How far a command has come: a bar on a terminal, a line a minute where there is none."""
 
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 
 class ProgressBar:
-    """Shows steps done, steps to go and the time left, on a terminal's standard error only."""
+    """Shows steps done, steps to go and the time left, on standard error.
 
-    def __init__(self) -> None:
+    Where that is no terminal but a log, a line now and then, and none of a short run.
+
+    Args:
+        seconds: Between two lines of a log, and before the first.
+        clock: Tells the time in seconds.
+    """
+
+    def __init__(
+        self, *, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._bar: Any = None
         self._about: tuple[str, int] | None = None
+        self._seconds, self._clock = seconds, clock
+        self._said = clock()
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -28,10 +41,17 @@ class ProgressBar:
     def __call__(self, part: str, done: int, total: int) -> None:
         """Say that ``done`` of ``total`` steps of ``part`` are done."""
         if not sys.stderr.isatty():
+            self._log(part, done, total)
             return
         if self._bar is None or self._about != (part, total):
             self._open(part, total)
         self._bar.update(done - self._bar.n)
+
+    def _log(self, part: str, done: int, total: int) -> None:
+        now = self._clock()
+        if now - self._said >= self._seconds:
+            self._said = now
+            print(f"{part}: step {done:,} of {total:,}", file=sys.stderr, flush=True)
 
     def _open(self, part: str, total: int) -> None:
         from tqdm import tqdm
