@@ -29,6 +29,14 @@ CASES = [
         torch.optim.RMSprop,
         {"lr": 0.001, "centered": True, "weight_decay": 0.1, "momentum": 0.5},
     ),
+    ("adagrad", torch.optim.Adagrad, {}),
+    (
+        "adagrad",
+        torch.optim.Adagrad,
+        {"lr": 0.1, "lr_decay": 0.2, "initial_accumulator_value": 0.3, "weight_decay": 0.01},
+    ),
+    ("adadelta", torch.optim.Adadelta, {}),
+    ("adadelta", torch.optim.Adadelta, {"lr": 0.5, "rho": 0.8, "eps": 1e-4, "weight_decay": 0.1}),
 ]
 
 
@@ -120,7 +128,7 @@ def test_learning_rates_equal_torchs(schedule, twin, toy):
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("lion", {}, "'lion' is not one of sgd, adam, adamw, rmsprop"),
+        ("lion", {}, "'lion' is not one of sgd, adam, adamw, rmsprop, adagrad, adadelta"),
         ("sgd", {"lr": 0.1, "beta": 1, "gamma": 2}, "no option 'beta'; sgd has no option 'gamma'"),
         ("sgd", {"lr": [0.1, 0.2, 0.3]}, r"lr has shape \(3,\), not one value per member \(2\)"),
         ("sgd", {"lr": -1.0}, "lr=-1.0 is not finite and at least 0"),

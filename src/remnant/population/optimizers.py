@@ -26,7 +26,7 @@ class Optimizer:
     """An optimizer's name, switches and the settings that each member has for itself.
 
     Attributes:
-        name: ``sgd``, ``adam``, ``adamw`` or ``rmsprop``.
+        name: ``sgd``, ``adam``, ``adamw``, ``rmsprop``, ``adagrad`` or ``adadelta``.
         flags: Switches that hold for all members (``nesterov``, ``amsgrad``, ...).
         settings: Numbers, one per member.
         moments: Names of the tensors it keeps beside each parameter.
@@ -51,6 +51,9 @@ class Optimizer:
             name: torch.tensor(values, dtype=torch.float64, device=clock.device)
             for name, values in self.settings.items()
         }
+        if self.uses("initial_accumulator_value"):
+            for square in state["moment.square"].values():
+                square.add_(_like(state["hyper"]["initial_accumulator_value"], square))
 
     def update(self, state: State, gradients: dict[str, Tensor], factor: Tensor) -> None:
         """Take one step; ``factor`` multiplies each member's learning rate."""
@@ -96,6 +99,21 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "centered": False,
         "maximize": False,
     },
+    "adagrad": {
+        "lr": 1e-2,
+        "lr_decay": 0.0,
+        "eps": 1e-10,
+        "weight_decay": 0.0,
+        "initial_accumulator_value": 0.0,
+        "maximize": False,
+    },
+    "adadelta": {
+        "lr": 1.0,
+        "rho": 0.9,
+        "eps": 1e-6,
+        "weight_decay": 0.0,
+        "maximize": False,
+    },
 }
 
 
@@ -135,7 +153,7 @@ def make_optimizer(name: str, *, members: int, options: Mapping[str, Any]) -> Op
 
 
 def _spread(key: str, value: Any, members: int, faults: list[str]) -> list[float]:
-    most = 1.0 if key in ("beta1", "beta2") else float("inf")
+    most = 1.0 if key in ("beta1", "beta2", "rho") else float("inf")
     return [float(v) for v in per_member(key, value, members, faults, most=most, open_above=True)]
 
 
@@ -146,6 +164,8 @@ def _moments(name: str, flags: dict[str, bool], used: frozenset[str]) -> tuple[s
         names = ["square"]
         names += ["mean"] if flags["centered"] else []
         return (*names, *(["momentum"] if "momentum" in used else []))
+    if name in ("adagrad", "adadelta"):
+        return ("square",) if name == "adagrad" else ("square", "moved")
     return ("mean", "square", "peak") if flags["amsgrad"] else ("mean", "square")
 
 
@@ -260,4 +280,38 @@ def _rmsprop(rule: Optimizer, state: State, gradients: dict[str, Tensor], factor
         param.addcmul_(move, _like(rate, param))
 
 
-_RULES: dict[str, Update] = {"sgd": _sgd, "adam": _adam, "adamw": _adam, "rmsprop": _rmsprop}
+def _adagrad(rule: Optimizer, state: State, gradients: dict[str, Tensor], factor: Tensor) -> None:
+    hyper = state["hyper"]
+    rate = -hyper["lr"] * factor / (1 + state["clocks"]["fit"] * hyper["lr_decay"])
+    hyper = _cast(state)
+    for name, raw in gradients.items():
+        param, square = state["params"][name], state["moment.square"][name]
+        grad = _gradient(rule, state, name, raw, decayed=True)
+        square.addcmul_(grad, grad)
+        move = grad / square.sqrt().add_(_like(hyper["eps"], grad))
+        param.addcmul_(move, _like(rate, param))
+
+
+def _adadelta(rule: Optimizer, state: State, gradients: dict[str, Tensor], factor: Tensor) -> None:
+    hyper = _cast(state)
+    rate = (-hyper["lr"] * factor).to(hyper["lr"].dtype)
+    for name, raw in gradients.items():
+        param, square = state["params"][name], state["moment.square"][name]
+        moved = state["moment.moved"][name]
+        grad = _gradient(rule, state, name, raw, decayed=True)
+        kept, fresh = _like(hyper["rho"], grad), _like(1 - hyper["rho"], grad)
+        eps = _like(hyper["eps"], grad)
+        square.mul_(kept).add_(grad * grad * fresh)
+        move = (moved + eps).sqrt_() / (square + eps).sqrt_() * grad
+        moved.mul_(kept).add_(move * move * fresh)
+        param.addcmul_(move, _like(rate, param))
+
+
+_RULES: dict[str, Update] = {
+    "sgd": _sgd,
+    "adam": _adam,
+    "adamw": _adam,
+    "rmsprop": _rmsprop,
+    "adagrad": _adagrad,
+    "adadelta": _adadelta,
+}

@@ -129,9 +129,10 @@ class Population:
         Args:
             inputs, labels: The example store: clean examples, canaries and controls.
             indices: int64 ``(steps, members, batch)``, or a ``Schedule``.
-            optimizer: ``sgd``, ``adam``, ``adamw`` or ``rmsprop``; its other keywords (``lr``,
-                ``momentum``, ``weight_decay``, ...) and defaults are those of ``torch.optim``, and
-                each number may be given once per member. Moments start at zero in every fit.
+            optimizer: ``sgd``, ``adam``, ``adamw``, ``rmsprop``, ``adagrad`` or ``adadelta``; its
+                other keywords (``lr``, ``momentum``, ``weight_decay``, ...) and defaults are those
+                of ``torch.optim``, and each number may be given once per member. Moments start
+                anew in every fit.
             steps: How many steps of the schedule to walk; all, if not given.
             active: bool ``(steps, members)``, with ``indices`` as an array.
             loss: From outputs and targets to one value per example; cross-entropy by default.
