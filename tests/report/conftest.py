@@ -1103,6 +1103,46 @@ CHOICES: dict[str, Any] = {
             trained_variant(3, repeats=64, bits=18.0, loss=1.9),
         ],
         "table": {"rows": "batch", "columns": "units"},
+        "effects": [
+            {
+                "field": field,
+                "value": value,
+                "cells": 2,
+                "exposure": around(bits),
+                "validation_bits": around(2.0),
+                "difference": None if gap is None else around(gap),
+                "p_value": None if gap is None else 0.004,
+                "adjusted_p_value": None if gap is None else 0.008,
+            }
+            for field, value, bits, gap in (
+                ("batch", "16", 8.6, None),
+                ("batch", "32", 12.25, 3.65),
+                ("units", "50", 4.75, None),
+                ("units", "100", 16.1, 11.35),
+            )
+        ],
+        "by_exposure": [
+            {
+                "low": 0.0,
+                "high": 4.0,
+                "canaries": 5,
+                "searched": 5,
+                "read_out": 2,
+                "nodes": 1234.0,
+                "estimated": 5,
+                "error": [-0.25, -0.5, 0.1],
+            },
+            {
+                "low": 19.93,
+                "high": 19.93,
+                "canaries": 3,
+                "searched": 0,
+                "read_out": 0,
+                "nodes": None,
+                "estimated": 0,
+                "error": None,
+            },
+        ],
         "pareto": ["planted 64", "planted 4", "planted 1"],
     },
     "verdict": {

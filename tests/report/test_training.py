@@ -87,6 +87,27 @@ def test_the_page_shows_every_variant_and_every_figure(make):
         assert f"planted {n}" in page
 
 
+def test_the_page_has_each_field_on_its_own_and_canaries_by_exposure(make):
+    page = write_report(make()).read_text(encoding="utf-8")
+    row = page[page.index("batch: 32") :].split("</tr>")[0]
+    assert "+3.65 (+2.65 to +4.65)" in row
+    assert "0.008" in row
+    first = page[page.index("0.00 to 4.00") :].split("</tr>")[0]
+    assert "2 of 5" in first
+    assert "1 234" in first.replace("\u202f", " ").replace("\xa0", " ")
+    assert "−0.25 (−0.50 to +0.10)" in first
+    assert "ranked first, 19.93" in page
+
+
+def test_a_run_from_before_these_tables_has_a_page_without_them(make):
+    def older(results):
+        del results["training"]["effects"], results["training"]["by_exposure"]
+
+    page = write_report(make(older)).read_text(encoding="utf-8")
+    assert "Each choice on its own" not in page
+    assert "Canaries by exposure" not in page
+
+
 def test_the_terminal_has_a_line_and_a_bar_for_every_variant(make):
     view = view_of(make())
     text = summary_text(view)
@@ -192,6 +213,21 @@ def test_one_variant_alone_has_no_front(make):
 )
 def test_a_malformed_result_is_named(make, change, message):
     folder = make(lambda results: change(results["training"]["variants"][0]))
+    with pytest.raises(RecordError, match=message):
+        read_view(Record.open(folder))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda found: found["effects"][1].update(difference=[1.0]), "no value with two ends"),
+        (lambda found: found["effects"][0].update(cells="two"), "effects.0..cells is a str"),
+        (lambda found: found["by_exposure"][0].update(read_out=-1), "by_exposure.0..read_out"),
+        (lambda found: found.update(by_exposure=3), "by_exposure is an int, no list"),
+    ],
+)
+def test_malformed_tables_are_named(make, change, message):
+    folder = make(lambda results: change(results["training"]))
     with pytest.raises(RecordError, match=message):
         read_view(Record.open(folder))
 

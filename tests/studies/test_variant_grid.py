@@ -49,6 +49,24 @@ def test_lists_tables_and_truth_values_have_labels_too():
     assert grid_cells({"text": {"deduplicate": [True, False]}})[0].label == "deduplicate yes"
 
 
+def test_values_have_names_in_labels_and_tables():
+    options = [{"lr": 0.1}, {"lr": 0.2, "momentum": 0.9}]
+    grid = {"training": {"options": options}, "plan": {"batch": [8, 16]}}
+    cells = grid_cells({**grid, "named": {"options": ["plain", "momentum"]}})
+    assert [cell.label for cell in cells[1:3]] == ["plain, batch 16", "momentum, batch 8"]
+    assert cells[2].values == {"options": "momentum", "batch": 8}
+    assert with_cell({}, cells[2])["training"]["options"] == options[1]
+
+
+def test_a_value_may_stand_twice_where_names_tell_them_apart():
+    grid = {"training": {"options": [{"lr": 1}, {"lr": 1}]}, "named": {"options": ["a", "b"]}}
+    along = {"options": {"training": {"optimizer": ["adam", "adamw"]}}}
+    cells = grid_cells({**grid, "along": along})
+    assert [(cell.label, with_cell({}, cell)["training"]["optimizer"]) for cell in cells] == [
+        *(("a", "adam"), ("b", "adamw"))
+    ]
+
+
 @pytest.mark.parametrize(
     ("grid", "message"),
     [
@@ -69,6 +87,10 @@ def test_lists_tables_and_truth_values_have_labels_too():
             "is not a list of 2 values, as batch has",
         ),
         ({"along": {"batch": {"plan": {"seed": [1]}}}}, "the grid is empty"),
+        ({"plan": {"batch": [1]}, "named": 3}, "grid.named is not a table"),
+        ({"plan": {"batch": [1]}, "named": {"units": ["a"]}}, "the grid has no units, only batch"),
+        ({"plan": {"batch": [1, 2]}, "named": {"batch": ["a"]}}, "is not a list of 2 different"),
+        ({"plan": {"batch": [1, 2]}, "named": {"batch": ["a", "a"]}}, "of 2 different names"),
     ],
 )
 def test_a_faulty_grid(grid, message):

@@ -9,7 +9,9 @@ from remnant.records import Record
 from remnant.report.fields import Fields
 from remnant.report.run_view import NotMeasured, Results, run_fields
 from remnant.report.training_view import (
+    Band,
     Difference,
+    Effect,
     Interval,
     Through,
     TrainedVariant,
@@ -63,6 +65,8 @@ def _training(found: Mapping[str, Any]) -> Training | NotMeasured:
         rows=None if table is None else table.text("rows"),
         columns=None if table is None else table.text("columns"),
         front=fields.texts("pareto"),
+        effects=_effects(fields) if fields.has("effects") else (),
+        bands=_bands(fields) if fields.has("by_exposure") else (),
     )
     if table is not None:
         for one in read.variants:
@@ -72,6 +76,37 @@ def _training(found: Mapping[str, Any]) -> Training | NotMeasured:
         fields.note(".pareto", "names what is no variant")
     fields.check()
     return read if read.variants else NotMeasured("it holds no variant")
+
+
+def _effects(fields: Fields) -> tuple[Effect, ...]:
+    return tuple(
+        Effect(
+            field=one.text("field"),
+            value=one.text("value"),
+            cells=one.whole("cells"),
+            exposure=_interval(one, "exposure"),
+            validation=_interval(one, "validation_bits"),
+            difference=_interval_or_none(one, "difference"),
+            adjusted_p_value=one.number_or_none("adjusted_p_value"),
+        )
+        for one in fields.each("effects")
+    )
+
+
+def _bands(fields: Fields) -> tuple[Band, ...]:
+    return tuple(
+        Band(
+            low=one.number("low"),
+            high=one.number("high"),
+            canaries=one.whole("canaries"),
+            searched=one.whole("searched"),
+            read_out=one.whole("read_out"),
+            nodes=one.number_or_none("nodes"),
+            estimated=one.whole("estimated"),
+            error=_interval_or_none(one, "error"),
+        )
+        for one in fields.each("by_exposure")
+    )
 
 
 def _variant(one: Fields) -> TrainedVariant:

@@ -113,6 +113,46 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class Effect:
+    """One value of one field of a grid: the mean over all cells that have it.
+
+    Attributes:
+        cells: How many these are.
+        difference: How far it lies above the field's first value, trial by trial; None for that.
+    """
+
+    field: str
+    value: str
+    cells: int
+    exposure: Interval
+    validation: Interval
+    difference: Interval | None
+    adjusted_p_value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """Canaries whose exposure lies between two numbers of bits.
+
+    Attributes:
+        low, high: The ends; the same for canaries that are ranked first.
+        searched, read_out: Canaries in models that a search was made in, and those it came upon.
+        nodes: Median of the searches.
+        estimated: Canaries of which both the rank and a skew-normal estimate are known.
+        error: Estimate less exact exposure: the mean, the least and the most.
+    """
+
+    low: float
+    high: float
+    canaries: int
+    searched: int
+    read_out: int
+    nodes: float | None
+    estimated: int
+    error: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
 class Training:
     """All variants, the study itself first.
 
@@ -121,6 +161,8 @@ class Training:
         null_mean: Mean exposure, in bits, of canaries that nobody planted.
         rows, columns: The fields of a table, where the variants make one.
         front: Labels of the variants that no other beats in both validation bits and exposure.
+        effects: What each field of a grid does on its own; none where there is no grid of two.
+        bands: Canaries of all variants by exposure.
     """
 
     title: str
@@ -133,6 +175,8 @@ class Training:
     rows: str | None
     columns: str | None
     front: tuple[str, ...]
+    effects: tuple[Effect, ...]
+    bands: tuple[Band, ...]
 
     @property
     def by_insertions(self) -> bool:

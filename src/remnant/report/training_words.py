@@ -6,6 +6,7 @@ from remnant.report.curve import percent, short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
 from remnant.report.run_view import NotMeasured
 from remnant.report.training_view import (
+    Band,
     Difference,
     Interval,
     TrainedVariant,
@@ -211,4 +212,25 @@ def estimate_sentence(found: Training) -> str:
         f"Of {counted(len(gaps), 'canary', 'canaries')} with more than two bits, the skew-normal "
         f"law puts {low} too low; its error is {_signed(sum(gaps) / len(gaps))} bits on average, "
         f"from {_signed(min(gaps))} to {_signed(max(gaps))}."
+    )
+
+
+def band_text(one: Band) -> str:
+    """The exposures of a band, such as ``8 to 12``."""
+    if one.low == one.high:
+        return f"ranked first, {bits_number(one.high)}"
+    return f"{bits_number(one.low)} to {bits_number(one.high)}"
+
+
+def error_text(one: Band) -> str:
+    """The estimate's error: its mean, and the least and the most."""
+    return signed_text(one.error) if one.error is not None else "–"
+
+
+def effects_sentence(found: Training) -> str:
+    """What the table of fields on their own shows."""
+    return (
+        "Each row is the mean over all variants with that value, and the difference is from the "
+        "field’s first value, seed by seed. Many variants at once tell more than one: an effect "
+        "that no single variant shows may show here. P‑values are corrected for all rows."
     )

@@ -16,6 +16,8 @@ from remnant.measures.exposure import NULL_MEAN_BITS
 from remnant.measures.holm import holm
 from remnant.measures.trial_mean import paired_difference, trial_mean
 from remnant.records import Record
+from remnant.studies.by_exposure import by_exposure
+from remnant.studies.effects import main_effects
 from remnant.studies.exposure_training_probe import most_followed
 from remnant.studies.variants import difference
 from remnant.studies.wording import counted, times
@@ -69,15 +71,25 @@ def training_fields(
             }
         )
     axes = list(cells[0].values) if cells else []
+    most = math.log2(study.secret.planted.space)
+    inside = list(runs)[: len(cells)]
     return {
         "title": study.title,
-        "space_bits": math.log2(study.secret.planted.space),
+        "space_bits": most,
         "null_mean_bits": NULL_MEAN_BITS,
         "repeats": list(study.plan.repeats),
         "trials": study.plan.trials,
         "confidence": study.measure.confidence,
         "token": study.text.level,
         "variants": variants,
+        "effects": main_effects(
+            cells,
+            [record.array(f"{name}.bits").mean(axis=1) for name in inside],
+            [record.array(f"{name}.losses")[:, 0] for name in inside],
+            most=most,
+            confidence=study.measure.confidence,
+        ),
+        "by_exposure": by_exposure(variants, space_bits=most),
         "table": {"rows": axes[0], "columns": axes[1]} if len(axes) == 2 else None,
         "pareto": pareto_front(
             {one["label"]: (one["validation_bits"][0], one["exposure"][0]) for one in variants}

@@ -10,7 +10,10 @@ In a recipe it is one table of fields, each with the list of its values:
     training.options.lr = [0.001, 0.0014, 0.002]
 
 The first combination is the study itself. A field along another has as many values as that one and
-moves with it.
+moves with it. Values that are hard to read, or twice the same, get names:
+
+    [grid.named]
+    options = ["Adam", "SGD"]
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import Any
 
 from remnant.errors import PlanError, require
 
-_ALONG = "along"
+_ALONG, _NAMED = "along", "named"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +35,7 @@ class Cell:
 
     Attributes:
         label: Its fields with their values, in words.
-        values: The value of each field, by the field's short name.
+        values: The value of each field, or its name, by the field's short name.
         fields: The same by the field's place in the recipe, and those that move along.
     """
 
@@ -46,35 +49,45 @@ def grid_cells(grid: Mapping[str, Any]) -> list[Cell]:
 
     Raises:
         PlanError: No field, one without a list of different values, or one that is a whole
-            section; one along a field that is not there, or with another number of values.
+            section; one along a field that is not there, or with another number of values; names
+            of a field that is not there, or another number of them.
 
     Example:
         >>> cells = grid_cells({"plan": {"batch": [16, 32]}, "model": {"options": {"units": [50]}}})
         >>> [cell.label for cell in cells]
         ['batch 16, units 50', 'batch 32, units 50']
     """
-    axes = list(_axes({name: one for name, one in grid.items() if name != _ALONG}, ()))
+    own = {name: one for name, one in grid.items() if name not in (_ALONG, _NAMED)}
+    axes = list(_axes(own, ()))
+    short = _short_names([place for place, _ in axes])
+    named = grid.get(_NAMED, {})
+    if not isinstance(named, Mapping):
+        raise PlanError("grid.named is not a table of lists of names.")
     faults = []
     for place, values in axes:
         name = ".".join(place)
         if not isinstance(values, list) or not values:
             faults.append(f"grid.{name}={values!r} is not a list of values")
-        elif any(values.count(value) > 1 for value in values):
+        elif short[place] not in named and any(values.count(value) > 1 for value in values):
             faults.append(f"grid.{name}={values!r} has a value twice")
         if len(place) < 2:
             faults.append(f"grid.{name} is a section, and a grid has fields")
     if not axes:
         faults.append("the grid is empty")
     require(faults, error=PlanError, hint="Write [grid] with plan.batch = [16, 32], for instance.")
-    short = _short_names([place for place, _ in axes])
-    along = _along(grid.get(_ALONG, {}), {short[place]: values for place, values in axes})
+    lists = {short[place]: values for place, values in axes}
+    along = _along(grid.get(_ALONG, {}), lists)
+    shown = lists | _named(named, lists)
     made = []
     for chosen in itertools.product(*(range(len(values)) for _, values in axes)):
         fields = {place: values[at] for (place, values), at in zip(axes, chosen, strict=True)}
-        values = {short[place]: value for place, value in fields.items()}
-        label = ", ".join(f"{name} {_told(value)}" for name, value in values.items())
-        where = dict(zip(values, chosen, strict=True))
-        moved = {place: own[where[name]] for name, place, own in along}
+        where = {short[place]: at for (place, _), at in zip(axes, chosen, strict=True)}
+        values = {name: shown[name][at] for name, at in where.items()}
+        label = ", ".join(
+            str(value) if shown[name] is not lists[name] else f"{name} {told(value)}"
+            for name, value in values.items()
+        )
+        moved = {place: moving[where[name]] for name, place, moving in along}
         made.append(Cell(label, values, fields | moved))
     return made
 
@@ -134,15 +147,36 @@ def _along(
     return made
 
 
+def _named(given: Mapping[str, Any], axes: Mapping[str, list[Any]]) -> dict[str, list[Any]]:
+    """Names of the values of some fields."""
+    faults = []
+    for name, names in given.items():
+        if name not in axes:
+            faults.append(f"grid.named.{name}: the grid has no {name}, only {', '.join(axes)}")
+        elif (
+            not isinstance(names, list)
+            or len(names) != len(axes[name])
+            or not all(isinstance(one, str) and one for one in names)
+            or len(set(names)) < len(names)
+        ):
+            faults.append(
+                f"grid.named.{name}={names!r} is not a list of {len(axes[name])} different names, "
+                f"one for each value"
+            )
+    require(faults, error=PlanError, hint="Give each value a name, or leave the table out.")
+    return dict(given)
+
+
 def _short_names(places: list[tuple[str, ...]]) -> dict[tuple[str, ...], str]:
     """The last part of each place, or all of it where two end alike."""
     ends = [place[-1] for place in places]
     return {place: place[-1] if ends.count(place[-1]) == 1 else ".".join(place) for place in places}
 
 
-def _told(value: Any) -> str:
+def told(value: Any) -> str:
+    """Return a value in words, as a label has it."""
     if isinstance(value, list):
-        return "+".join(map(_told, value))
+        return "+".join(map(told, value))
     if isinstance(value, dict):
-        return " ".join(f"{name} {_told(one)}" for name, one in value.items())
+        return " ".join(f"{name} {told(one)}" for name, one in value.items())
     return "yes" if value is True else "no" if value is False else str(value)

@@ -1,0 +1,76 @@
+"""What each field of a grid does on its own: means over all cells that have one of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.measures.holm import holm
+from remnant.measures.trial_mean import paired_difference, trial_mean
+from remnant.studies.variant_grid import Cell, told
+
+Floats = NDArray[np.float64]
+
+
+def main_effects(
+    cells: Sequence[Cell],
+    exposure: Sequence[Floats],
+    validation: Sequence[Floats],
+    *,
+    most: float,
+    confidence: float = 0.95,
+) -> list[dict[str, Any]]:
+    """Return a row for each value of each field, where a grid has two fields or more.
+
+    A trial has every cell, so its mean over the cells with a value is one number, and values are
+    compared trial by trial with the field's first. P-values are corrected by Holm for all of them.
+
+    Args:
+        cells: The grid's, whole.
+        exposure, validation: One row of trials for each cell.
+        most: The most exposure there is.
+        confidence: Of the intervals.
+    """
+    axes = {
+        name: list(dict.fromkeys(told(cell.values[name]) for cell in cells))
+        for name in (cells[0].values if cells else ())
+    }
+    if sum(len(levels) > 1 for levels in axes.values()) < 2:
+        return []
+    rows: list[dict[str, Any]] = []
+    for name, levels in axes.items():
+        if len(levels) < 2:
+            continue
+        base: Floats | None = None
+        for level in levels:
+            own = [i for i, cell in enumerate(cells) if told(cell.values[name]) == level]
+            bits = np.mean([exposure[i] for i in own], axis=0)
+            cost = np.mean([validation[i] for i in own], axis=0)
+            row: dict[str, Any] = {
+                "field": name,
+                "value": level,
+                "cells": len(own),
+                "exposure": _ends(trial_mean(bits, most=most, confidence=confidence)),
+                "validation_bits": _ends(trial_mean(cost, confidence=confidence)),
+                "difference": None,
+                "p_value": None,
+                "adjusted_p_value": None,
+            }
+            if base is None:
+                base = bits
+            else:
+                gap = paired_difference(bits, base, confidence=confidence)
+                row |= {"difference": _ends(gap), "p_value": gap.p_value}
+            rows.append(row)
+    tested = [row for row in rows if row["p_value"] is not None]
+    if tested:
+        for row, adjusted in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
+            row["adjusted_p_value"] = float(adjusted)
+    return rows
+
+
+def _ends(found: Any) -> list[float | None]:
+    return [found.value, found.low, found.high]
