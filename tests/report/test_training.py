@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -114,6 +117,7 @@ def test_the_terminal_has_a_line_and_a_bar_for_every_variant(make):
     assert text.startswith("FAIL: With 'planted 1'")
     assert "planted 64  18.00 (17.00 to 19.00)  +15.00 (+14.00 to +16.00), p = 0.003" in text
     assert "beaten by none in both: 'planted 64', 'planted 4', 'planted 1'" in text
+    assert "units 100  16.10 (15.10 to 17.10)  +11.35 (+10.35 to +12.35), p = 0.008" in text
     assert len(detail_text(view).splitlines()) == 2 + 4 + 1
     assert [tile.value.split("\u202f")[0] for tile in tiles_of(view)] == [
         "18.00",
@@ -230,6 +234,18 @@ def test_malformed_tables_are_named(make, change, message):
     folder = make(lambda results: change(results["training"]))
     with pytest.raises(RecordError, match=message):
         read_view(Record.open(folder))
+
+
+def test_runs_are_pooled_by_exposure(make):
+    folder = make()
+    script = Path(__file__).parents[2] / "examples" / "pool_exposures.py"
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder), str(folder)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    assert [row[3] for row in rows] == ["10", "10", "10", "10"]
+    assert " ".join(rows[0]) == "0 to 4.0 10 4 of 10 700 10 -0.25 (-0.25 to -0.25)"
 
 
 def test_labels_are_escaped(make):

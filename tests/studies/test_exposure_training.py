@@ -151,6 +151,12 @@ def test_the_results_say_what_was_measured(folder, results, runs):
     assert often["twin"][0] < 5 > once["controls"][0]
     assert smaller["steps"] == 63
     assert smaller["changes"] == {"plan": {"batch": 8}}
+    bands = training["by_exposure"]
+    assert sum(one["canaries"] for one in bands) == 15
+    assert sum(one["read_out"] for one in bands) == sum(
+        sum(one["extracted_each"]) for one in training["variants"]
+    )
+    assert training["effects"] == []
     json.dumps(results, allow_nan=False)
 
 
@@ -259,6 +265,22 @@ def test_a_grid_is_a_table_of_variants():
     last = study.compare[-1].study
     assert (last.plan.batch, last.plan.repeats) == (8, (30,))
     assert len(populations(prepare_runs(study.parts(), Execution()))) == 4
+
+
+def test_a_run_of_a_grid_tells_each_field_on_its_own(tmp_path):
+    table = {name: part for name, part in TABLE.items() if name not in ("label", "compare")}
+    study = study_from({**table, "grid": GRID, "follow": {}})
+    run_study(study, tmp_path / "run", Execution())
+    with Record.open(tmp_path / "run") as record:
+        rows = record.result("training")["effects"]
+        bits = {name: record.array(f"{name}.bits").mean(axis=1) for name in study.parts()}
+    assert [(one["field"], one["value"]) for one in rows] == [
+        *(("batch", "8"), ("batch", "16"), ("units", "8"), ("units", "16"))
+    ]
+    small = (bits["primary"] + bits["variant1"]) / 2
+    large = (bits["variant2"] + bits["variant3"]) / 2
+    assert rows[1]["exposure"][0] == pytest.approx(large.mean())
+    assert rows[1]["difference"][0] == pytest.approx((large - small).mean())
 
 
 @pytest.mark.parametrize("grid", [{}, {"grid": GRID}])

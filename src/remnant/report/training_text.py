@@ -6,7 +6,7 @@ from remnant.report.bars import interval_table
 from remnant.report.curve import Curve, Point
 from remnant.report.numerals import bits_number, pvalue_text
 from remnant.report.run_view import NotMeasured
-from remnant.report.training_view import Training, TrainingView
+from remnant.report.training_view import Effect, Training, TrainingView
 from remnant.report.training_words import difference_of, interval_number, share_text, signed_text
 
 
@@ -21,13 +21,33 @@ def training_lines(view: TrainingView) -> list[str]:
         line = f"    {one.label:<{width}}  {interval_number(one.exposure)}"
         gap = difference_of(view, one.label)
         if gap is not None:
-            shown = pvalue_text(gap.adjusted_p_value)
-            line += f"  {signed_text(gap.value)}, p {shown if shown[0] in '<–' else f'= {shown}'}"
+            line += f"  {signed_text(gap.value)}, {_pvalue(gap.adjusted_p_value)}"
         line += f"  {bits_number(one.validation.value)} bits a {found.token}"
         if one.extracted is not None:
             line += f"  read out {share_text(one.extracted)}"
         lines.append(line)
-    return [*lines, f"  beaten by none in both: {', '.join(map(repr, found.front))}"]
+    lines.append(f"  beaten by none in both: {', '.join(map(repr, found.front))}")
+    if found.effects:
+        lines += [f"  each choice on its own, and above its first value, in {found.trials} trials"]
+        lines += _effect_lines(found.effects)
+    return lines
+
+
+def _effect_lines(effects: tuple[Effect, ...]) -> list[str]:
+    named = [f"{one.field} {one.value}" for one in effects]
+    width = max(map(len, named))
+    lines = []
+    for name, one in zip(named, effects, strict=True):
+        line = f"    {name:<{width}}  {interval_number(one.exposure)}"
+        if one.difference is not None:
+            line += f"  {signed_text(one.difference)}, {_pvalue(one.adjusted_p_value)}"
+        lines.append(line)
+    return lines
+
+
+def _pvalue(value: float | None) -> str:
+    shown = pvalue_text(value)
+    return f"p {shown if shown[0] in '<–' else f'= {shown}'}"
 
 
 def training_table(found: Training | NotMeasured) -> str:
