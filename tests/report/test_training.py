@@ -111,12 +111,46 @@ def test_a_run_from_before_these_tables_has_a_page_without_them(make):
     assert "Canaries by exposure" not in page
 
 
+def test_what_is_known_as_at_least_only_is_told_so_everywhere(make):
+    def cut(results):
+        first = results["training"]["variants"][0]
+        first.update(saturated=2, searches_ended=1)
+        first["through"]["at_least"] = [False, False, False, True, True]
+        results["verdict"]["differences"][0]["at_least"] = True
+        results["training"]["effects"][0].update(at_least=True, along=["training.options.lr"])
+
+    folder = make(cut)
+    view = view_of(folder)
+    found = view.training
+    assert "lowest with “planted 1”, ≥ 3.00" in what_was_found(found)
+    assert [tile.value.split("\u202f")[0] for tile in tiles_of(view)][1] == "≥ 3.00"
+    assert "planted 1   ≥ 3.00 (2.00 to 4.00)" in summary_text(view)
+    assert "planted 4   6.50 (5.50 to 7.50)  +2.50 to +4.50, p" in summary_text(view)
+    assert "planted 1, at least" in detail_text(view)
+    assert "1 search was ended by the budget" in extraction_sentence(found)
+    page = write_report(folder).read_text(encoding="utf-8")
+    assert page.count("≥ 3.00") >= 5  # a tile, two tables, the looks and a figure's words
+    assert "≥ 8.60" in page
+    assert "With batch moves training.options.lr" in page
+
+
+def test_a_peak_that_is_not_told_from_others_is_not_one(make):
+    def flat(results):
+        for one in results["training"]["variants"]:
+            ends = [(1, 0, 2), (8, 6, 10), (9, 7, 11), (9.2, 7, 11), (9.1, 7, 11)]
+            one["through"]["exposure"] = [list(map(float, row)) for row in ends]
+
+    told = turning_sentence(view_of(make(flat)).training)
+    assert "is highest, 9.20" in told
+    assert told.endswith("at epoch 3, and from epoch 1 on it cannot be told from that.")
+
+
 def test_the_terminal_has_a_line_and_a_bar_for_every_variant(make):
     view = view_of(make())
     text = summary_text(view)
     assert text.startswith("FAIL: With 'planted 1'")
     assert "planted 64  18.00 (17.00 to 19.00)  +15.00 (+14.00 to +16.00), p = 0.003" in text
-    assert "beaten by none in both: 'planted 64', 'planted 4', 'planted 1'" in text
+    assert "beaten by none in both means: 'planted 64', 'planted 4', 'planted 1'" in text
     assert "units 100  16.10 (15.10 to 17.10)  +11.35 (+10.35 to +12.35), p = 0.008" in text
     assert len(detail_text(view).splitlines()) == 2 + 4 + 1
     assert [tile.value.split("\u202f")[0] for tile in tiles_of(view)] == [
@@ -195,7 +229,9 @@ def test_one_variant_alone_has_no_front(make):
     view = view_of(make(alone))
     assert training_figures(view)["front"] is None
     assert "lowest" not in what_was_found(view.training)
-    assert "no other variant is better" in front_sentence(view.training)
+    assert "exposes least on average. The front is that of the means" in front_sentence(
+        view.training
+    )
     assert len(tiles_of(view)) == 3
 
 

@@ -33,6 +33,14 @@ def test_bands_of_four_bits_and_one_of_the_first():
     assert [one["estimated"] for one in found] == [2, 1, 1, 1]
 
 
+def test_what_is_known_as_at_least_only_is_in_no_band():
+    found = by_exposure(
+        [SEARCHED | {"saturated_each": [False, True, False, False]}], space_bits=20.0
+    )
+    assert [one["canaries"] for one in found] == [1, 1, 1]
+    assert found[0]["nodes"] == 100.0
+
+
 def test_every_canary_is_in_one_band():
     space = math.log2(10**9)
     bits = [0.0, 3.999, 4.0, 27.99, 28.0, space - 1.0, space]

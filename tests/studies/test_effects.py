@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from remnant.studies.effects import main_effects
+from remnant.studies.exposure_training_verdict import Levels
 from remnant.studies.variant_grid import grid_cells
 
 GRID = {"plan": {"batch": [8, 16]}, "model": {"options": {"units": [5, 6, 7]}}}
@@ -17,10 +18,18 @@ def drawn(rng, *, trials=4, batch=0.0):
     return [common + rng.normal(0, 3, trials) + (batch if i >= 3 else 0.0) for i in range(6)]
 
 
+def levels(rows):
+    return [Levels(row, row) for row in rows]
+
+
 def test_each_row_is_the_mean_over_its_cells_and_pairs_with_the_first():
     cells, rows = grid_cells(GRID), drawn(np.random.default_rng(0))
     costs = [np.full(4, float(i)) for i in range(6)]
-    found = main_effects(cells, rows, costs, most=100.0)
+    found = main_effects(
+        cells, levels(rows), costs, most=100.0, along={"batch": ["training.options.lr"]}
+    )
+    assert [one["along"] for one in found[1:3]] == [["training.options.lr"], []]
+    assert not any(one["at_least"] for one in found)
     assert [(one["field"], one["value"], one["cells"]) for one in found] == [
         *(("batch", "8", 3), ("batch", "16", 3)),
         *(("units", "5", 2), ("units", "6", 2), ("units", "7", 2)),
@@ -44,12 +53,12 @@ def test_each_row_is_the_mean_over_its_cells_and_pairs_with_the_first():
 def test_one_field_alone_is_told_by_its_variants(grid):
     cells = grid_cells(grid) if grid else []
     rows = [np.ones(3)] * len(cells)
-    assert main_effects(cells, rows, rows, most=100.0) == []
+    assert main_effects(cells, levels(rows), rows, most=100.0) == []
 
 
 def test_one_trial_has_differences_without_intervals():
     rows = drawn(np.random.default_rng(1), trials=1)
-    found = main_effects(grid_cells(GRID), rows, rows, most=100.0)
+    found = main_effects(grid_cells(GRID), levels(rows), rows, most=100.0)
     assert found[1]["difference"][1:] == [None, None]
     assert found[1]["adjusted_p_value"] is None
 
@@ -59,14 +68,27 @@ def test_an_effect_that_no_cell_shows_alone_and_none_where_there_is_none():
     covered, seen, alone, false = 0, 0, 0, 0
     for _ in range(runs):
         rows = drawn(rng, batch=5.0)
-        found = main_effects(cells, rows, rows, most=100.0)
+        found = main_effects(cells, levels(rows), rows, most=100.0)
         low, high = found[1]["difference"][1:]
         covered += low <= 5.0 <= high
         seen += found[1]["p_value"] <= 0.05
         gap = rows[3] - rows[0]
         alone += abs(gap.mean()) > 3.182 * gap.std(ddof=1) / 2
-        nothing = main_effects(cells, (rows := drawn(rng)), rows, most=100.0)
+        rows = drawn(rng)
+        nothing = main_effects(cells, levels(rows), rows, most=100.0)
         false += min(one["adjusted_p_value"] for one in nothing if one["difference"]) <= 0.05
     assert covered / runs > 0.92
     assert seen / runs > alone / runs + 0.2
     assert false / runs < 0.08
+
+
+def test_what_is_known_as_at_least_only_makes_no_effect():
+    rng, cells = np.random.default_rng(3), grid_cells(GRID)
+    for _ in range(50):
+        rows = [np.minimum(rng.normal(60, 6, 6), 100.0) for _ in cells]
+        cut = [Levels(row, row) for row in rows[:3]]
+        cut += [Levels(np.minimum(row, 30.0), np.full(6, 100.0)) for row in rows[3:]]
+        found = main_effects(cells, cut, rows, most=100.0)
+        assert found[1]["at_least"]
+        assert found[1]["p_value"] == 1.0
+        assert found[1]["exposure"][2] > np.mean(rows[3:])

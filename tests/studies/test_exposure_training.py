@@ -172,13 +172,12 @@ def test_the_marked_steps_are_those_in_which_the_first_canary_was_used(results, 
     assert len(used) == 2
 
 
-def test_the_verdict_names_what_differs(folder, results):
+def test_the_verdict_waits_for_five_trials_where_there_are_several_variants(folder, results):
     verdict, record = results["verdict"], Record.open(folder)
-    assert verdict["outcome"] == "FAIL"
-    assert "'30 times'" in verdict["sentence"]
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert verdict["sentence"].endswith("no proof that they are alike. Run 5 or more.")
     rows = {row["label"]: row for row in verdict["differences"]}
     assert list(rows) == ["30 times", "slower", "no name", "batch 8"]
-    assert rows["30 times"]["differs"]
     gaps = record.array("variant1.bits") - record.array("primary.bits")
     assert rows["30 times"]["difference"][0] == pytest.approx(gaps.mean())
     for row in rows.values():
@@ -381,6 +380,8 @@ def test_what_cannot_be_planted_or_trained_is_refused_before_anything_is_written
         ({"secret": {"template": "a {choice:x|y}"}}, "needs 3 secrets"),
         ({"compare": [{"label": "once"}]}, "'once' stands for two"),
         ({"compare": [{"label": "b", "plan": {"trials": 4}}]}, "3, 4 trials"),
+        ({"compare": [{"label": "b", "plan": {"seed": 9}}]}, "plan.seed 0, 9, which make no pairs"),
+        ({"compare": [{"label": "b", "plan": {"repeats": [1, 1]}}]}, "1, 2 canaries a model"),
         ({"compare": [{"label": "b", "secret": {"template": "k {digits:4}"}}]}, "1000, 10000"),
         ({"compare": [{"label": "b", "plan": {"bach": 4}}]}, "compare 'b': unknown field"),
         ({"extra": {}}, "unknown section or field 'extra'"),

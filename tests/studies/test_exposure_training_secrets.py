@@ -124,6 +124,23 @@ def test_controls_and_twins_are_ranked_among_the_same_references(run, population
     assert not measured["exact"].any()
 
 
+def test_a_walk_that_was_ended_tells_floors(run, population):
+    """Ranks of a walk that stopped are bounds, and whether one is the first is not known."""
+    ended = make_run(plan={"twin": True}, measure={"method": "exact", "max_nodes": 5})
+    whole = make_run(plan={"twin": True}, measure={"method": "exact", "max_nodes": 100_000})
+    found, exact = (
+        measure_run(one, slice(0, 6), population, Execution(), None) for one in (ended, whole)
+    )
+    assert exact["exact"].all()
+    assert not exact["saturated"].any()
+    assert found["saturated"].any()
+    assert (found["bits"] <= exact["bits"] + 1e-9).all()
+    settled = ~found["saturated"]
+    np.testing.assert_allclose(found["bits"][settled], exact["bits"][settled])
+    known = found["first_known"]
+    assert (found["first"][known] == exact["first"][known]).all()
+
+
 def test_a_look_and_the_measurement_agree_on_what_they_share(run, population):
     alike = dataclasses.replace(
         run,

@@ -9,9 +9,12 @@ import pytest
 import torch
 
 from remnant.canaries import Template
-from remnant.search import exact_exposure
+from remnant.probes import Asked, token_costs
+from remnant.search import compile_template, exact_exposure
+from remnant.search.automaton import secret_path
 from remnant.studies import measure_exposure
-from remnant.studies.saturated_exposure import measure_each
+from remnant.studies.exposure_audit import ReadCosts
+from remnant.studies.saturated_exposure import measure_each, measure_each_cost
 
 TEMPLATE = Template("k{digits:6}")
 
@@ -65,6 +68,25 @@ def test_what_no_reference_reaches_is_ranked_exactly_and_the_rest_sampled():
         "1 of 2 that no reference was as likely as was ranked exactly instead"
     )
     assert found.nodes > sampled.nodes
+
+
+def test_the_same_from_costs_that_were_read_before():
+    model, secrets = Remembers("271828"), ["111111", "271828"]
+    rng, automaton = np.random.default_rng(0), compile_template(model.encode, TEMPLATE)
+    drawn = [one.secret for one in TEMPLATE.sample(300, rng=rng, exclude=secrets)]
+    paths = [secret_path(model.encode, automaton, TEMPLATE, one) for one in [*secrets, *drawn]]
+    costs = token_costs(Asked(model, automaton.prefix), paths)
+    read = ReadCosts(automaton, costs[:2], costs[2:], 0)
+    found = measure_each_cost(model, TEMPLATE, read, secrets=secrets, max_nodes=2000)
+    assert [one.rank for one in found.each] == [None, 1]
+    assert [one.saturated for one in found.each] == [False, False]
+    assert found.reason.endswith("was ranked exactly instead")
+    refused = measure_each_cost(model, TEMPLATE, read, secrets=secrets, max_nodes=3)
+    assert [one.saturated for one in refused.each] == [False, True]
+    alone = ReadCosts(automaton, costs[1:2], costs[2:], 0)
+    once = measure_each_cost(model, TEMPLATE, alone, secrets=secrets[1:], max_nodes=3)
+    assert once.each[0].saturated
+    assert once.nodes == 0, "a walk that was refused is not asked for again"
 
 
 def test_a_walk_that_cannot_be_afforded_leaves_the_sample():

@@ -85,7 +85,7 @@ def front_figure(found: Training, ident: str = "") -> Figure:
                 one.validation.value,
                 one.exposure.value,
                 f"{one.label}: {bits_text(one.validation.value)} a {found.token}, exposure "
-                f"{bits_text(one.exposure.value)}",
+                f"{interval_bits(one.exposure)}",
                 one.exposure.low,
                 one.exposure.high,
             )
@@ -107,7 +107,7 @@ def front_figure(found: Training, ident: str = "") -> Figure:
         title="Exposure against usefulness",
         description=" ".join(
             f"{one.label}: {bits_text(one.validation.value)} a {found.token} and an exposure of "
-            f"{bits_text(one.exposure.value)}."
+            f"{interval_bits(one.exposure)}."
             for one in front
         ),
         x_label=f"Bits a {found.token}, text kept back",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,7 +41,7 @@ def _differences(found: Mapping[str, Any]) -> tuple[Difference, ...]:
     read = tuple(
         Difference(
             label=one.text("label"),
-            value=_interval(one, "difference"),
+            value=_interval(one, "difference", at_least=_flag(one, "at_least")),
             p_value=one.number_or_none("p_value"),
             adjusted_p_value=one.number_or_none("adjusted_p_value"),
             differs=one.flag("differs"),
@@ -84,7 +85,8 @@ def _effects(fields: Fields) -> tuple[Effect, ...]:
             field=one.text("field"),
             value=one.text("value"),
             cells=one.whole("cells"),
-            exposure=_interval(one, "exposure"),
+            along=one.texts("along") if one.has("along") else (),
+            exposure=_interval(one, "exposure", at_least=_flag(one, "at_least")),
             validation=_interval(one, "validation_bits"),
             difference=_interval_or_none(one, "difference"),
             adjusted_p_value=one.number_or_none("adjusted_p_value"),
@@ -131,7 +133,7 @@ def _variant(one: Fields) -> TrainedVariant:
         models=one.whole("models"),
         steps=one.whole("steps"),
         parameters=one.whole("parameters"),
-        exposure=_interval(one, "exposure"),
+        exposure=_interval(one, "exposure", at_least=one.whole("saturated") > 0),
         each=each,
         exact=exact,
         saturated=one.whole("saturated"),
@@ -144,21 +146,28 @@ def _variant(one: Fields) -> TrainedVariant:
         read_out=read_out,
         nodes=one.number_or_none("nodes"),
         nodes_each=nodes,
+        searches_ended=one.whole("searches_ended") if one.has("searches_ended") else 0,
         skew_normal=skew,
         through=_through(one.inner("through")) if one.has("through") else None,
     )
 
 
 def _through(fields: Fields) -> Through:
+    seen = _intervals(fields, "exposure")
+    floors = fields.flags("at_least") if fields.has("at_least") else (False,) * len(seen)
     read = Through(
         step=fields.wholes("step"),
         epoch=fields.numbers("epoch"),
-        exposure=_intervals(fields, "exposure"),
+        exposure=tuple(
+            dataclasses.replace(one, at_least=floor)
+            for one, floor in zip(seen, floors, strict=False)
+        ),
         validation=_intervals(fields, "validation_bits"),
         training=_intervals(fields, "training_bits"),
         uses=fields.wholes("uses"),
         ceiling=fields.number("ceiling_bits"),
     )
+    fields.same_length(step=read.step, at_least=floors)
     fields.same_length(
         step=read.step,
         epoch=read.epoch,
@@ -171,8 +180,13 @@ def _through(fields: Fields) -> Through:
     return read
 
 
-def _interval(fields: Fields, key: str) -> Interval:
-    return _ends(fields, f".{key}", fields.numbers_or_none(key))
+def _interval(fields: Fields, key: str, *, at_least: bool = False) -> Interval:
+    found = _ends(fields, f".{key}", fields.numbers_or_none(key))
+    return dataclasses.replace(found, at_least=at_least)
+
+
+def _flag(fields: Fields, key: str) -> bool:
+    return fields.flag(key) if fields.has(key) else False
 
 
 def _interval_or_none(fields: Fields, key: str) -> Interval | None:

@@ -26,7 +26,7 @@ def training_lines(view: TrainingView) -> list[str]:
         if one.extracted is not None:
             line += f"  read out {share_text(one.extracted)}"
         lines.append(line)
-    lines.append(f"  beaten by none in both: {', '.join(map(repr, found.front))}")
+    lines.append(f"  beaten by none in both means: {', '.join(map(repr, found.front))}")
     if found.effects:
         lines += [f"  each choice on its own, and above its first value, in {found.trials} trials"]
         lines += _effect_lines(found.effects)
@@ -55,7 +55,10 @@ def training_table(found: Training | NotMeasured) -> str:
     if isinstance(found, NotMeasured):
         return ""
     rows = [
-        ((one.label,), Point(0.0, one.exposure.value, one.exposure.low, one.exposure.high))
+        (
+            (f"{one.label}, at least" if one.exposure.at_least else one.label,),
+            Point(0.0, one.exposure.value, one.exposure.low, one.exposure.high),
+        )
         for one in found.variants
     ]
     curve = Curve(

@@ -12,11 +12,16 @@ from remnant.report.run_view import NotMeasured, RunView
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number with both ends of its interval; None where one trial shows none."""
+    """A number with both ends of its interval; None where one trial shows none.
+
+    Attributes:
+        at_least: The number is what the mean is at least; for a difference, that one side of it is.
+    """
 
     value: float
     low: float | None
     high: float | None
+    at_least: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class TrainedVariant:
         extracted: Share of canaries that a search read out.
         read_out: Whether each was, in the order of ``each``.
         nodes, nodes_each: Of the search: their median, and every model's.
+        searches_ended: Models whose search a budget ended before it was certain.
         skew_normal: Exposure as a skew-normal law has it, in the order of ``each``.
     """
 
@@ -84,6 +90,7 @@ class TrainedVariant:
     read_out: tuple[bool, ...]
     nodes: float | None
     nodes_each: tuple[float, ...]
+    searches_ended: int
     skew_normal: tuple[float, ...]
     through: Through | None
 
@@ -118,12 +125,14 @@ class Effect:
 
     Attributes:
         cells: How many these are.
+        along: Fields that move with it.
         difference: How far it lies above the field's first value, trial by trial; None for that.
     """
 
     field: str
     value: str
     cells: int
+    along: tuple[str, ...]
     exposure: Interval
     validation: Interval
     difference: Interval | None

@@ -14,6 +14,10 @@ from remnant.report.training_view import (
     TrainingView,
 )
 
+_MEANS = (
+    "The front is that of the means, without intervals: other seeds may well draw another, and a "
+    "mean known as “at least” counts with all the bits there are."
+)
 _SMALL = 2.0  # bits: no more than noise
 
 
@@ -55,7 +59,7 @@ def training_tiles(view: TrainingView) -> list[tuple[str, str, str]]:
     ranked = sorted(found.variants, key=lambda one: one.exposure.value)
     tiles = []
     for name, one in (("Highest", ranked[-1]), ("Lowest", ranked[0])):
-        tiles.append((f"{name} exposure", bits_text(one.exposure.value), one.label))
+        tiles.append((f"{name} exposure", _least_bits(one.exposure), one.label))
     differ = sum(one.differs for one in view.differences)
     remark = f"of {counted(len(view.differences), 'variant')} from “{found.variants[0].label}”"
     tiles.append(("Told apart", count_text(differ), remark))
@@ -66,12 +70,25 @@ def training_tiles(view: TrainingView) -> list[tuple[str, str, str]]:
 
 def interval_bits(one: Interval) -> str:
     """Bits with their interval, such as ``4.31 bits (3.02 to 5.80)``."""
-    return f"{bits_text(one.value)}{_ends(one)}"
+    return f"{_least_bits(one)}{_ends(one)}"
+
+
+def mean_number(one: Interval) -> str:
+    """Bits alone, or what they are at least."""
+    return f"{_floor(one)}{bits_number(one.value)}"
+
+
+def _least_bits(one: Interval) -> str:
+    return f"{_floor(one)}{bits_text(one.value)}"
+
+
+def _floor(one: Interval) -> str:
+    return "≥ " if one.at_least else ""
 
 
 def interval_number(one: Interval | None) -> str:
     """Bits with their interval, without the unit; a dash where there are none."""
-    return "–" if one is None else f"{bits_number(one.value)}{_ends(one)}"
+    return "–" if one is None else f"{mean_number(one)}{_ends(one)}"
 
 
 def share_text(one: Interval | None) -> str:
@@ -84,7 +101,14 @@ def share_text(one: Interval | None) -> str:
 
 
 def signed_text(one: Interval) -> str:
-    """A difference in bits with its interval, such as ``+4.31 (+3.02 to +5.80)``."""
+    """A difference in bits with its interval, such as ``+4.31 (+3.02 to +5.80)``.
+
+    Where one side is known as "at least" only, the ends alone.
+    """
+    if one.at_least:
+        if one.low is None or one.high is None:
+            return "–"
+        return f"{_signed(one.low)} to {_signed(one.high)}"
     ends = (
         ""
         if one.low is None or one.high is None
@@ -160,26 +184,30 @@ def turning_sentence(found: Training) -> str:
         return ""
     best = min(range(len(through.step)), key=lambda i: through.validation[i].value)
     most = max(range(len(through.step)), key=lambda i: through.exposure[i].value)
-    then = through.exposure[best].value
-    return (
+    then, peak = through.exposure[best], through.exposure[most]
+    told = (
         f"With “{one.label}” the text kept back is predicted best at epoch "
-        f"{through.epoch[best]:.3g}, where exposure is {bits_text(then)}; exposure is highest, "
-        f"{bits_text(through.exposure[most].value)}, at epoch {through.epoch[most]:.3g}."
+        f"{through.epoch[best]:.3g}, where exposure is {_least_bits(then)}; exposure is "
+        f"highest, {_least_bits(peak)}, at epoch "
+        f"{through.epoch[most]:.3g}"
     )
+    alike = [
+        i for i, seen in enumerate(through.exposure) if (seen.high or seen.value) >= peak.value
+    ]
+    if alike[0] < most:
+        told += f", and from epoch {through.epoch[alike[0]]:.3g} on it cannot be told from that"
+    return f"{told}."
 
 
 def front_sentence(found: Training) -> str:
     """Which variants are worth choosing between."""
     if len(found.front) == 1:
-        return (
-            f"“{found.front[0]}” predicts best and exposes least: no other variant is better in "
-            "either."
-        )
+        return f"“{found.front[0]}” predicts best and exposes least on average. {_MEANS}"
     named = ", ".join(f"“{label}”" for label in found.front)
     return (
         f"Of {counted(len(found.variants), 'variant')}, {len(found.front)} are beaten by no other "
         f"in both: {named}. Which of these to choose is a matter of how much usefulness is worth. "
-        "The front is that of the means and has no interval."
+        f"{_MEANS}"
     )
 
 
@@ -188,12 +216,22 @@ def extraction_sentence(found: Training) -> str:
     hit = [bits for one in found.searched for bits, out in _read(one) if out]
     missed = [bits for one in found.searched for bits, out in _read(one) if not out]
     if not hit:
-        return "No canary was read out of any model."
+        return f"No canary was read out of any model.{_ended(found)}"
     told = f"{count_text(len(hit))} of {counted(len(hit) + len(missed), 'canary', 'canaries')}"
     told += f" were read out; the least exposed of them has {bits_text(min(hit))}"
     if missed:
         told += f", the most exposed of the others {bits_text(max(missed))}"
-    return f"{told}."
+    return f"{told}.{_ended(found)}"
+
+
+def _ended(found: Training) -> str:
+    ended = sum(one.searches_ended for one in found.searched)
+    if not ended:
+        return ""
+    verb = "was" if ended == 1 else "were"
+    return (
+        f" {counted(ended, 'search', 'searches')} {verb} ended by the budget before all was sure."
+    )
 
 
 def _read(one: TrainedVariant) -> list[tuple[float, bool]]:
@@ -229,8 +267,14 @@ def error_text(one: Band) -> str:
 
 def effects_sentence(found: Training) -> str:
     """What the table of fields on their own shows."""
+    pairs = {one.field: one.along for one in found.effects if one.along}
+    moved = "".join(
+        f" With {name} moves {' and '.join(along)}, and the two cannot be told apart."
+        for name, along in pairs.items()
+    )
     return (
         "Each row is the mean over all variants with that value, and the difference is from the "
         "field’s first value, seed by seed. Many variants at once tell more than one: an effect "
-        "that no single variant shows may show here. P‑values are corrected for all rows."
+        "that no single variant shows may show here. P‑values are corrected for all rows, apart "
+        f"from those of variants above.{moved}"
     )

@@ -17,8 +17,9 @@ def by_exposure(
 ) -> list[dict[str, Any]]:
     """Gather canaries of all variants, as ``training_fields`` tells them, in steps of four bits.
 
-    The last row is of those ranked first, which have all the bits of the space. Estimates are held
-    against exact ranks alone; extraction and nodes are of models that were searched.
+    The last row is of those ranked first, which have all the bits of the space. Canaries known as
+    "at least" only are in none. Estimates are held against exact ranks alone; extraction and nodes
+    are of models that were searched.
 
     Example:
         >>> seen = {"each": [1.0, 8.0], "exact_each": [True, True], "skew_normal": [1.5, 6.0]}
@@ -28,7 +29,7 @@ def by_exposure(
         [(0.0, 0, [0.5, 0.5, 0.5]), (8.0, 1, [-2.0, -2.0, -2.0])]
     """
     bits, exact, read, nodes, guess = _columns(variants)
-    first = bits >= space_bits - 1e-9
+    first = bits >= space_bits - 1e-9  # never of NaN
     made = []
     edges = [*np.arange(0.0, space_bits, _BITS).tolist(), space_bits]
     for low, high in [*itertools.pairwise(edges), (space_bits, space_bits)]:
@@ -60,9 +61,10 @@ def _columns(variants: Iterable[Mapping[str, Any]]) -> list[Any]:
         many = len(one["each"])
         unknown = [math.nan] * many
         nodes = one.get("nodes_each")
+        saturated = one.get("saturated_each") or [False] * many
         parts.append(
             (
-                one["each"],
+                np.where(saturated, math.nan, one["each"]),
                 one["exact_each"],
                 one.get("extracted_each") or [False] * many,
                 np.repeat(nodes, many // len(nodes)) if nodes else unknown,

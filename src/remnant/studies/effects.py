@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.measures.holm import holm
-from remnant.measures.trial_mean import paired_difference, trial_mean
+from remnant.measures.paired_difference import paired_difference
+from remnant.measures.trial_mean import trial_mean
+from remnant.studies.exposure_training_verdict import Levels
 from remnant.studies.variant_grid import Cell, told
 
 Floats = NDArray[np.float64]
@@ -17,10 +19,11 @@ Floats = NDArray[np.float64]
 
 def main_effects(
     cells: Sequence[Cell],
-    exposure: Sequence[Floats],
+    exposure: Sequence[Levels],
     validation: Sequence[Floats],
     *,
     most: float,
+    along: Mapping[str, Sequence[str]] | None = None,
     confidence: float = 0.95,
 ) -> list[dict[str, Any]]:
     """Return a row for each value of each field, where a grid has two fields or more.
@@ -30,8 +33,9 @@ def main_effects(
 
     Args:
         cells: The grid's, whole.
-        exposure, validation: One row of trials for each cell.
+        exposure, validation: Of each cell, one number a trial.
         most: The most exposure there is.
+        along: Fields that move with others, by the others' names.
         confidence: Of the intervals.
     """
     axes = {
@@ -44,16 +48,22 @@ def main_effects(
     for name, levels in axes.items():
         if len(levels) < 2:
             continue
-        base: Floats | None = None
+        base: Levels | None = None
         for level in levels:
             own = [i for i, cell in enumerate(cells) if told(cell.values[name]) == level]
-            bits = np.mean([exposure[i] for i in own], axis=0)
+            bits = Levels(
+                np.mean([exposure[i].least for i in own], axis=0),
+                np.mean([exposure[i].highest for i in own], axis=0),
+            )
+            mean = trial_mean(bits.least, most=most, highest=bits.highest, confidence=confidence)
             cost = np.mean([validation[i] for i in own], axis=0)
             row: dict[str, Any] = {
                 "field": name,
                 "value": level,
                 "cells": len(own),
-                "exposure": _ends(trial_mean(bits, most=most, confidence=confidence)),
+                "along": list((along or {}).get(name, ())),
+                "exposure": _ends(mean),
+                "at_least": bool((bits.highest > bits.least).any()),
                 "validation_bits": _ends(trial_mean(cost, confidence=confidence)),
                 "difference": None,
                 "p_value": None,
@@ -62,7 +72,14 @@ def main_effects(
             if base is None:
                 base = bits
             else:
-                gap = paired_difference(bits, base, confidence=confidence)
+                gap = paired_difference(
+                    bits.least,
+                    base.least,
+                    most=most,
+                    highest=bits.highest,
+                    base_highest=base.highest,
+                    confidence=confidence,
+                )
                 row |= {"difference": _ends(gap), "p_value": gap.p_value}
             rows.append(row)
     tested = [row for row in rows if row["p_value"] is not None]

@@ -77,6 +77,17 @@ class ExposureTrainingStudy:
             faults.append(
                 f"variants have {', '.join(map(str, sorted(trials)))} trials, which make no pairs"
             )
+        seeds = {one.plan.seed for one in (self, *others)}
+        planted = {one.plan.canaries for one in (self, *others)}
+        if len(seeds) > 1:
+            faults.append(
+                f"variants have plan.seed {', '.join(map(str, sorted(seeds)))}, which make no pairs"
+            )
+        if len(planted) > 1:
+            faults.append(
+                f"variants have {', '.join(map(str, sorted(planted)))} canaries a model, whose "
+                "means do not compare: canaries of one model take ranks from each other"
+            )
         needed = self.plan.canaries + self.plan.controls
         if needed > self.secret.planted.space:
             faults.append(

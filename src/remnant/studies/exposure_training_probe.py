@@ -15,9 +15,10 @@ from remnant.population import Population
 from remnant.probes import window_signals
 from remnant.search import extract
 from remnant.studies.classifiers import SomeMembers
-from remnant.studies.exposure_audit import ExposureAudit, Progress, ReadCosts, measure_costs
+from remnant.studies.exposure_audit import ExposureAudit, Progress, ReadCosts, SecretExposure
 from remnant.studies.exposure_training_secrets import lay_out_trial
 from remnant.studies.language_models import finite_losses, language_model_maker
+from remnant.studies.saturated_exposure import measure_each_cost
 from remnant.studies.settings import Execution
 
 if TYPE_CHECKING:
@@ -52,11 +53,16 @@ def look_on(run: Run, members: slice, execution: Execution) -> Callable[[Populat
 
 def most_followed(run: Run) -> float:
     """The most exposure, in bits, that a look in the middle of training can show."""
-    space = run.study.secret.known.space
     if run.study.follow.method != "sampled":
-        return math.log2(space)
+        return math.log2(run.study.secret.known.space)
+    return most_sampled(run)
+
+
+def most_sampled(run: Run) -> float:
+    """The most exposure, in bits, that such a look can show where it samples."""
     own = run.plan.canaries + run.plan.controls
-    return math.log2(min(run.study.follow.references, space - own) + 1)
+    left = run.study.secret.known.space - own
+    return math.log2(min(run.study.follow.references, left) + 1)
 
 
 def losses_of(run: Run, members: slice, models: Population) -> Floats:
@@ -89,9 +95,10 @@ def measure_run(
     Returns:
         Arrays by name, ``bits`` last: exposure, ``(trials, canaries)``; ``exact``, whether it is
         the rank itself; ``first``, whether nothing but other canaries is likelier, and
-        ``first_known``, whether that can be said; ``saturated``; ``controls`` and ``twin``,
-        exposure of secrets that a model did not see; ``skew_normal``; ``extracted`` and ``nodes``
-        of the search; ``losses``, as ``losses_of``. Some are absent.
+        ``first_known``, whether that can be said; ``saturated``, whether it is "at least" so many
+        bits; ``controls`` and ``twin``, exposure of secrets that a model did not see;
+        ``skew_normal``; ``extracted``, ``nodes`` and ``certified`` of the search; ``losses``, as
+        ``losses_of``. Some are absent.
     """
     plan, arms, study = run.plan, run.plan.arms, run.study
     rows: dict[str, list[Any]] = {}
@@ -114,8 +121,9 @@ def measure_run(
             run, model, trial, costs.canaries, method=study.measure.method, progress=progress
         )
         own = audit.each
+        ended = audit.method == "exact" and not audit.complete  # then ranks are bounds
         put("exact", [one.rank is not None and one.rank == one.rank_low for one in own])
-        put("saturated", [one.saturated for one in own])
+        put("saturated", [one.saturated or (ended and one.rank != one.rank_low) for one in own])
         if plan.controls:
             put("controls", _unseen(run, model, trial, costs.controls))
         if all(one.skew_normal_bits is not None for one in own):
@@ -125,8 +133,9 @@ def measure_run(
             for one in own
         ]
         put("first", [left == 0 for left in before])
-        # Where no reference is likelier, sampling cannot say whether another secret is.
-        put("first_known", [one.rank is not None or not one.saturated for one in own])
+        # Where no reference is likelier, sampling cannot say whether another secret is; nor can a
+        # walk that was ended, unless more were likelier by then than there are canaries.
+        put("first_known", [_first_known(one, ended, len(own)) for one in own])
         if study.measure.extract:
             found = extract(
                 model,
@@ -138,6 +147,7 @@ def measure_run(
             secrets = {secret for secret, _ in found.candidates}
             put("extracted", [canary.secret in secrets for canary in drawn.canaries])
             put("nodes", found.nodes)
+            put("certified", found.certified)
         put("bits", audit.bits)
     if len(rows.get("skew_normal", ())) < plan.trials:
         rows.pop("skew_normal", None)
@@ -146,10 +156,16 @@ def measure_run(
     return {**made, "bits": made.pop("bits")}
 
 
+def _first_known(one: SecretExposure, ended: bool, canaries: int) -> bool:
+    if one.rank is None or one.rank_low is None:
+        return not one.saturated
+    return not ended or one.rank == one.rank_low or one.rank_low > canaries
+
+
 def _audit(
     run: Run, model: LanguageModel, trial: int, costs: ReadCosts, *, method: str, **options: Any
 ) -> ExposureAudit:
-    return measure_costs(
+    return measure_each_cost(
         model,
         run.study.secret.known,
         costs,

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from remnant.errors import NotEnoughEvidence
 from remnant.measures.crossed_interval import crossed_share
 from remnant.measures.exposure import NULL_MEAN_BITS
-from remnant.measures.holm import holm
-from remnant.measures.trial_mean import paired_difference, trial_mean
+from remnant.measures.trial_mean import trial_mean
 from remnant.records import Record
 from remnant.studies.by_exposure import by_exposure
 from remnant.studies.effects import main_effects
-from remnant.studies.exposure_training_probe import most_followed
+from remnant.studies.exposure_training_probe import most_followed, most_sampled
+from remnant.studies.exposure_training_verdict import exposure_levels, verdict_fields
+from remnant.studies.variant_grid import fields_along
 from remnant.studies.variants import difference
 from remnant.studies.wording import counted, times
 
@@ -84,15 +85,23 @@ def training_fields(
         "variants": variants,
         "effects": main_effects(
             cells,
-            [record.array(f"{name}.bits").mean(axis=1) for name in inside],
+            [exposure_levels(record, name, most) for name in inside],
             [record.array(f"{name}.losses")[:, 0] for name in inside],
             most=most,
+            along=fields_along(study.grid),
             confidence=study.measure.confidence,
         ),
         "by_exposure": by_exposure(variants, space_bits=most),
         "table": {"rows": axes[0], "columns": axes[1]} if len(axes) == 2 else None,
+        # What has "at least" so many bits counts with the most that it can have.
         "pareto": pareto_front(
-            {one["label"]: (one["validation_bits"][0], one["exposure"][0]) for one in variants}
+            {
+                one["label"]: (
+                    one["validation_bits"][0],
+                    float(exposure_levels(record, name, most).highest.mean()),
+                )
+                for name, one in zip(runs, variants, strict=True)
+            }
         ),
     }
 
@@ -123,16 +132,19 @@ def _variant_fields(record: Record, name: str, run: Run, confidence: float) -> d
     most = math.log2(run.study.secret.planted.space)
     bits, losses, skew = array("bits"), array("losses"), array("skew_normal")
     twin, controls, extracted = array("twin"), array("controls"), array("extracted")
+    certified = array("certified")
     known = bool(array("first_known").all())
+    levels = exposure_levels(record, name, most)
     return {
         "repeats": list(run.plan.repeats),
         "models": run.plan.trials,
         "steps": run.plan.steps,
-        "exposure": _mean(bits.mean(axis=1), confidence, most),
+        "exposure": _mean(levels.least, confidence, most, levels.highest),
         "each": bits.ravel().tolist(),
         "exact": bool(array("exact").all()),
         "exact_each": array("exact").ravel().tolist(),
         "saturated": int(array("saturated").sum()),
+        "saturated_each": array("saturated").ravel().tolist(),
         "ranked_first": _share(array("first"), confidence) if known else None,
         "controls": None if controls is None else _mean(controls.mean(axis=1), confidence, most),
         "twin": None if twin is None else _mean(twin.mean(axis=1), confidence, most),
@@ -142,6 +154,7 @@ def _variant_fields(record: Record, name: str, run: Run, confidence: float) -> d
         "extracted_each": None if extracted is None else extracted.ravel().tolist(),
         "nodes": None if extracted is None else float(np.median(array("nodes"))),
         "nodes_each": None if extracted is None else array("nodes").tolist(),
+        "searches_ended": 0 if certified is None else int((~certified).sum()),
         "skew_normal": None if skew is None else skew.ravel().tolist(),
         "parameters": run.parameters,
         "through": _through(array("through"), run, confidence),
@@ -160,6 +173,10 @@ def _through(found: Floats | None, run: Run, confidence: float) -> dict[str, Any
         "step": list(run.looks),
         "epoch": [step / run.epoch_steps for step in run.looks],
         "exposure": [_mean(row, confidence, most) for row in bits],
+        # Sampled looks show no more than this, and what reaches it may be anything above.
+        "at_least": (found[:, :, :-2] >= most_sampled(run) - 1e-9).any(axis=(1, 2)).tolist()
+        if most_sampled(run) < math.log2(run.study.secret.known.space) - 1e-9
+        else [False] * len(bits),
         "validation_bits": [_mean(row, confidence) for row in found[:, :, -2]],
         "training_bits": [_mean(row, confidence) for row in found[:, :, -1]],
         # As many updates as were done when the first canary of the first trial had been used.
@@ -169,95 +186,21 @@ def _through(found: Floats | None, run: Run, confidence: float) -> dict[str, Any
     }
 
 
-def _mean(values: Any, confidence: float, most: float | None = None) -> list[float | None]:
-    found = trial_mean(values, most=most, confidence=confidence)
+def _mean(
+    values: Any, confidence: float, most: float | None = None, highest: Any = None
+) -> list[float | None]:
+    found = trial_mean(values, most=most, highest=highest, confidence=confidence)
     return [found.value, found.low, found.high]
 
 
 def _share(hits: Any, confidence: float) -> list[float | None]:
+    if hits.shape[1] > 1:  # a model that gives one canary away gives others too
+        return _mean(hits.mean(axis=1), confidence, 1.0)
     try:
         found = crossed_share(hits, confidence=confidence)
     except NotEnoughEvidence:
         return [float(np.mean(hits)), None, None]
     return [found.value, found.low, found.high]
-
-
-def verdict_fields(
-    record: Record, study: ExposureTrainingStudy, runs: Mapping[str, Run]
-) -> dict[str, Any]:
-    """Say which variants differ from the first in exposure.
-
-    Each trial of a variant and the first's make a pair, and p-values are corrected for the number
-    of variants by Holm. FAIL where a variant raises exposure, PASS where one lowers it and none
-    raises it, INCONCLUSIVE where none can be told from the first.
-    """
-    confidence = study.measure.confidence
-    base = record.array("primary.bits").mean(axis=1)
-    rows: list[dict[str, Any]] = []
-    for name, run in list(runs.items())[1:]:
-        found = paired_difference(
-            record.array(f"{name}.bits").mean(axis=1), base, confidence=confidence
-        )
-        rows.append(
-            {
-                "label": run.study.label,
-                "difference": [found.value, found.low, found.high],
-                "p_value": found.p_value,
-                "adjusted_p_value": None,
-                "differs": False,
-            }
-        )
-    tested = [row for row in rows if row["p_value"] is not None]
-    if tested:
-        for row, adjusted in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
-            row["adjusted_p_value"] = float(adjusted)
-            row["differs"] = bool(adjusted <= 1.0 - confidence)
-    more = [row for row in rows if row["differs"] and row["difference"][0] > 0]
-    less = [row for row in rows if row["differs"] and row["difference"][0] < 0]
-    outcome = "FAIL" if more else "PASS" if less else "INCONCLUSIVE"
-    return {
-        "outcome": outcome,
-        "sentence": _sentence(study, rows, more, less, float(base.mean())),
-        "limit": None,
-        "lag": None,
-        "differences": rows,
-    }
-
-
-def _sentence(
-    study: ExposureTrainingStudy,
-    rows: list[dict[str, Any]],
-    more: list[dict[str, Any]],
-    less: list[dict[str, Any]],
-    base: float,
-) -> str:
-    begun = f"With {study.label!r} the canaries have an exposure of {base:.1f} bits on average"
-    if not rows:
-        return f"{begun}; there is nothing to compare it with."
-    if study.plan.trials == 1:
-        return f"{begun}; one trial shows nothing of how trials differ, so run two or more."
-    if not more and not less:
-        return (
-            f"{begun}, and {_none_of(rows)} be told from it in {study.plan.trials} trials. "
-            "That is no proof that they are alike."
-        )
-    parts = []
-    for word, found in (("more", more), ("less", less)):
-        if found:
-            most = max(found, key=lambda row: abs(row["difference"][0]))
-            low, high = most["difference"][1:]
-            interval = "" if low is None else f", interval {low:+.1f} to {high:+.1f}"
-            told = f"{most['label']!r} ({most['difference'][0]:+.1f} bits{interval})"
-            if len(rows) == 1:
-                parts.append(f"the other variant has {word}: {told}")
-            else:
-                has = "has" if len(found) == 1 else "have"
-                parts.append(f"{len(found)} of {len(rows)} others {has} {word}, the most {told}")
-    return f"{begun}; {' and '.join(parts)}."
-
-
-def _none_of(rows: list[dict[str, Any]]) -> str:
-    return "the other variant cannot" if len(rows) == 1 else f"none of {len(rows)} others can"
 
 
 def _scope(
@@ -271,7 +214,8 @@ def _scope(
         f"{first.planted.examples} windows of {study.text.window} {study.text.level}s, with "
         f"{counted(study.plan.canaries, 'canary', 'canaries')} planted "
         f"{', '.join(times(many) for many in sorted(set(study.plan.repeats)))}.",
-        "Trials with one seed have the same start and, where the batch is the same, the same order "
+        "Trials with one seed have the same secrets where the template is the same, the same start "
+        "where the model is, and where batch and sampling are the same, the same order "
         "of the text, so that variants are compared in pairs.",
     ]
     if any(one["saturated"] for one in training["variants"]):

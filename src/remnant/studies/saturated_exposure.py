@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from remnant.canaries import Template
 from remnant.models.protocols import SequenceModel
-from remnant.studies.exposure_audit import ExposureAudit, Method, measure_exposure
+from remnant.studies.exposure_audit import (
+    ExposureAudit,
+    Method,
+    ReadCosts,
+    measure_costs,
+    measure_exposure,
+)
 
 _PILOT = 256
 
@@ -44,13 +50,54 @@ def measure_each(
         NotEnoughEvidence: No references where sampling needs them.
     """
     audit = measure_exposure(model, template, secrets=secrets, rng=rng, method=method, **options)
+    few = options | {"references": min(_PILOT, len(audit.reference_costs))}
+    return _each_in_turn(
+        audit,
+        method,
+        lambda at: measure_exposure(model, template, secrets=[secrets[at]], rng=rng, **few),
+    )
+
+
+def measure_each_cost(
+    model: SequenceModel,
+    template: Template,
+    costs: ReadCosts,
+    *,
+    secrets: Sequence[str],
+    method: Method = "auto",
+    **options: Any,
+) -> ExposureAudit:
+    """Do the same where secrets and references were read before.
+
+    Args:
+        model, template, costs, secrets, method: See ``measure_costs``.
+        options: Likewise.
+
+    Raises:
+        NotEnoughEvidence: No references where sampling needs them.
+    """
+    audit = measure_costs(model, template, costs, secrets=secrets, method=method, **options)
+    few = options | {"fit": False}
+
+    def alone(at: int) -> ExposureAudit:
+        own = dataclasses.replace(costs, secrets=costs.secrets[at : at + 1], nodes=0)
+        return measure_costs(model, template, own, secrets=[secrets[at]], **few)
+
+    return _each_in_turn(audit, method, alone)
+
+
+def _each_in_turn(
+    audit: ExposureAudit, method: Method, alone: Callable[[int], ExposureAudit]
+) -> ExposureAudit:
+    """Rank what is saturated by itself, the likeliest first, as long as walks can be afforded."""
     saturated = [at for at, one in enumerate(audit.each) if one.saturated]
     if method != "auto" or audit.method != "sampled" or not saturated or audit.calibrated:
         return audit
-    few = options | {"references": min(_PILOT, len(audit.reference_costs))}
+    if len(audit.each) == 1:
+        return audit  # its own walk was refused before
     each, nodes, walked = list(audit.each), audit.nodes, 0
     for at in sorted(saturated, key=lambda at: each[at].cost):
-        again = measure_exposure(model, template, secrets=[secrets[at]], rng=rng, **few)
+        again = alone(at)
         nodes += again.nodes
         if again.method != "exact":
             break  # what costs more has more under it

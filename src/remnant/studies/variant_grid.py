@@ -92,6 +92,19 @@ def grid_cells(grid: Mapping[str, Any]) -> list[Cell]:
     return made
 
 
+def fields_along(grid: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the fields that move along each field of a grid, by its short name.
+
+    Example:
+        >>> fields_along({"along": {"batch": {"training": {"options": {"lr": [0.1, 0.2]}}}}})
+        {'batch': ['training.options.lr']}
+    """
+    return {
+        name: [".".join(place) for place, _ in _axes(table, ())]
+        for name, table in grid.get(_ALONG, {}).items()
+    }
+
+
 def with_cell(table: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
     """Return a recipe with a combination's values in their places.
 

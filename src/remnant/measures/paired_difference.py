@@ -1,0 +1,148 @@
+r"""How far one mean lies above another whose trials are its pairs.
+
+By Student's t over the trials' differences. Two things make it say too much, and are seen to here:
+
+* A trial may be known as "at least" only. "More" is then said of the least that one side can be
+  against the most that the other can be, and "less" the other way round.
+* Where the trials of a side pile up at the bound, their spread says nothing of a rare one that does
+  not: the difference of the two means' own intervals (Newcombe's square-and-add) has to agree, and
+  the wider interval and the larger p-value are told.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from remnant.errors import InvalidInput
+from remnant.measures.trial_mean import piled_up, standard_error, trial_mean, trial_row
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class PairedDifference:
+    """How far one mean lies above another whose trials are its pairs.
+
+    Attributes:
+        value: Mean of the trials' differences; of the least that each can be, where some trials are
+            known as "at least" only.
+        low, high: The interval; ``None`` for one trial, and for differences that are all the same,
+            which show nothing of how trials differ.
+        p_value: That they are this far from zero or farther, two-sided; ``None`` for one trial. Of
+            differences that are all the same, what a sign test says.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    p_value: float | None
+
+
+def paired_difference(
+    values: ArrayLike,
+    base: ArrayLike,
+    *,
+    most: float | None = None,
+    highest: ArrayLike | None = None,
+    base_highest: ArrayLike | None = None,
+    confidence: float = 0.95,
+) -> PairedDifference:
+    """How far the mean of ``values`` lies above that of ``base``, trial by trial.
+
+    Args:
+        values, base: One a trial, in the same order: a pair has what the two have in common.
+        most: The numbers lie between 0 and this, and may pile up there.
+        highest, base_highest: The most that each can be, where that is more.
+        confidence: Of the interval.
+
+    Guarantees:
+        * Exchanging the two changes the sign of the interval and nothing else; a row less itself is
+          0, with a p-value of 1.
+
+    Raises:
+        InvalidInput: Not rows of numbers of one length.
+
+    Example:
+        >>> found = paired_difference([4.0, 5.0, 7.0], [1.0, 3.0, 4.0])
+        >>> round(found.value, 2), round(found.p_value, 3)
+        (2.67, 0.015)
+    """
+    one, other = trial_row("values", values, confidence), trial_row("base", base, confidence)
+    if one.size != other.size:
+        raise InvalidInput(f"values has {one.size} trials, and base {other.size}.")
+    upper = one if highest is None else trial_row("highest", highest, confidence)
+    above = other if base_highest is None else trial_row("base_highest", base_highest, confidence)
+    if upper.size != one.size or above.size != one.size:
+        raise InvalidInput("highest and base_highest must have a number for each trial.")
+    least, most_of = (_compared(a, b, most, confidence) for a, b in ((one, above), (upper, other)))
+    value = float((one - other).mean())
+    if least.p_value is None or most_of.p_value is None:
+        return PairedDifference(value, None, None, None)
+    if (upper == one).all() and (above == other).all():
+        return least
+    p_value = 1.0
+    if least.value > 0.0:
+        p_value = least.p_value
+    elif most_of.value < 0.0:
+        p_value = most_of.p_value
+    return PairedDifference(value, least.low, most_of.high, p_value)
+
+
+def _compared(
+    one: Floats, other: Floats, most: float | None, confidence: float
+) -> PairedDifference:
+    found = _student(one - other, confidence)
+    if most is None or found.low is None or found.high is None or found.p_value is None:
+        return found
+    if not piled_up(one, most) and not piled_up(other, most):
+        return found
+    low, high = _square_and_add(one, other, most, confidence)
+    p_value = max(found.p_value, _apart(one, other, most))
+    return PairedDifference(found.value, min(low, found.low), max(high, found.high), p_value)
+
+
+def _student(gaps: Floats, confidence: float) -> PairedDifference:
+    value, trials = float(gaps.mean()), gaps.size
+    if trials == 1:
+        return PairedDifference(value, None, None, None)
+    error = standard_error(gaps)
+    if error <= 1e-12 * max(float(np.abs(gaps).max()), 1.0):
+        return PairedDifference(value, None, None, 1.0 if value == 0.0 else 2.0 ** (1 - trials))
+    reach = float(stats.t.isf((1.0 - confidence) / 2.0, trials - 1)) * error
+    p_value = float(2.0 * stats.t.sf(abs(value) / error, trials - 1))
+    return PairedDifference(value, value - reach, value + reach, p_value)
+
+
+def _square_and_add(
+    one: Floats, other: Floats, most: float, confidence: float
+) -> tuple[float, float]:
+    """The interval of a difference from those of both means, as if these were independent."""
+    a, b = (trial_mean(row, most=most, confidence=confidence) for row in (one, other))
+    if a.low is None or a.high is None or b.low is None or b.high is None:
+        return -math.inf, math.inf
+    value = a.value - b.value
+    return (
+        value - math.hypot(a.value - a.low, b.high - b.value),
+        value + math.hypot(a.high - a.value, b.value - b.low),
+    )
+
+
+def _apart(one: Floats, other: Floats, most: float) -> float:
+    """The p-value behind that interval: the least share of error at which it leaves zero out."""
+
+    def leaves_zero_out(error: float) -> bool:
+        low, high = _square_and_add(one, other, most, 1.0 - error)
+        return not low <= 0.0 <= high
+
+    least, greatest = 0.0, 0.5
+    if not leaves_zero_out(greatest):
+        return 1.0
+    for _ in range(30):
+        middle = (least + greatest) / 2.0
+        least, greatest = (least, middle) if leaves_zero_out(middle) else (middle, greatest)
+    return greatest

@@ -1,0 +1,100 @@
+"""What is said of variants, given what their models were seen to give away."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from remnant.studies.exposure_training_verdict import exposure_levels, verdict_fields
+
+SPACE = 10**6
+MOST = math.log2(SPACE)
+
+
+class Seen:
+    """A record of exposures alone: one row of trials a variant, and which are "at least"."""
+
+    def __init__(self, *rows, saturated=()):
+        names = ["primary", *(f"variant{i}" for i in range(1, len(rows)))]
+        self.arrays = {}
+        for number, (name, row) in enumerate(zip(names, rows, strict=True)):
+            bits = np.array(row, dtype=float)[:, None]
+            self.arrays[f"{name}.bits"] = bits
+            self.arrays[f"{name}.saturated"] = np.full(bits.shape, number in saturated)
+
+    def array(self, name):
+        return self.arrays[name]
+
+    def verdict(self):
+        names = [name.split(".")[0] for name in self.arrays if name.endswith("bits")]
+        study = SimpleNamespace(
+            label="first",
+            measure=SimpleNamespace(confidence=0.95),
+            plan=SimpleNamespace(trials=len(self.array("primary.bits"))),
+            secret=SimpleNamespace(planted=SimpleNamespace(space=SPACE)),
+        )
+        runs = {name: SimpleNamespace(study=SimpleNamespace(label=name)) for name in names}
+        return verdict_fields(self, study, runs)
+
+
+def drawn(mean, trials=6, seed=0):
+    return np.clip(np.random.default_rng(seed).normal(mean, 0.6, trials), 0, MOST)
+
+
+def test_more_less_and_neither():
+    more = Seen(drawn(4), drawn(9, seed=1), drawn(4, seed=2)).verdict()
+    assert more["outcome"] == "FAIL"
+    assert "1 of 2 others has more, the most 'variant1'" in more["sentence"]
+    less = Seen(drawn(9), drawn(4, seed=1), drawn(9, seed=2)).verdict()
+    assert less["outcome"] == "PASS"
+    alike = Seen(drawn(4), drawn(4, seed=1), drawn(4, seed=2)).verdict()
+    assert alike["outcome"] == "INCONCLUSIVE"
+    assert alike["sentence"].endswith("That is no proof that they are alike.")
+
+
+def test_pass_says_how_much_more_the_others_may_have():
+    found = Seen(drawn(9), drawn(4, seed=1), drawn(9.2, seed=2)).verdict()
+    top = found["differences"][1]["difference"][2]
+    assert (
+        f"one other cannot be told from it, and may have up to {top:.1f} bits" in found["sentence"]
+    )
+    assert top > 0
+
+
+def test_several_variants_are_not_told_apart_in_four_trials_and_one_is():
+    rows = drawn(4, 4), drawn(9, 4, seed=1), drawn(4, 4, seed=2)
+    several, one = Seen(*rows).verdict(), Seen(*rows[:2]).verdict()
+    assert several["differences"][0]["adjusted_p_value"] < 0.01
+    assert several["outcome"] == "INCONCLUSIVE"
+    assert several["sentence"].endswith("Run 5 or more.")
+    assert one["outcome"] == "FAIL"
+
+
+@pytest.mark.parametrize("saturated", [0, 1])
+def test_a_floor_is_no_value(saturated):
+    """Both have one law, and of one side no more than ten bits can be shown."""
+    rng, wrong = np.random.default_rng(saturated), 0
+    for _ in range(100):
+        rows = [np.clip(rng.normal(16, 2, 6), 0, MOST) for _ in range(2)]
+        rows[saturated] = np.full(6, 10.0)
+        found = Seen(*rows, saturated={saturated}).verdict()
+        wrong += found["outcome"] != "INCONCLUSIVE"
+        assert found["differences"][0]["at_least"]
+    assert wrong == 0
+
+
+def test_a_floor_above_all_of_the_others_is_more():
+    found = Seen(drawn(3), np.full(6, 10.0), saturated={1}).verdict()
+    assert found["outcome"] == "FAIL"
+
+
+def test_levels_are_means_over_canaries_between_the_least_and_the_most():
+    seen = Seen([1.0])
+    seen.arrays["primary.bits"] = np.array([[2.0, 4.0], [6.0, 8.0]])
+    seen.arrays["primary.saturated"] = np.array([[False, True], [False, False]])
+    found = exposure_levels(seen, "primary", 20.0)
+    assert found.least.tolist() == [3.0, 7.0]
+    assert found.highest.tolist() == [11.0, 7.0]
