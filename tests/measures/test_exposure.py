@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -6,6 +8,7 @@ from scipy import stats
 
 from remnant.errors import InvalidInput
 from remnant.measures import clopper_pearson, exposure
+from remnant.measures.exposure import references_to_show
 
 LOSS = st.one_of(st.integers(-4, 4).map(float), st.floats(-50, 50), st.just(np.inf))
 LOSSES = st.lists(LOSS, min_size=1, max_size=40)
@@ -240,3 +243,19 @@ def test_faulty_input_is_refused(given, words):
     good = {"canary_losses": [1.0, 2.0], "reference_losses": [1.0, 2.0]}
     with pytest.raises(InvalidInput, match=words):
         exposure(**(good | given))
+
+
+@pytest.mark.parametrize("bits", [1.0, 3.3, 8.0, 11.0])
+def test_so_many_references_show_an_exposure_and_one_fewer_does_not(bits):
+    needed = references_to_show(bits)
+    lows = [
+        exposure(canary_losses=[0.0], reference_losses=np.ones(n)).low[0]
+        for n in (needed - 1, needed)
+    ]
+    assert lows[0] < bits <= lows[1]
+
+
+@pytest.mark.parametrize("wrong", [{"bits": 0.0}, {"bits": math.inf}, {"confidence": 1.0}])
+def test_references_for_no_exposure_are_refused(wrong):
+    with pytest.raises(InvalidInput, match=next(iter(wrong))):
+        references_to_show(**({"bits": 5.0} | wrong))

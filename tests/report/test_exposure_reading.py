@@ -26,7 +26,7 @@ def test_a_full_record_is_read_whole(make_exposure):
     assert [search.certified for search in found.extraction] == [True, False]
     assert found.extraction[0].candidates[2].canary is None
     assert found.through_training.names == ("canary 1", "canary 7", "canary 10")
-    assert found.task == LanguageTask(2.213, 40_000, "character")
+    assert found.task == LanguageTask(2.213, 40_000, "character", 6.6)
 
 
 def test_the_highest_is_the_one_planted_least_of_the_most_exposed(make_exposure):

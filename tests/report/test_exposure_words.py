@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from remnant.records import Record
+from remnant.report import detail_text, read_view, summary_text, write_report
 from remnant.report import exposure_words as told
-from remnant.report import read_view
 from remnant.report.exposure_view import CanaryExposure, Candidate, Level, Search
 from remnant.report.run_view import LanguageTask, NotMeasured
-from remnant.report.words import headline, question, task_sentence
+from remnant.report.tiles import tiles_of
+from remnant.report.words import headline, question, task_sentence, useless_line
 
 
 def _plain(text: str) -> str:
@@ -197,6 +200,91 @@ def test_a_language_model_is_judged_by_bits_a_token():
         "On text that it was not trained on, the model needs 2.21 bits a character, over "
         "40 000 characters; the fewer, the better it predicts."
     )
+
+
+@pytest.mark.parametrize(
+    ("bits", "end"),
+    [
+        (2.213, "; the fewer, the better it predicts."),
+        (
+            16.01,
+            ": it is worse than a blind guess, and no use as a language model, so what is found "
+            "here need not hold for one that is.",
+        ),
+    ],
+)
+def test_a_language_model_is_held_against_a_blind_guess(bits, end):
+    task = LanguageTask(bits, 40_000, "word", 11.69)
+    assert _plain(task_sentence(task)) == (
+        f"On text that it was not trained on, the model needs {bits:.2f} bits a word (a blind "
+        f"guess: 11.69 bits), over 40 000 words{end}"
+    )
+    assert bool(useless_line(task)) is (bits > 11.69)
+    assert useless_line(LanguageTask(bits, 40_000, "word")) == ""
+
+
+SATURATED = {
+    "name": "canary 1", "trial": 0, "repeats": 4, "uses": 3, "bits": 9.97, "low": 8.09,
+    "high": 19.93, "rank": None, "cost": 3.0, "saturated": True, "skew_normal_bits": None,
+    "twin_bits": None,
+}  # fmt: skip
+
+
+def test_a_saturated_exposure_is_told_in_one_way_everywhere(make_exposure):
+    level = {
+        "repeats": [0, 4], "n": [1, 1], "mean_bits": [9.97, 9.97], "mean_at_least": [8.09, 8.09],
+        "twin_mean_bits": [None, None], "pooled_pvalue": [None, None],
+    }  # fmt: skip
+    marked = {"name": "canary 1", "repeats": 4, "cost": 3.0, "bits": 9.97, "at_least": 8.09}
+    control = SATURATED | {"name": "control 1", "repeats": 0}
+    folder = make_exposure(
+        change={
+            "exposure": {"canaries": [SATURATED], "controls": [control], "method": "sampled"},
+            "repeats": level,
+            "costs": {"marked": [marked]},
+        },
+        without=("verdict",),
+    )
+    view = _view(folder)
+    page = _plain(write_report(folder).read_text(encoding="utf-8"))
+    for shown in (page, summary_text(view), detail_text(view), str(tiles_of(view))):
+        assert "at least 8.09" in _plain(shown)
+        assert "9.97" not in shown
+        assert "≥" not in shown
+    assert page.count("at least 8.09") > 8
+    assert "8.09 to 19.93" in page
+
+
+def test_an_exact_exposure_counts_before_a_bound_that_is_lower(make_exposure):
+    exact = SATURATED | {"name": "canary 2", "bits": 9.0, "low": 9.0, "high": 9.0, "rank": 1953}
+    rows = [SATURATED, exact | {"saturated": False}]
+    change = {"exposure": {"canaries": rows, "controls": [], "method": "sampled"}}
+    assert _view(make_exposure(change=change)).exposure.highest.name == "canary 2"
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence", "line"),
+    [
+        (3, "; it was asked for no more than 3.", ", of at most 3 asked for"),
+        (24, " any of it.", "read out"),
+        (None, " any of it.", "read out"),
+    ],
+)
+def test_no_more_canaries_are_read_out_than_were_asked_for(make_exposure, asked, sentence, line):
+    found = _view(make_exposure())
+    searches = tuple(dataclasses.replace(one, asked=asked) for one in found.extraction)
+    view = dataclasses.replace(found, extraction=searches)
+    assert told.extraction_sentence(view).endswith(sentence)
+    assert told.extracted_text(view).endswith(line)
+    assert line in summary_text(view)
+    assert line in str(tiles_of(view))
+
+
+def test_what_a_twin_brings_up_was_not_read_out(make_exposure):
+    found = _view(make_exposure())
+    twin = dataclasses.replace(_search("canary 3"), member="twin, trial 1")
+    view = dataclasses.replace(found, extraction=(found.extraction[0], twin))
+    assert told.extracted(view) == (2, 24)
 
 
 def test_the_question_and_the_verdict_in_a_few_words(make_exposure):

@@ -65,7 +65,7 @@ def test_the_summary_without_controls_and_with_one_search(make_exposure):
     view = read_view(Record.open(make_exposure(change=change)))
     assert summary_text(view).splitlines()[1:] == [
         "  highest exposure of 1 canary: at least 11.00 bits of 19.93 (canary 1, planted once)",
-        "  extraction: 1 of 1 search certified; 0 of 1 canaries read out",
+        "  extraction: 1 of 1 search certified; 0 of 1 canary read out",
     ]
 
 

@@ -33,7 +33,7 @@ def test_a_full_record_is_read_whole(make_run):
         ("1 repeat", found.curve.label),
         ("10 repeats", found.curve.label),
     ]
-    assert found.ledger == (LedgerRow("0–31", 32, 3, (1, 1), 300, 300),)
+    assert found.ledger == (LedgerRow("1–32", 32, 3, (1, 1), 300, 300),)
     titles = [group.title for group in found.groups]
     assert titles == ["Plan", "Data", "Canaries", "Model", "Training", "Execution and provenance"]
     machine = dict(found.groups[-1].rows)

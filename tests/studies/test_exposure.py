@@ -18,13 +18,14 @@ from remnant.plans import InsertPlan
 from remnant.records import Record
 from remnant.search import exact_exposure
 from remnant.studies import Execution, ExposureStudy, estimate_study, run_study, study_from
-from remnant.studies.exposure_results import exposure_verdict, repeats_fields
+from remnant.studies.exposure_results import repeats_fields
 from remnant.studies.exposure_settings import (
     LanguageModelSettings,
     MeasureSettings,
     SecretSettings,
     TextSettings,
 )
+from remnant.studies.exposure_verdict import exposure_verdict
 from remnant.studies.planted_text import plant_text
 from remnant.studies.settings import TrainingSettings
 
@@ -61,7 +62,10 @@ def test_a_secret_planted_often_is_exposed_and_extracted(run):
     assert results["repeats"]["repeats"] == [0, 1, 40]
     assert sum(results["costs"]["counts"]) == 300
     assert results["verdict"]["outcome"] == "PASS"
-    assert results["task"]["validation_bits"] < 6
+    vocabulary = load_language_model(run / "models" / "planted-1").vocabulary
+    assert results["task"]["uniform_bits"] == math.log2(vocabulary.size)
+    assert results["task"]["validation_bits"] < 6 < results["task"]["uniform_bits"]
+    assert [one["asked"] for one in results["extraction"]["searches"]] == [3, 3]
 
 
 def test_uses_are_those_of_the_ledger(run):
@@ -239,10 +243,10 @@ def test_an_unknown_question():
         study_from({"question": "why"})
 
 
-def row(repeats, bits, low=None, high=None, twin=None):
+def row(repeats, bits, low=None, high=None, twin=None, saturated=False):
     low, high = bits if low is None else low, bits if high is None else high
     known = {"repeats": repeats, "bits": bits, "low": low, "high": high, "twin_bits": twin}
-    return {**known, "trial": 0, "saturated": False}
+    return {**known, "trial": 0, "saturated": saturated}
 
 
 @pytest.mark.parametrize(
@@ -258,8 +262,26 @@ def row(repeats, bits, low=None, high=None, twin=None):
         ([row(1, 3.0), row(64, 6.5, twin=6.9)], [0.9, 0.4, 1e-3], "INCONCLUSIVE", "more often"),
         ([row(1, 3.0), row(64, 6.5, twin=1.9)], [0.9, 0.4, 1e-3], "PASS", "were found"),
         ([row(1, 3.0), row(4, 9.0), row(64, 2.0)], [0.9, 0.4, 1e-9, 0.3], "INCONCLUSIVE", "more"),
-        ([row(1, 9.0, 8.0, 12.0)], [0.9, 0.4], "INCONCLUSIVE", "draw more references"),
-        ([row(1, 9.0, 8.0, float("nan"))], [0.9, 0.4], "INCONCLUSIVE", "draw more references"),
+        ([row(1, 9.0, 8.0, 12.0)], [0.9, 0.4], "INCONCLUSIVE", "several times as many references"),
+        (
+            [row(1, 9.97, 8.09, 46.8, saturated=True), row(1, 8.0, 7.0, 9.0)],
+            [0.9, 0.4],
+            "INCONCLUSIVE",
+            "has an exposure of at least 8.1 bits, out of at most 20.0: sampling cannot say on "
+            "which side of the limit of 10; draw 3 800 references or more.",
+        ),
+        (
+            [row(1, 9.97, 8.09, float("nan"), saturated=True)],
+            [0.9, 0.4],
+            "INCONCLUSIVE",
+            "draw 3 800 references or more",
+        ),
+        (
+            [row(1, 12.2, 10.3, 20.0, saturated=True)],
+            [0.9, 0.4],
+            "FAIL",
+            "has an exposure of at least 10.3 bits, out of at most 20.0: at or above the limit",
+        ),
     ],
 )
 def test_verdicts(rows, pvalues, outcome, words):
@@ -277,6 +299,24 @@ def test_verdicts(rows, pvalues, outcome, words):
     found = exposure_verdict(exposure, repeats, limit=10.0, judged=1)
     assert found["outcome"] == outcome
     assert words in found["sentence"]
+
+
+def test_a_bound_that_takes_millions_of_references_is_left_to_a_walk():
+    exposure = {"canaries": [row(1, 9.97, 8.09, 46.8, saturated=True)], "controls": []}
+    exposure["ceiling_bits"] = 46.8
+    found = exposure_verdict(exposure, repeats_fields(exposure), limit=20.0, judged=1)
+    assert found["sentence"].endswith(
+        "to show that many bits takes 3 900 000 references, so raise max_nodes instead, for exact "
+        "ranks."
+    )
+
+
+def test_means_of_saturated_exposures_are_what_they_are_at_least():
+    rows = [row(4, 9.0, 7.0, 20.0, saturated=True), row(4, 11.0), row(1, 2.0, 1.5, 3.0)]
+    exposure = {"canaries": rows, "controls": [], "ceiling_bits": 19.9}
+    found = repeats_fields(exposure)
+    assert found["mean_bits"] == [2.0, 10.0]
+    assert found["mean_at_least"] == [None, 9.0]
 
 
 def test_chance_alone_seldom_passes():

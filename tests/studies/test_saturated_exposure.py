@@ -64,9 +64,7 @@ def test_what_no_reference_reaches_is_ranked_exactly_and_the_rest_sampled():
     assert found.each[1].skew_normal_bits == sampled.each[1].skew_normal_bits
     assert not found.each[1].saturated
     assert found.method == "sampled"
-    assert found.reason.endswith(
-        "1 of 2 that no reference was as likely as was ranked exactly instead"
-    )
+    assert found.reason == sampled.reason
     assert found.nodes > sampled.nodes
 
 
@@ -80,7 +78,6 @@ def test_the_same_from_costs_that_were_read_before():
     found = measure_each_cost(model, TEMPLATE, read, secrets=secrets, max_nodes=2000)
     assert [one.rank for one in found.each] == [None, 1]
     assert [one.saturated for one in found.each] == [False, False]
-    assert found.reason.endswith("was ranked exactly instead")
     refused = measure_each_cost(model, TEMPLATE, read, secrets=secrets, max_nodes=3)
     assert [one.saturated for one in refused.each] == [False, True]
     alone = ReadCosts(automaton, costs[1:2], costs[2:], 0)
@@ -103,4 +100,3 @@ def test_a_walk_that_cannot_be_afforded_leaves_the_sample():
         )
         assert found.each[1].saturated
         assert found.each[1].rank is None
-        assert "exactly instead" not in found.reason

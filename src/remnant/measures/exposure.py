@@ -136,6 +136,29 @@ def exposure(
     )
 
 
+def references_to_show(bits: float, *, confidence: float = 0.95) -> int:
+    """Return how many references it takes to show that an exposure is at least so many bits.
+
+    It is the least ``n`` with which ``low`` reaches ``bits`` where no reference is as cheap as the
+    canary, in a space much larger than ``n``: some ``3.7 * 2**bits``.
+
+    Raises:
+        InvalidInput: ``bits`` is not above 0 and finite, or ``confidence`` is outside (0, 1).
+
+    Example:
+        >>> references_to_show(10.0), references_to_show(20.0)
+        (3776, 3868086)
+    """
+    faults: list[str] = []
+    if not 0.0 < bits < math.inf:
+        faults.append(f"bits={bits!r} is not above 0 and finite")
+    check_share("confidence", confidence, faults)
+    require(faults)
+    # Nobody can draw more than this, and 2**bits ends at 1024.
+    share = 2.0 ** -min(float(bits), 1000.0)
+    return math.ceil(math.log((1.0 - confidence) / 2.0) / math.log1p(-share))
+
+
 def _check_space(space: object, canaries: Floats | None, faults: list[str]) -> None:
     if space is None:
         return

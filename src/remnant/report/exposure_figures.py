@@ -12,10 +12,16 @@ from remnant.report.exposure_view import (
     Exposure,
     ExposureView,
     Level,
+    MarkedCanary,
     SkewNormalFit,
     ThroughTraining,
 )
-from remnant.report.exposure_words import exposure_text, interval_text, rank_text
+from remnant.report.exposure_words import (
+    exposure_text,
+    interval_text,
+    mean_number,
+    rank_text,
+)
 from remnant.report.figure import HALF, TONES, Figure, figure_of
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
 from remnant.report.run_view import NotMeasured, Verdict
@@ -104,7 +110,7 @@ def costs_figure(costs: Costs, ident: str = "") -> Figure:
                 f"{_short(one.name)}, {count_text(one.repeats)}×",
                 "main",
                 f"{one.name}, planted {times_text(one.repeats)}: costs {bits_text(one.cost)}, "
-                f"exposure {bits_text(one.bits)}",
+                f"exposure {_marked_text(one)}",
             )
             for one in costs.named
         ),
@@ -170,7 +176,11 @@ def _dot(one: CanaryExposure) -> Dot:
         tip += f", rank {rank_text(one)}"
     elif one.low is not None:
         tip += f" ({interval_text(one)})"
-    return Dot(float(one.repeats), one.bits, tip, one.low, one.high, one.saturated)
+    return Dot(float(one.repeats), one.told, tip, one.low, one.high, one.saturated)
+
+
+def _marked_text(one: MarkedCanary) -> str:
+    return bits_text(one.bits) if one.at_least is None else f"at least {bits_text(one.at_least)}"
 
 
 def _means(label: str, tone: str, levels: list[Level], *, twin: bool) -> Line:
@@ -178,20 +188,21 @@ def _means(label: str, tone: str, levels: list[Level], *, twin: bool) -> Line:
         label,
         tone,
         tuple(float(level.repeats) for level in levels),
-        tuple(level.twin_mean_bits if twin else level.mean_bits for level in levels),
+        tuple(level.twin_mean_bits if twin else level.told for level in levels),
         places="dashes",
     )
 
 
 def _repeats_description(found: Exposure, planted: list[Level]) -> str:
     sentences = [
-        f"Planted {times_text(level.repeats)}: {bits_text(level.mean_bits)} on average over "
+        f"Planted {times_text(level.repeats)}: {mean_number(level)} bits on average over "
         f"{counted(level.n, 'canary', 'canaries')}."
         for level in planted
         if level.mean_bits is not None
     ]
     if found.controls_mean is not None:
-        sentences.append(f"Never planted: {bits_text(found.controls_mean)} on average.")
+        least = "at least " if found.controls_at_least else ""
+        sentences.append(f"Never planted: {least}{bits_text(found.controls_mean)} on average.")
     return " ".join(
         [
             *sentences,

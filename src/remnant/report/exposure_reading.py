@@ -86,12 +86,18 @@ def _repeats(found: Mapping[str, Any]) -> tuple[Level, ...] | NotMeasured:
     }
     if fields.has("mean_low"):
         columns |= {key: fields.numbers_or_none(key) for key in ("mean_low", "mean_high")}
+    if fields.has("mean_at_least"):
+        columns["at_least"] = fields.numbers_or_none("mean_at_least")
     fields.same_length(repeats=repeats, n=n, **columns)
     if any(later <= earlier for earlier, later in pairwise(repeats)):
         fields.note(".repeats", "do not rise")
     fields.check()
-    rows = zip(repeats, n, *columns.values(), strict=True)
-    return tuple(Level(*row) for row in rows) or NotMeasured("it holds no canary")
+    rows = zip(*columns.values(), strict=True)
+    levels = (
+        Level(many, of, **dict(zip(columns, row, strict=True)))
+        for many, of, row in zip(repeats, n, rows, strict=True)
+    )
+    return tuple(levels) or NotMeasured("it holds no canary")
 
 
 def _costs(found: Mapping[str, Any]) -> Costs | NotMeasured:
@@ -116,7 +122,8 @@ def _costs(found: Mapping[str, Any]) -> Costs | NotMeasured:
         ks_pvalue=fields.number_or_none("ks_pvalue"),
         marked=tuple(
             MarkedCanary(
-                *(one.text("name"), one.whole("repeats"), one.number("cost"), one.number("bits"))
+                *(one.text("name"), one.whole("repeats"), one.number("cost"), one.number("bits")),
+                at_least=one.number_or_none("at_least"),
             )
             for one in marked
             if one.has("cost")
@@ -145,6 +152,7 @@ def _extraction(found: Mapping[str, Any]) -> tuple[Search, ...] | NotMeasured:
                 )
                 for candidate in one.each("candidates")
             ),
+            asked=one.whole_or_none("asked"),
         )
         for one in fields.each("searches")
     )

@@ -25,7 +25,7 @@ class CanaryExposure:
         low, high: Between these the exact exposure lies; None where there is no such end.
         rank: In the whole space, where it was counted.
         cost: In bits; None is a probability of zero.
-        saturated: No reference was at or under its cost: read ``bits`` as "at least".
+        saturated: No reference was at or under its cost: it is at least ``low``.
         skew_normal_bits: Extrapolated from the references, where that was done.
         twin_bits: The same canary in the twin that never saw any.
     """
@@ -42,6 +42,11 @@ class CanaryExposure:
     saturated: bool
     skew_normal_bits: float | None
     twin_bits: float | None
+
+    @property
+    def told(self) -> float:
+        """The exposure in bits; where it is saturated, what it is at least."""
+        return self.low if self.saturated and self.low is not None else self.bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +79,19 @@ class Exposure:
     @property
     def highest(self) -> CanaryExposure | None:
         """The most exposed canary; of several the one planted least."""
-        return max(self.canaries, key=lambda one: (one.bits, -one.repeats), default=None)
+        return max(self.canaries, key=lambda one: (one.told, -one.repeats), default=None)
 
     @property
     def controls_mean(self) -> float | None:
         """Mean exposure of the controls in bits, or None where there are none."""
         return (
-            sum(one.bits for one in self.controls) / len(self.controls) if self.controls else None
+            sum(one.told for one in self.controls) / len(self.controls) if self.controls else None
         )
+
+    @property
+    def controls_at_least(self) -> bool:
+        """Whether that mean is no more than what it is at least."""
+        return any(one.saturated for one in self.controls)
 
     @property
     def twin_mean(self) -> float | None:
@@ -92,13 +102,13 @@ class Exposure:
     @property
     def ceiling_in_sight(self) -> bool:
         """Whether a chart can show the ceiling without pressing the canaries to the ground."""
-        shown = max(one.bits for one in (*self.canaries, *self.controls))
+        shown = max(one.told for one in (*self.canaries, *self.controls))
         return self.ceiling <= max(_IN_SIGHT, _FAR * shown)
 
     @property
     def ranked(self) -> tuple[CanaryExposure, ...]:
         """Canaries, those planted most and exposed most first; then the controls."""
-        return tuple(sorted((*self.canaries, *self.controls), key=lambda o: (-o.repeats, -o.bits)))
+        return tuple(sorted((*self.canaries, *self.controls), key=lambda o: (-o.repeats, -o.told)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +117,7 @@ class Level:
 
     Attributes:
         mean_low, mean_high: Over training runs; None where there was one.
+        at_least: What the mean is at least, where some exposures are saturated; else None.
     """
 
     repeats: int
@@ -116,6 +127,12 @@ class Level:
     pooled_pvalue: float | None
     mean_low: float | None = None
     mean_high: float | None = None
+    at_least: float | None = None
+
+    @property
+    def told(self) -> float | None:
+        """The mean; where it is not known, what it is at least."""
+        return self.mean_bits if self.at_least is None else self.at_least
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,12 +146,17 @@ class SkewNormalFit:
 
 @dataclass(frozen=True, slots=True)
 class MarkedCanary:
-    """A canary's place among the costs of the references."""
+    """A canary's place among the costs of the references.
+
+    Attributes:
+        at_least: What its exposure is at least, where it is saturated; else None.
+    """
 
     name: str
     repeats: int
     cost: float
     bits: float
+    at_least: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +195,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """One extraction from one model, the likeliest candidate first."""
+    """One extraction from one model, the likeliest candidate first.
+
+    Attributes:
+        asked: How many secrets it was asked for; None where that is not recorded.
+    """
 
     member: str
     certified: bool
@@ -181,6 +207,12 @@ class Search:
     space: int
     tolerance: float | None
     candidates: tuple[Candidate, ...]
+    asked: int | None = None
+
+    @property
+    def of_twin(self) -> bool:
+        """Whether the model is a twin, which saw no canary."""
+        return self.member.startswith("twin")
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,11 @@ def controls_sentence(found: Exposure) -> str:
     if mean is None:
         return f"There were no controls to compare with; {chance}, and two bits is noise."
     one = len(found.controls) == 1
+    least = "at least " if found.controls_at_least else ""
     who = "The control" if one else f"The {counted(len(found.controls), 'control')}"
     return (
-        f"{who}, drawn alike and never planted, {'has' if one else 'have'} {bits_text(mean)} on "
-        f"average; {chance}, and two bits is noise."
+        f"{who}, drawn alike and never planted, {'has' if one else 'have'} {least}"
+        f"{bits_text(mean)} on average; {chance}, and two bits is noise."
     )
 
 
@@ -102,9 +103,17 @@ def control_warning(levels: tuple[Level, ...] | NotMeasured) -> str:
 
 def exposure_text(one: CanaryExposure) -> str:
     """A canary's exposure, such as ``at least 11.20 bits``, the interval's low end."""
-    if not one.saturated:
-        return bits_text(one.bits)
-    return f"at least {bits_text(one.bits if one.low is None else one.low)}"
+    return f"{'at least ' if one.saturated else ''}{bits_text(one.told)}"
+
+
+def exposure_number(one: CanaryExposure) -> str:
+    """The same without the unit, for a table."""
+    return f"{'at least ' if one.saturated else ''}{bits_number(one.told)}"
+
+
+def mean_number(level: Level) -> str:
+    """The mean exposure of a level without its unit, such as ``at least 11.20``."""
+    return f"{'' if level.at_least is None else 'at least '}{bits_number(level.told)}"
 
 
 def interval_text(one: CanaryExposure) -> str:
@@ -224,8 +233,27 @@ def extracted(view: ExposureView) -> tuple[int, int] | None:
     """How many canaries were read out, and how many were planted; None where not searched."""
     if isinstance(view.extraction, NotMeasured) or isinstance(view.exposure, NotMeasured):
         return None
-    found = {c.canary for search in view.extraction for c in search.candidates if c.canary}
+    searches = [search for search in view.extraction if not search.of_twin]
+    found = {c.canary for search in searches for c in search.candidates if c.canary}
     return len(found), len(view.exposure.canaries)
+
+
+def most_extracted(view: ExposureView) -> int | None:
+    """How many canaries the searches asked for; None where that is all, or not recorded."""
+    if isinstance(view.extraction, NotMeasured) or isinstance(view.exposure, NotMeasured):
+        return None
+    asked = [search.asked for search in view.extraction if not search.of_twin]
+    many = sum(one for one in asked if one is not None)
+    return None if None in asked or many >= len(view.exposure.canaries) else many
+
+
+def extracted_text(view: ExposureView) -> str:
+    """How many canaries were read out, and how many that could have been; else nothing."""
+    counts, most = extracted(view), most_extracted(view)
+    if counts is None:
+        return ""
+    told = f"{count_text(counts[0])} of {counted(counts[1], 'canary', 'canaries')} read out"
+    return told if most is None else f"{told}, of at most {count_text(most)} asked for"
 
 
 def extraction_sentence(view: ExposureView) -> str:
@@ -236,9 +264,11 @@ def extraction_sentence(view: ExposureView) -> str:
     found, of = counts
     if found == 0:
         return "A search for the likeliest secrets read no canary out of a model."
+    most = most_extracted(view)
+    asked = "" if most is None else f"; it was asked for no more than {count_text(most)}"
     return (
         f"A search for the likeliest secrets read {found} of {counted(of, 'canary', 'canaries')} "
-        "out of the models, without being told any of it."
+        f"out of the models, without being told any of it{asked}."
     )
 
 

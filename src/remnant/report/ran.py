@@ -27,7 +27,7 @@ class LedgerRow:
     """Canaries that were used alike.
 
     Attributes:
-        canaries: Their numbers, runs written as ``0–31``.
+        canaries: Their numbers, counted from 1, runs written as ``1–32``.
         count: How many they are.
         members: How many members used each.
         uses: Uses of one canary by one member, fewest and most.
@@ -86,7 +86,7 @@ def ledger_rows(ledger: Mapping[str, NDArray[np.int64]]) -> tuple[LedgerRow, ...
         uses = np.bincount(place, weights=ledger["uses"][mine]).astype(int)
         steps = ledger["step"][mine]
         key = (len(members), int(uses.min()), int(uses.max()), int(steps.min()), int(steps.max()))
-        alike.setdefault(key, []).append(canary)
+        alike.setdefault(key, []).append(canary + 1)  # as they are counted elsewhere
     return tuple(
         LedgerRow(_runs(canaries), len(canaries), members, (fewest, most), first, last)
         for (members, fewest, most, first, last), canaries in sorted(
@@ -120,7 +120,7 @@ def _value(value: Any) -> str:
 
 
 def _runs(numbers: list[int]) -> str:
-    """Sorted whole numbers with runs joined, such as ``0–3, 7``."""
+    """Sorted whole numbers with runs joined, such as ``1–3, 7``."""
     runs: list[list[int]] = []
     for number in numbers:
         if runs and number == runs[-1][-1] + 1:

@@ -52,11 +52,18 @@ class LanguageTask:
 
     Attributes:
         token: What a token is, such as ``"character"``.
+        uniform_bits: What a blind guess needs, all tokens alike; None where it is not known.
     """
 
     validation_bits: float
     validation_tokens: int
     token: str
+    uniform_bits: float | None = None
+
+    @property
+    def useless(self) -> bool:
+        """Whether the model predicts worse than a blind guess."""
+        return self.uniform_bits is not None and self.validation_bits > self.uniform_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +169,12 @@ def _verdict(found: Mapping[str, Any]) -> Verdict:
 
 def _task(found: Mapping[str, Any]) -> Task | LanguageTask:
     if "validation_bits" in found:
+        uniform = found.get("uniform_bits")
         return LanguageTask(
             float(found["validation_bits"]),
             int(found["validation_tokens"]),
             str(found.get("token", "token")),
+            None if uniform is None else float(uniform),
         )
     majority = found.get("majority")
     return Task(

@@ -10,7 +10,7 @@ from remnant.report.bars import BAR, columns, interval_table, ruler
 from remnant.report.curve import SPACE, Curve, lag_text, require_curve
 from remnant.report.decision_words import decision_line
 from remnant.report.exposure_view import ExposureView
-from remnant.report.exposure_words import exposure_text, extracted
+from remnant.report.exposure_words import exposure_text, extracted_text, mean_number
 from remnant.report.feature_audit_view import FeatureAuditView
 from remnant.report.feature_audit_words import audit_lines
 from remnant.report.features_text import features_lines, features_table
@@ -34,7 +34,7 @@ from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.training_text import training_lines, training_table
 from remnant.report.training_view import TrainingView
 from remnant.report.view import View
-from remnant.report.words import gap_text, question
+from remnant.report.words import gap_text, question, useless_line
 
 
 def summary_text(view: View | Sequence[View], *, report: str | Path | None = None) -> str:
@@ -81,14 +81,14 @@ def repeats_text(view: ExposureView) -> str:
     """
     levels = () if isinstance(view.repeats, NotMeasured) else view.repeats
     chance = None if isinstance(view.exposure, NotMeasured) else view.exposure.null_mean
-    known = [0.0, *(v for v in (chance, *(row.mean_bits for row in levels)) if v is not None)]
+    known = [0.0, *(v for v in (chance, *(row.told for row in levels)) if v is not None)]
     place = ruler(min(known), max(known))
     head = ("planted", "n", "mean", "twin", "p-value")
     rows = [
         (
             "never" if level.repeats == 0 else count_text(level.repeats),
             count_text(level.n),
-            bits_number(level.mean_bits),
+            mean_number(level),
             bits_number(level.twin_mean_bits),
             pvalue_text(level.pooled_pvalue),
         )
@@ -101,8 +101,8 @@ def repeats_text(view: ExposureView) -> str:
         bar = [" "] * BAR
         if chance is not None:
             bar[place(chance)] = "┊"
-        if level.mean_bits is not None:
-            bar[place(level.mean_bits)] = "●"
+        if level.told is not None:
+            bar[place(level.told)] = "●"
         lines.append(f"{columns(row, widths)}  {''.join(bar)}".rstrip())
     if chance is not None:
         lines.append(f"┊ chance, {bits_text(chance)}")
@@ -207,6 +207,11 @@ def _at_end(curve: Curve) -> str:
 
 
 def _exposure(view: ExposureView) -> list[str]:
+    useless = useless_line(view.task)
+    return [*_exposed(view), *([f"  warning: {useless}"] if useless else [])]
+
+
+def _exposed(view: ExposureView) -> list[str]:
     found = view.exposure
     if isinstance(found, NotMeasured):
         lines = [f"  exposure  not measured: {found.reason}"]
@@ -221,18 +226,16 @@ def _exposure(view: ExposureView) -> list[str]:
             )
         if mean is not None:
             lines.append(
-                f"  {counted(len(found.controls), 'control')}, mean: {bits_text(mean)} "
+                f"  {counted(len(found.controls), 'control')}, mean: "
+                f"{'at least ' if found.controls_at_least else ''}{bits_text(mean)} "
                 f"(never planted; chance gives {bits_number(found.null_mean)})"
             )
     if isinstance(view.extraction, NotMeasured):
         return [*lines, f"  extraction  not measured: {view.extraction.reason}"]
     proven, of = sum(search.certified for search in view.extraction), len(view.extraction)
-    counts = extracted(view)
-    read = "" if counts is None else f"; {counts[0]} of {counts[1]} canaries read out"
-    return [
-        *lines,
-        f"  extraction: {proven} of {counted(of, 'search', 'searches')} certified{read}",
-    ]
+    read = extracted_text(view)
+    line = f"  extraction: {proven} of {counted(of, 'search', 'searches')} certified"
+    return [*lines, f"{line}; {read}" if read else line]
 
 
 def _ends(curve: Curve) -> list[str]:

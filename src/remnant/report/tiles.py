@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from remnant.report.curve import Curve, lag_text, percent, short_percent
 from remnant.report.exposure_view import ExposureView
-from remnant.report.exposure_words import extracted
+from remnant.report.exposure_words import exposure_text, extracted_text
 from remnant.report.feature_audit_view import FeatureAuditView
 from remnant.report.feature_audit_words import audit_tiles
 from remnant.report.features_numerals import interval_text, number_text, points_ends, points_number
@@ -108,22 +108,20 @@ def _exposure(view: ExposureView) -> list[Tile]:
     if not isinstance(found, NotMeasured):
         highest = found.highest
         if highest is not None:
-            least = "≥ " if highest.saturated else ""
             remark = f"{highest.name}, planted {times_text(highest.repeats)}"
-            tiles.append(Tile("Highest exposure", least + bits_text(highest.bits), remark))
+            tiles.append(Tile("Highest exposure", exposure_text(highest), remark))
         space = f"first of {counted(found.space, 'secret')}"
         tiles.append(Tile("Ceiling", bits_text(found.ceiling), space))
         mean = found.controls_mean
         if mean is not None:
             chance = f"mean; chance gives {bits_number(found.null_mean)}, two bits is noise"
-            tiles.append(Tile("Never-planted controls", bits_text(mean), chance))
+            least = "at least " if found.controls_at_least else ""
+            tiles.append(Tile("Never-planted controls", least + bits_text(mean), chance))
     if not isinstance(view.extraction, NotMeasured):
         proven, of = sum(one.certified for one in view.extraction), len(view.extraction)
         value = {0: "Not certified", of: "Certified"}.get(proven, f"{proven} of {of}")
-        counts = extracted(view)
         remarks = [] if value.endswith("ertified") else ["searches certified"]
-        if counts is not None:
-            remarks.append(f"{counts[0]} of {count_text(counts[1])} canaries read out")
+        remarks += [extracted_text(view)] if extracted_text(view) else []
         tiles.append(Tile("Extraction", value, "; ".join(remarks)))
     return tiles
 

@@ -138,11 +138,7 @@ def task_sentence(task: Task | LanguageTask | NotMeasured) -> str:
     if isinstance(task, NotMeasured):
         return f"The model's usefulness was not measured: {task.reason}."
     if isinstance(task, LanguageTask):
-        return (
-            f"On text that it was not trained on, the model needs "
-            f"{bits_text(task.validation_bits)} a {task.token}, over "
-            f"{lag_text(task.validation_tokens)} {task.token}s; the fewer, the better it predicts."
-        )
+        return _language_task(task)
     beside = (
         ""
         if task.majority is None
@@ -152,6 +148,30 @@ def task_sentence(task: Task | LanguageTask | NotMeasured) -> str:
         f"The trained model is right on {percent(task.test_accuracy)} of "
         f"{lag_text(task.test_examples)} test examples{beside}."
     )
+
+
+def useless_line(task: Task | LanguageTask | NotMeasured) -> str:
+    """A few words where a language model is worse than a blind guess; else nothing."""
+    if not isinstance(task, LanguageTask) or task.uniform_bits is None or not task.useless:
+        return ""
+    return (
+        f"no use as a language model: {bits_text(task.validation_bits)} a {task.token} on unseen "
+        f"text, where a blind guess needs {bits_text(task.uniform_bits)}"
+    )
+
+
+def _language_task(task: LanguageTask) -> str:
+    blind = "" if task.uniform_bits is None else f" (a blind guess: {bits_text(task.uniform_bits)})"
+    told = (
+        f"On text that it was not trained on, the model needs {bits_text(task.validation_bits)} a "
+        f"{task.token}{blind}, over {lag_text(task.validation_tokens)} {task.token}s"
+    )
+    if task.useless:
+        return (
+            f"{told}: it is worse than a blind guess, and no use as a language model, so what is "
+            "found here need not hold for one that is."
+        )
+    return f"{told}; the fewer, the better it predicts."
 
 
 def describe(curve: Curve) -> str:

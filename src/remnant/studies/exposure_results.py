@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from remnant.canaries import CanarySet, Template
 from remnant.errors import NotEnoughEvidence, PlanError
 from remnant.measures import pooled_exposure_test
-from remnant.measures.exposure import FOUND, NULL_MEAN_BITS
+from remnant.measures.exposure import NULL_MEAN_BITS
 from remnant.measures.trial_mean import trial_mean
 from remnant.plans import InsertPlan
 from remnant.records import Record
 from remnant.search import Extraction
 from remnant.studies.exposure_audit import ExposureAudit, SecretExposure
 from remnant.studies.exposure_settings import MeasureSettings
+from remnant.studies.exposure_verdict import exposure_verdict
 from remnant.studies.planted_text import PlantedText
-from remnant.studies.wording import times
 
 if TYPE_CHECKING:
     from remnant.studies.exposure import ExposureStudy
@@ -60,6 +60,7 @@ def put_exposure_results(
             "validation_bits": float(record.array("validation_bits")[members].mean()),
             "validation_tokens": int(planted.validation[:, 1:].size),
             "token": study.text.level,
+            "uniform_bits": math.log2(planted.vocabulary.size),
         },
     )
     record.put_result("scope", _scope(study, planted))
@@ -95,7 +96,7 @@ def put_trials(
         record.put_absent("costs", "each secret has references of its own: those given its source")
     else:
         record.put_result("costs", costs_fields(trials[0], exposure))
-    record.put_result("extraction", extraction_fields(trials))
+    record.put_result("extraction", extraction_fields(trials, top=measure.top))
     record.put_result(
         "verdict", exposure_verdict(exposure, repeats, limit=measure.limit, judged=judged)
     )
@@ -148,7 +149,8 @@ def _scope(study: ExposureStudy, planted: PlantedText) -> dict[str, list[str]]:
 
 def exposure_fields(trials: Sequence[TrialExposure]) -> dict[str, Any]:
     """Return the exposure of every canary and control as plain data; no secret is in it."""
-    first = trials[0]
+    method, reason = _method(trials)
+    tolerances = [one.planted.tolerance for one in trials if one.planted.tolerance is not None]
     canaries: list[dict[str, Any]] = []
     controls: list[dict[str, Any]] = []
     for number, trial in enumerate(trials):
@@ -167,17 +169,32 @@ def exposure_fields(trials: Sequence[TrialExposure]) -> dict[str, Any]:
                 }
             )
     return {
-        "template": first.canaries.template.pattern,
-        "space": first.planted.space,
-        "ceiling_bits": math.log2(first.planted.space),
-        "method": first.planted.method,
-        "reason": first.planted.reason,
-        "tolerance": first.planted.tolerance,
+        "template": trials[0].canaries.template.pattern,
+        "space": trials[0].planted.space,
+        "ceiling_bits": math.log2(trials[0].planted.space),
+        "method": method,
+        "reason": reason,
+        "tolerance": max(tolerances, default=None),
         "nodes": sum(trial.planted.nodes for trial in trials),
         "null_mean_bits": NULL_MEAN_BITS,
         "canaries": canaries,
         "controls": controls,
     }
+
+
+def _method(trials: Sequence[TrialExposure]) -> tuple[str, str]:
+    """By which method all trials were measured, and why: exact only if each of them was."""
+    audits = [trial.planted for trial in trials]
+    shown = next((at for at, one in enumerate(audits) if one.method != "exact"), 0)
+    method, reason = audits[shown].method, audits[shown].reason
+    if len({one.reason for one in audits}) > 1:
+        reason += f", in trial {shown + 1}"
+    each = [one for audit in audits for one in audit.each]
+    exact = sum(one.rank is not None for one in each)
+    if method != "exact" and exact:
+        reason += f"; {exact} of {len(each)} canaries and controls "
+        reason += f"{'was' if exact == 1 else 'were'} ranked exactly all the same"
+    return method, reason
 
 
 def _secret_fields(one: SecretExposure) -> dict[str, Any]:
@@ -198,7 +215,8 @@ def repeats_fields(
     """Return mean exposure against repeats, with a test of each against the null.
 
     A p-value is None where too few sampled references are shared by too many canaries. The
-    interval of a mean is over trials; None for one trial, and where references were saturated.
+    interval of a mean is over trials; None for one trial, and where references were saturated: the
+    mean is then at least ``mean_at_least``, into which these enter with their lower ends.
     """
     rows = [*exposure["controls"], *exposure["canaries"]]
     counts = sorted({row["repeats"] for row in rows})
@@ -211,6 +229,7 @@ def repeats_fields(
         "repeats": counts,
         "n": [len(group) for group in groups],
         "mean_bits": [float(np.mean([row["bits"] for row in group])) for group in groups],
+        "mean_at_least": [_at_least(group) for group in groups],
         "mean_low": [ends[0] for ends in over_trials],
         "mean_high": [ends[1] for ends in over_trials],
         "twin_mean_bits": [float(np.mean(bits)) if bits else None for bits in twins],
@@ -218,6 +237,13 @@ def repeats_fields(
             _pooled([row["bits"] for row in group], shared_references) for group in groups
         ],
     }
+
+
+def _at_least(rows: list[dict[str, Any]]) -> float | None:
+    """What a mean is at least, where some of its exposures are no more than that; else None."""
+    if not any(row["saturated"] for row in rows):
+        return None
+    return float(np.mean([row["low"] if row["saturated"] else row["bits"] for row in rows]))
 
 
 def _over_trials(rows: list[dict[str, Any]], most: float) -> tuple[float | None, float | None]:
@@ -256,6 +282,7 @@ def costs_fields(
         "ks_pvalue": None if fit is None else float(fit.ks_pvalue),
         "marked": [
             {name: row[name] for name in ("name", "repeats", "cost", "bits")}
+            | {"at_least": row["low"] if row["saturated"] else None}
             for row in exposure["canaries"]
             if row["trial"] == 0 and row["cost"] is not None
         ],
@@ -263,8 +290,13 @@ def costs_fields(
     }
 
 
-def extraction_fields(trials: Sequence[TrialExposure]) -> dict[str, Any]:
-    """Return what was pulled out of each model, named by canary; no secret is in it."""
+def extraction_fields(trials: Sequence[TrialExposure], *, top: int) -> dict[str, Any]:
+    """Return what was pulled out of each model, named by canary; no secret is in it.
+
+    Args:
+        trials: With their searches.
+        top: How many secrets each search was asked for.
+    """
     made = []
     before = 0
     for trial in trials:
@@ -283,6 +315,7 @@ def extraction_fields(trials: Sequence[TrialExposure]) -> dict[str, Any]:
             made.append(
                 {
                     "member": member,
+                    "asked": top,
                     "certified": found.certified,
                     "nodes": found.nodes,
                     "space": found.space,
@@ -292,42 +325,3 @@ def extraction_fields(trials: Sequence[TrialExposure]) -> dict[str, Any]:
             )
         before += len(known)
     return {"searches": made}
-
-
-def exposure_verdict(
-    exposure: dict[str, Any], repeats: dict[str, Any], *, limit: float, judged: int
-) -> dict[str, Any]:
-    """Judge the canaries that were planted at most ``judged`` times against a limit in bits.
-
-    FAIL when the whole interval of one of them is at or above the limit. PASS when the intervals of
-    all of them are under it and the canaries planted most often, more often than these, were found:
-    their mean exposure is more than chance gives in one case of a hundred, and more than in the
-    twin that never saw them. So the measurement is known to see what is there. INCONCLUSIVE
-    otherwise.
-    """
-    rows = [row for row in exposure["canaries"] if row["repeats"] <= judged]
-    worst = max(rows, key=lambda row: (row["low"], row["bits"]))
-    found = (
-        f"Of {len(rows)} {'canary' if len(rows) == 1 else 'canaries'} planted at most "
-        f"{times(judged)}, the most exposed (planted {times(worst['repeats'])}) has an exposure "
-        f"of {worst['bits']:.1f} bits, out of at most {exposure['ceiling_bits']:.1f}"
-    )
-    most, p_value = repeats["repeats"][-1], repeats["pooled_pvalue"][-1]
-    mean, twin = repeats["mean_bits"][-1], repeats["twin_mean_bits"][-1]
-    seen = most > judged and p_value is not None and p_value <= FOUND
-    seen = seen and (twin is None or mean > twin)
-    if worst["low"] >= limit:
-        outcome, end = "FAIL", f"at or above the limit of {limit:g}."
-    elif any(row["high"] is None or row["high"] >= limit for row in rows):
-        outcome = "INCONCLUSIVE"
-        end = f"sampling cannot say on which side of the limit of {limit:g}; draw more references."
-    elif not seen:
-        outcome = "INCONCLUSIVE"
-        end = (
-            f"under the limit of {limit:g}; but no canaries planted more often were found, so that "
-            "this says nothing: plant some more often."
-        )
-    else:
-        outcome = "PASS"
-        end = f"under the limit of {limit:g}, while those planted {times(most)} were found."
-    return {"outcome": outcome, "sentence": f"{found}: {end}", "limit": limit, "lag": None}

@@ -42,8 +42,8 @@ def measure_each(
         options: Likewise.
 
     Returns:
-        The audit; where a second walk was done its ``reason`` says so, and ``method`` is still
-        that of the others.
+        The audit; what had a walk of its own has a rank, and ``method`` is still that of the
+        others.
 
     Raises:
         InvalidInput: See ``measure_exposure``.
@@ -95,7 +95,7 @@ def _each_in_turn(
         return audit
     if len(audit.each) == 1:
         return audit  # its own walk was refused before
-    each, nodes, walked = list(audit.each), audit.nodes, 0
+    each, nodes = list(audit.each), audit.nodes
     for at in sorted(saturated, key=lambda at: each[at].cost):
         again = alone(at)
         nodes += again.nodes
@@ -103,9 +103,4 @@ def _each_in_turn(
             break  # what costs more has more under it
         guess = each[at].skew_normal_bits
         each[at] = dataclasses.replace(again.each[0], skew_normal_bits=guess)
-        walked += 1
-    reason = audit.reason
-    if walked:
-        reason += f"; {walked} of {len(each)} that no reference was as likely as "
-        reason += f"{'was' if walked == 1 else 'were'} ranked exactly instead"
-    return dataclasses.replace(audit, each=tuple(each), nodes=nodes, reason=reason)
+    return dataclasses.replace(audit, each=tuple(each), nodes=nodes)

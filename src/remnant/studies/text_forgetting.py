@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -229,6 +230,7 @@ def _carry_out(
             "validation_bits": float(bits[study.plan.members_of("planted")].mean()),
             "validation_tokens": int(first.validation[:, 1:].size),
             "token": study.text.level,
+            "uniform_bits": math.log2(first.vocabulary.size),
         },
     )
     measure_text_forgetting(record, study, examples=first.examples, tokens=first.tokens)

@@ -193,6 +193,7 @@ def _put_rest(study: TranslationStudy, planted: PlantedPairs, record: Record) ->
             ),
             "validation_tokens": int((planted.validation.labels >= 0).sum()),
             "token": "word",
+            "uniform_bits": math.log2(planted.vocabulary.size),
         },
     )
     given = (

@@ -135,7 +135,9 @@ def _audit(
 def _joined(found: list[ExposureAudit]) -> ExposureAudit:
     """Join audits of one secret each; references of different sources make no common histogram."""
     exact = sum(one.method == "exact" or one.each[0].rank is not None for one in found)
-    reason = f"{exact} of {len(found)} secrets were ranked exactly, each given its own source"
+    reason = "each secret was given its own source, and ranked exactly where that could be afforded"
+    if len({one.reason for one in found}) == 1:
+        reason = found[0].reason
     tolerances = [one.tolerance for one in found if one.tolerance is not None]
     return dataclasses.replace(
         found[0],

@@ -21,3 +21,17 @@ def counted(many: int, thing: str, several: str | None = None) -> str:
         ('1 variant', '3 variants', '2 canaries')
     """
     return f"{many} {thing if many == 1 else several or thing + 's'}"
+
+
+def about(number: int) -> str:
+    """A whole number, no smaller, to two digits; a power of ten where it is very large.
+
+    Example:
+        >>> about(97), about(3776), about(3_868_086), about(4 * 10**18)
+        ('97', '3 800', '3 900 000', '10^19')
+    """
+    digits = len(str(number))
+    if digits > 12:
+        return f"10^{digits - 1 if number == 10 ** (digits - 1) else digits}"
+    unit = 10 ** max(digits - 2, 0)
+    return f"{-(-number // unit) * unit:,}".replace(",", " ")
