@@ -22,7 +22,7 @@ def test_a_log_gets_a_line_a_minute_and_none_before(capsys):
             now[0] = 0.1 * step
             bar("training 2 of 3", step, 2000)
     assert capsys.readouterr().err.splitlines() == [
-        f"training 2 of 3: step {step} of 2,000" for step in ("600", "1,200", "1,800")
+        f"training 2 of 3: {share} %" for share in (30, 60, 90)
     ]
 
 
@@ -34,4 +34,4 @@ def test_a_terminal_gets_a_bar_of_the_part_at_hand(monkeypatch):
         bar("measuring", 1, 4)
     assert "training" in shown.getvalue()
     assert "measuring" in shown.getvalue()
-    assert "step " not in shown.getvalue(), "no lines beside a bar"
+    assert "training: 50 %\n" not in shown.getvalue(), "no lines beside a bar"

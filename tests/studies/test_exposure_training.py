@@ -15,7 +15,7 @@ from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies import exposure_training_population as module
 from remnant.studies.exposure_training import ExposureTrainingStudy
-from remnant.studies.exposure_training_population import populations, prepare_runs
+from remnant.studies.exposure_training_population import populations, prepare_runs, trained_models
 from remnant.studies.exposure_training_results import pareto_front
 from remnant.studies.exposure_training_secrets import references_of
 from remnant.studies.language_models import fit_language_models, language_model_maker
@@ -184,6 +184,11 @@ def test_the_verdict_waits_for_five_trials_where_there_are_several_variants(fold
         assert row["adjusted_p_value"] >= row["p_value"]
 
 
+def test_models_that_are_asked_twice_are_counted_once(runs, results):
+    assert trained_models(runs) == results["training"]["models"] == 12
+    assert results["scope"]["tested"][0].startswith("12 models in 5 variants")
+
+
 def test_runs_share_a_population_where_they_can(folder, runs):
     assert [list(group) for group in populations(runs)] == [
         ["primary", "variant1", "variant2", "variant3"],
@@ -284,7 +289,7 @@ def test_a_run_of_a_grid_tells_each_field_on_its_own(tmp_path):
 
 @pytest.mark.parametrize("grid", [{}, {"grid": GRID}])
 def test_the_plain_form_makes_the_study_again(grid):
-    study = study_from({**TABLE, **grid})
+    study = study_from({**TABLE, **grid, "compare": TABLE["compare"][:3]})
     plain = json.loads(json.dumps(study.to_dict(), allow_nan=False))
     again = study_from(plain)
     assert again == study
@@ -337,7 +342,12 @@ def test_the_estimate_has_looks_and_measurement_in_its_minutes(monkeypatch):
 @pytest.mark.parametrize(
     ("section", "fields", "message"),
     [
-        ("text", {"window": 5_999}, "tokens do not make a window"),
+        ("text", {"window": 5_999}, "tokens, and text.window=5999 needs one more than that"),
+        (
+            "secret",
+            {"template": "{choice:import|def|class|return|self}"},
+            "stand in the text already",
+        ),
         ("text", {"window": 6}, "A canary has 8 tokens, and a window learns 6"),
         ("measure", {"max_nodes": 2}, "max_nodes=2 is less than the template's depth"),
         ("follow", {"epochs": [1, 3]}, r"follow.epochs=\[3\] are after the end, at epoch 2"),
@@ -380,6 +390,8 @@ def test_what_cannot_be_planted_or_trained_is_refused_before_anything_is_written
         ({"secret": {"template": "a {choice:x|y}"}}, "needs 3 secrets"),
         ({"compare": [{"label": "once"}]}, "'once' stands for two"),
         ({"compare": [{"label": "b", "plan": {"trials": 4}}]}, "3, 4 trials"),
+        ({"compare": [{"label": "b"}]}, "variant 'b' changes nothing"),
+        ({"secret": {"template": "a {words:2}"}}, "hole, which this question does not fill"),
         ({"compare": [{"label": "b", "plan": {"seed": 9}}]}, "plan.seed 0, 9, which make no pairs"),
         ({"compare": [{"label": "b", "plan": {"repeats": [1, 1]}}]}, "1, 2 canaries a model"),
         ({"compare": [{"label": "b", "secret": {"template": "k {digits:4}"}}]}, "1000, 10000"),

@@ -51,7 +51,7 @@ class ProgressBar:
         now = self._clock()
         if now - self._said >= self._seconds:
             self._said = now
-            print(f"{part}: step {done:,} of {total:,}", file=sys.stderr, flush=True)
+            print(f"{part}: {100 * done // max(total, 1)} %", file=sys.stderr, flush=True)
 
     def _open(self, part: str, total: int) -> None:
         from tqdm import tqdm

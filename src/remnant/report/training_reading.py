@@ -55,14 +55,18 @@ def _differences(found: Mapping[str, Any]) -> tuple[Difference, ...]:
 def _training(found: Mapping[str, Any]) -> Training | NotMeasured:
     fields = Fields(found, name="training")
     table = fields.inner("table") if fields.has("table") else None
+    variants = tuple(_variant(one) for one in fields.each("variants"))
     read = Training(
         title=fields.text("title"),
         space_bits=fields.number("space_bits"),
         null_mean=fields.number("null_mean_bits"),
         trials=fields.whole("trials"),
+        models=fields.whole("models")
+        if fields.has("models")
+        else sum(one.models for one in variants),
         confidence=fields.number("confidence"),
         token=fields.text("token"),
-        variants=tuple(_variant(one) for one in fields.each("variants")),
+        variants=variants,
         rows=None if table is None else table.text("rows"),
         columns=None if table is None else table.text("columns"),
         front=fields.texts("pareto"),

@@ -34,7 +34,10 @@ def training_lines(view: TrainingView) -> list[str]:
 
 
 def _effect_lines(effects: tuple[Effect, ...]) -> list[str]:
-    named = [f"{one.field} {one.value}" for one in effects]
+    named = [
+        f"{one.field} {one.value}" + (f" (with {', '.join(one.along)})" if one.along else "")
+        for one in effects
+    ]
     width = max(map(len, named))
     lines = []
     for name, one in zip(named, effects, strict=True):

@@ -168,6 +168,7 @@ class Training:
     Attributes:
         space_bits: The most that a canary can have.
         null_mean: Mean exposure, in bits, of canaries that nobody planted.
+        models: How many were trained; those of variants that only ask otherwise count once.
         rows, columns: The fields of a table, where the variants make one.
         front: Labels of the variants that no other beats in both validation bits and exposure.
         effects: What each field of a grid does on its own; none where there is no grid of two.
@@ -178,6 +179,7 @@ class Training:
     space_bits: float
     null_mean: float
     trials: int
+    models: int
     confidence: float
     token: str
     variants: tuple[TrainedVariant, ...]

@@ -26,10 +26,9 @@ def in_plain_words(view: TrainingView) -> str:
     found = view.training
     if isinstance(found, NotMeasured):
         return f"How exposed the canaries are was not measured: {found.reason}."
-    models = sum(one.models for one in found.variants)
     return (
-        f"{counted(models, 'language model')} were trained on text with made-up secrets in it, "
-        f"in {counted(len(found.variants), 'variant')} of one training, with "
+        f"{counted(found.models, 'language model')} were trained on text with made-up secrets in "
+        f"it, in {counted(len(found.variants), 'variant')} of one training, with "
         f"{counted(found.trials, 'seed')} each. Exposure says how far up in a model’s own ranking "
         "of all possible secrets a planted one stands: each bit halves the guesses that an "
         f"attacker needs, and at {bits_text(found.space_bits)} it comes first of all. A secret "

@@ -71,7 +71,7 @@ class SecretSettings:
         try:
             self._of(("a", "b") if self.of_words else None)
         except (InvalidInput, TypeError) as fault:
-            raise PlanError(f"secret.template is none: {fault}") from fault
+            raise PlanError(f"secret.template is no template: {fault}") from fault
         if self.words is not None:
             faults = whole_number("secret.words", self.words, 2)
             if not self.of_words:

@@ -68,6 +68,13 @@ class ExposureTrainingStudy:
         faults = label_faults([self.label, *(one.label for one in self.compare)])
         spaces = {one.secret.planted.space for one in (self, *others)}
         trials = {one.plan.trials for one in (self, *others)}
+        if self.compare:
+            own = dataclasses.replace(self, compare=(), grid={}).to_dict()
+            faults += [
+                f"variant {one.label!r} changes nothing"
+                for one in self.compare
+                if not changes_of(own, one.study)
+            ]
         if len(spaces) > 1:
             faults.append(
                 "variants have templates with spaces of "

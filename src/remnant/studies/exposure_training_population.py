@@ -133,6 +133,21 @@ def populations(runs: Runs) -> list[dict[str, Run]]:
     return list(made.values())
 
 
+def trained_models(runs: Runs) -> int:
+    """How many models with canaries are trained: those that are asked twice count once."""
+    return sum(
+        run.plan.trials
+        for together in populations(runs)
+        for run in {_alike(run): run for run in together.values()}.values()
+    )
+
+
+def _alike(run: Run) -> str:
+    """What makes two runs of one population the same training."""
+    plain = run.study.to_dict()
+    return fingerprint([plain["plan"], plain["secret"]["template"], plain["training"]["options"]])
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cast:
     """What one population is made of, and which of its members are whose."""
@@ -152,10 +167,7 @@ def _cast(runs: Runs, *, steps: int | None = None) -> _Cast:
     places: dict[str, int] = {}
     trained: dict[str, Run] = {}
     for name, run in runs.items():
-        plain = run.study.to_dict()
-        alike = fingerprint(
-            [plain["plan"], plain["secret"]["template"], plain["training"]["options"]]
-        )
+        alike = _alike(run)
         trained.setdefault(alike, run)
         places[name] = list(trained).index(alike)
     joints, shift = [], 0

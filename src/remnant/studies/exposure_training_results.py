@@ -17,6 +17,7 @@ from remnant.measures.trial_mean import trial_mean
 from remnant.records import Record
 from remnant.studies.by_exposure import by_exposure
 from remnant.studies.effects import main_effects
+from remnant.studies.exposure_training_population import trained_models
 from remnant.studies.exposure_training_probe import most_followed, most_sampled
 from remnant.studies.exposure_training_verdict import exposure_levels, verdict_fields
 from remnant.studies.variant_grid import fields_along
@@ -80,6 +81,7 @@ def training_fields(
         "null_mean_bits": NULL_MEAN_BITS,
         "repeats": list(study.plan.repeats),
         "trials": study.plan.trials,
+        "models": trained_models(runs),
         "confidence": study.measure.confidence,
         "token": study.text.level,
         "variants": variants,
@@ -173,10 +175,7 @@ def _through(found: Floats | None, run: Run, confidence: float) -> dict[str, Any
         "step": list(run.looks),
         "epoch": [step / run.epoch_steps for step in run.looks],
         "exposure": [_mean(row, confidence, most) for row in bits],
-        # Sampled looks show no more than this, and what reaches it may be anything above.
-        "at_least": (found[:, :, :-2] >= most_sampled(run) - 1e-9).any(axis=(1, 2)).tolist()
-        if most_sampled(run) < math.log2(run.study.secret.known.space) - 1e-9
-        else [False] * len(bits),
+        "at_least": _floors(found[:, :, :-2], run),
         "validation_bits": [_mean(row, confidence) for row in found[:, :, -2]],
         "training_bits": [_mean(row, confidence) for row in found[:, :, -1]],
         # As many updates as were done when the first canary of the first trial had been used.
@@ -184,6 +183,15 @@ def _through(found: Floats | None, run: Run, confidence: float) -> dict[str, Any
         "method": run.study.follow.method,
         "ceiling_bits": most,
     }
+
+
+def _floors(bits: Floats, run: Run) -> list[bool]:
+    """At which looks a canary had as many bits as sampling shows at most: it may have any more."""
+    most = most_sampled(run)
+    if most >= math.log2(run.study.secret.known.space) - 1e-9:
+        return [False] * len(bits)
+    near: NDArray[np.bool_] = np.abs(bits - most) < 1e-9
+    return [bool(row.any()) for row in near]
 
 
 def _mean(
@@ -208,7 +216,7 @@ def _scope(
 ) -> dict[str, list[str]]:
     first = runs["primary"]
     tested = [
-        f"{sum(run.plan.trials for run in runs.values())} models in "
+        f"{training['models']} models in "
         f"{counted(len(runs), 'variant')}, {study.plan.trials} seeds each; the first trained "
         f"{first.plan.steps} steps on "
         f"{first.planted.examples} windows of {study.text.window} {study.text.level}s, with "

@@ -32,10 +32,15 @@ class TrainedSecretSettings:
             pattern = getattr(self, name)
             if pattern is None and name == "scored":
                 continue
+            if "{words" in str(pattern):
+                raise PlanError(
+                    f"secret.{name} has a {{words:n}} hole, which this question does not fill.",
+                    hint='Use digits, letters or a choice, or question = "exposure".',
+                )
             try:
                 made.append(Template(pattern))
             except (InvalidInput, TypeError) as fault:
-                raise PlanError(f"secret.{name} is none: {fault}") from fault
+                raise PlanError(f"secret.{name} is no template: {fault}") from fault
         if made[0].slots != made[-1].slots:
             raise PlanError(
                 "secret.scored has other holes than secret.template.",

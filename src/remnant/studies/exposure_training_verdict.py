@@ -103,6 +103,7 @@ def _sentence(
     base: float,
 ) -> str:
     begun = f"With {study.label!r} the canaries have an exposure of {base:.1f} bits on average"
+    begun += f", of {math.log2(study.secret.planted.space):.1f} at most"
     if not rows:
         return f"{begun}; there is nothing to compare it with."
     if study.plan.trials == 1:

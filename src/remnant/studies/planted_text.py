@@ -56,7 +56,8 @@ def plant_text(
 
     Raises:
         PlanError: The text is shorter than a window, or the canary longer; at the level of words,
-            a canary has one that is neither in the text nor a choice or literal by itself.
+            a canary has one that is neither in the text nor a choice or literal by itself; a canary
+            or a control stands in the text already.
     """
     known = [text.train, text.validation]
     for one in (template, *also):
@@ -66,8 +67,8 @@ def plant_text(
         vocabulary = Vocabulary.of_characters("".join(known))
     else:
         vocabulary = Vocabulary.of_words(" ".join(known))
-    clean = windows(np.array(vocabulary.encode(text.train)), length=window)
-    validation = windows(np.array(vocabulary.encode(text.validation)), length=window)
+    clean = _cut(vocabulary, text.train, window, "the text to train on")
+    validation = _cut(vocabulary, text.validation, window, "the text kept back")
     sets = tuple(
         make_canary_set(
             template,
@@ -79,6 +80,7 @@ def plant_text(
     )
     if level == "word":
         _check_words(sets, vocabulary)
+    _check_unseen(sets, text)
     planted = [
         row
         for trial, drawn in enumerate(sets)
@@ -91,6 +93,29 @@ def plant_text(
         sets=sets,
         vocabulary=vocabulary,
     )
+
+
+def _cut(vocabulary: Vocabulary, text: str, window: int, named: str) -> Ids:
+    tokens = np.array(vocabulary.encode(text))
+    if len(tokens) < window + 1:
+        raise PlanError(
+            f"{named[0].upper()}{named[1:]} has {len(tokens)} tokens, and text.window={window} "
+            "needs one more than that.",
+            hint="Use more text or a shorter text.window.",
+        )
+    return windows(tokens, length=window)
+
+
+def _check_unseen(sets: Sequence[CanarySet], text: Corpus) -> None:
+    """Refuse secrets that the text has by itself: how exposed they are says nothing of planting."""
+    own = [one.text for drawn in sets for one in (*drawn.canaries, *drawn.controls)]
+    there = sum(one in text.train for one in own)
+    if there:
+        raise PlanError(
+            f"{there} of {len(own)} canaries and controls stand in the text already.",
+            hint="Use a template that the text does not have, or look for what it has by "
+            "`remnant scan`.",
+        )
 
 
 def _check_words(sets: Sequence[CanarySet], vocabulary: Vocabulary) -> None:

@@ -72,7 +72,7 @@ class PairSecretSettings:
         try:
             template = Template(self.template)
         except (InvalidInput, TypeError) as fault:
-            faults.append(f"secret.template is none: {str(fault).rstrip('.')}")
+            faults.append(f"secret.template is no template: {str(fault).rstrip('.')}")
         try:
             other = self._filled
             if template is not None and other is not None and other.slots != template.slots:
@@ -80,7 +80,7 @@ class PairSecretSettings:
             if not self.beginning:
                 faults.append("secret.source has no word before its first hole")
         except (InvalidInput, TypeError) as fault:
-            faults.append(f"secret.source is none: {str(fault).rstrip('.')}")
+            faults.append(f"secret.source is no template: {str(fault).rstrip('.')}")
         require(faults, error=PlanError, hint="Mend the recipe.")
 
     @property
