@@ -274,6 +274,6 @@ def effects_sentence(found: Training) -> str:
     return (
         "Each row is the mean over all variants with that value, and the difference is from the "
         "field’s first value, seed by seed. Many variants at once tell more than one: an effect "
-        "that no single variant shows may show here. P‑values are corrected for all rows, apart "
-        f"from those of variants above.{moved}"
+        "that no single variant shows may show here. P‑values are corrected for the rows "
+        f"of this table alone.{moved}"
     )
