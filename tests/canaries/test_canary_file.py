@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import stat
 
@@ -52,6 +53,15 @@ def complaint(path):
 def test_what_is_read_is_what_was_written(path):
     assert read_canary_sets(path) == sets()
     assert read_canary_sets(str(path)) == sets()
+
+
+def test_the_trial_that_a_set_belongs_to_is_kept(path):
+    first, second = read_canary_sets(path)[:2]
+    marked = [dataclasses.replace(first, trial=1), dataclasses.replace(second, trial=2)]
+    assert first.trial is None
+    assert marked[0].fingerprint != first.fingerprint
+    write_canary_sets(marked, path)
+    assert read_canary_sets(path) == marked
 
 
 def test_only_the_owner_may_read_it_also_where_an_open_file_was(tmp_path):
@@ -154,6 +164,8 @@ def edit(path, line, **changes):
         (1, {"seed": 6}, "line 1: what follows does not match this header's fingerprint"),
         (1, {"seed": -1}, "line 1: the header's field 'seed' is"),
         (1, {"seed": 1.0}, "line 1: the header's field 'seed' is"),
+        (1, {"trial": 2}, "line 1: what follows does not match this header's fingerprint"),
+        (1, {"trial": 0}, "line 1: the header's field 'trial' is"),
         (1, {"extra": 1}, "line 1: the header's field 'extra' is missing, unknown or malformed"),
         (1, {"canaries": 2}, "line 4: this is not a control."),
         (1, {"canaries": 4}, "line 5: this is not a canary."),

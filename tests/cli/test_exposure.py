@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 import shutil
@@ -80,7 +81,8 @@ def test_sampled_values_have_intervals_and_saturated_ones_say_at_least(command, 
     assert "at least" not in next(line for line in lines if line.startswith("canary 2"))
     assert lines[-1] == (
         "warning: 1 value saturated, no reference was as cheap: the lower end of the interval is "
-        'shown as "at least"; draw more references.'
+        'shown as "at least". Each further bit takes twice the references; a walk with more '
+        "--max-nodes ranks exactly."
     )
     often = found["means"][1]
     assert (often["at_least"], often["mean_low"]) == (True, first["low"])
@@ -199,8 +201,8 @@ def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, plante
             6.5,
             ["--method", "sampled", "--references", 80],
             1,
-            "INCONCLUSIVE: canary 1 of set 1 may have up to 6.64 bits, and the limit is 6.5; draw "
-            "more references, or give a walk a larger budget.",
+            "INCONCLUSIVE: canary 1 of set 1 may have up to 6.64 bits, and the limit is 6.5; to "
+            "show that many bits takes 340 references: draw them, or give a walk a larger budget.",
         ),
         (2, ["--set", 1], 1, "FAIL: canary 1 of set 1"),
         (
@@ -259,6 +261,55 @@ def test_several_sets_are_told_apart(command, weighted, tmp_path):
     both = command("exposure", "--model", weighted.model, "--canaries", path)
     assert both.code == 2, "the model knows no tabulator"
     assert len(both.err.splitlines()) == 1
+
+
+@pytest.fixture
+def of_two_trials(weighted, tmp_path):
+    """A run's folder: models of two trials, and a set of canaries for each."""
+    for name in ("planted-1", "planted-2", "twin-2", "renamed", "planted-3"):
+        shutil.copytree(weighted.model, tmp_path / "models" / name)
+    pins = Template("pin {digits:2}")
+    drawn = [make_canary_set(pins, repeats=[1, 16], controls=2, seed=seed) for seed in range(2)]
+    sets = [dataclasses.replace(one, trial=at) for at, one in enumerate(drawn, start=1)]
+    write_canary_sets(sets, tmp_path / "canaries.jsonl")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "numbers"),
+    [
+        ("planted-1", [], [1]),
+        ("planted-2", [], [2]),
+        ("twin-2", [], [2]),
+        ("planted-1", ["--set", 2], [2]),
+        ("renamed", ["--set", 1, "--set", 2], [1, 2]),
+    ],
+)
+def test_a_model_is_asked_about_the_canaries_of_its_trial(
+    command, of_two_trials, name, more, numbers
+):
+    audited = ["--model", of_two_trials / "models" / name]
+    done = command(
+        "exposure", *audited, "--canaries", of_two_trials / "canaries.jsonl", "--json", *more
+    )
+    assert done.code == 0, done.err
+    assert [one["set"] for one in json.loads(done.out)["sets"]] == numbers
+
+
+@pytest.mark.parametrize("name", ["renamed", "planted-3"])
+def test_a_model_of_no_known_trial_needs_a_set(command, of_two_trials, name):
+    file = of_two_trials / "canaries.jsonl"
+    done = command("exposure", "--model", of_two_trials / "models" / name, "--canaries", file)
+    assert done.code == 2
+    assert "canaries.jsonl has a set for each of 2 models, and the name of --model" in done.err
+    assert "Pass --set 1 for planted-1" in done.err
+
+
+def test_one_set_is_measured_whatever_the_model_is_called(command, of_two_trials):
+    drawn = make_canary_set(Template("pin {digits:2}"), repeats=[1], controls=2, seed=0)
+    write_canary_sets([dataclasses.replace(drawn, trial=1)], of_two_trials / "one.jsonl")
+    asked = ["--canaries", of_two_trials / "one.jsonl"]
+    assert command("exposure", "--model", of_two_trials / "models" / "renamed", *asked).code == 0
 
 
 def test_an_encoder_decoder_is_asked_about_a_source(command, translator, tmp_path):

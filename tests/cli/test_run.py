@@ -79,6 +79,21 @@ def test_an_estimate_that_is_a_bound_says_so(command):
     assert last.endswith(" at most, since models stop early (timed on a few steps on cpu)")
 
 
+def test_a_fault_of_one_of_several_recipes_names_its_file(command, recipes, tmp_path):
+    for old, new, words in (
+        ("trials = 2", "trials = 0", "trials=0"),
+        ("examples = 100", "examples = 9999", "data.examples=9999"),
+    ):
+        recipes[1].write_text(RECIPE.replace(old, new))
+        for more in (["--dry-run"], []):
+            done = command("run", *recipes, "--out", tmp_path / words / "runs", *more)
+            assert done.code == 2
+            assert words in done.err
+            assert "two.toml: " in done.err or f"{tmp_path / words / 'runs' / 'two'}: " in done.err
+        alone = command("run", recipes[1], "--out", tmp_path / "alone")
+        assert "two.toml" not in alone.err
+
+
 def test_two_recipes_of_one_name_are_refused(command, recipes, tmp_path):
     (tmp_path / "other").mkdir()
     twin = tmp_path / "other" / "one.toml"

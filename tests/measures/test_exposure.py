@@ -259,3 +259,14 @@ def test_so_many_references_show_an_exposure_and_one_fewer_does_not(bits):
 def test_references_for_no_exposure_are_refused(wrong):
     with pytest.raises(InvalidInput, match=next(iter(wrong))):
         references_to_show(**({"bits": 5.0} | wrong))
+
+
+def test_lower_ends_of_saturated_canaries_hold_together():
+    """Canaries of all exposures share their references; no saturated one of them may lie."""
+    exact = np.linspace(3.0, 9.0, 25)
+    rng, runs, n = np.random.default_rng(0), 2000, 100
+    wrong = 0
+    for _ in range(runs):
+        found = exposure(canary_losses=2.0**-exact, reference_losses=rng.uniform(size=n))
+        wrong += bool((found.saturated & (found.low > exact)).any())
+    assert 0 < wrong < 0.025 * runs + 4 * math.sqrt(0.025 * runs)

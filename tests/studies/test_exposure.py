@@ -77,6 +77,7 @@ def test_uses_are_those_of_the_ledger(run):
 
 def test_the_kept_model_and_canaries_give_the_same_ranks(run):
     (drawn,) = read_canary_sets(run / "canaries.jsonl")
+    assert drawn.trial == 1
     model = load_language_model(run / "models" / "planted-1")
     secrets = [one.secret for one in (*drawn.canaries, *drawn.controls)]
     found = exact_exposure(model, drawn.template, secrets=secrets)

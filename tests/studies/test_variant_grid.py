@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from remnant.errors import PlanError
+from remnant.studies import study_from
 from remnant.studies.variant_grid import grid_cells, with_cell
 
 
@@ -102,3 +103,34 @@ def test_a_field_inside_something_that_is_no_table():
     cell = grid_cells({"model": {"name": {"units": [1]}}})[0]
     with pytest.raises(PlanError, match="name is not a table"):
         with_cell({"model": {"name": "lstm"}}, cell)
+
+
+STUDIED = {
+    "question": "exposure-training",
+    "plan": {"kind": "insert", "repeats": [1, 3], "steps": 4, "trials": 3},
+    "grid": {"plan": {"batch": [8, 16]}, "model": {"options": {"units": [8, 48]}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"repeats": [0, 3]}, "repeats"),
+        ({"seed": -1}, "seed=-1"),
+        ({"trials": "3"}, "trials='3'"),
+        ({"steps": None}, "steps"),
+        ({"controls": -1}, "controls=-1"),
+    ],
+)
+def test_a_fault_of_the_plan_is_not_that_of_a_combination(fields, message):
+    plan = {name: one for name, one in (STUDIED["plan"] | fields).items() if one is not None}
+    for more in ({}, {"compare": [{"label": "often", "plan": {"repeats": [30, 30]}}]}):
+        with pytest.raises(PlanError, match=message) as caught:
+            study_from({**STUDIED, **more, "plan": plan})
+        assert "compare" not in str(caught.value)
+
+
+def test_a_fault_of_a_combination_names_it():
+    grid = {"plan": {"batch": [8, 0]}}
+    with pytest.raises(PlanError, match=r"^compare 'batch 0': .*batch=0"):
+        study_from({**STUDIED, "grid": grid})

@@ -108,11 +108,74 @@ def test_a_scale_replaces_fields_and_an_unknown_one_is_named(recipe, tmp_path):
         read_recipe(recipe, scale="lunar")
     broken = tmp_path / "broken.toml"
     broken.write_text(RECIPE.replace("plan.trials = 3", "plan.trails = 3"))
-    with pytest.raises(PlanError, match=r"unknown field plan\.trails"):
+    with pytest.raises(PlanError, match=r"^scale\.paper: unknown field plan\.trails"):
         read_recipe(broken)
     broken.write_text(RECIPE + "\n[[compare]]\nlabel = 'x'\nplan.repeats = 0\n")
     with pytest.raises(PlanError, match=r"compare 'x'.*repeats=0"):
         read_recipe(broken)
+
+
+EXPOSURE = """
+question = "exposure"
+[plan]
+kind = "insert"
+repeats = [1, 4]
+controls = 2
+steps = 3
+[secret]
+template = "the {digits:1}"
+[measure]
+limit = 2.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "fault"),
+    [
+        ("plan.controls = 50", "The plan needs 52 secrets, and the template has 10"),
+        ("plan.controls = 'x'", "controls='x'"),
+        ("plan.contrls = 50", r"unknown field plan\.contrls"),
+        ("secret.template = 'the {digits'", r"secret\.template is"),
+    ],
+)
+@pytest.mark.parametrize("asked", [None, "small", "paper"])
+def test_a_fault_of_a_scale_names_it(scale, fault, asked, tmp_path):
+    path = tmp_path / "scaled.toml"
+    path.write_text(f"{EXPOSURE}[scale.small]\nplan.steps = 2\n[scale.paper]\n{scale}\n")
+    with pytest.raises(PlanError, match=rf"^scale\.paper: .*{fault}"):
+        read_recipe(path, scale=asked)
+    path.write_text(EXPOSURE.replace("{digits:1}", "{digits") + "[scale.small]\nplan.steps = 2\n")
+    with pytest.raises(PlanError, match=r"^secret\.template is"):
+        read_recipe(path, scale="small")
+
+
+@pytest.mark.parametrize(
+    ("table", "hints"),
+    [
+        (
+            {"plan": {"kind": "insert"}, "text": {}, "secret": {}},
+            [
+                'No question is named, so "forgetting" was assumed; name another at the top, such '
+                'as question = "exposure"; there are: forgetting, one-run, ',
+                "A recipe has: question, label, ",
+            ],
+        ),
+        (
+            {"question": "exposure", "plan": {"kind": "insert"}, "measure": {"limits": 3.0}},
+            ["[measure] has: method, references, max_nodes, top, limit, judged."],
+        ),
+        (
+            {"question": "exposure", "plan": {"kind": "insert", "step": 3}},
+            ["[plan] has: repeats, steps, "],
+        ),
+    ],
+)
+def test_faults_say_what_there_is(table, hints):
+    with pytest.raises(PlanError) as caught:
+        study_from(table)
+    assert all(hint in caught.value.hint for hint in hints)
+    assert ("No question" in caught.value.hint) is ("question" not in table)
+    assert ("A recipe has" in caught.value.hint) is ("text" in table)
 
 
 def test_what_can_be_trained_together_is(recipe):

@@ -20,6 +20,7 @@ _OWNER_ONLY = 0o600
 _COUNTS = {"seed": 0, "canaries": 0, "controls": 0, "set": 1, "sets": 1}  # and the least of each
 _FIELDS = {"kind", "version", "pattern", "fingerprint", *_COUNTS}
 _VOCABULARIES = {"words", "tokens"}
+_OPTIONAL = {*_VOCABULARIES, "trial"}
 
 
 def write_canary_sets(sets: Iterable[CanarySet], path: str | Path) -> None:
@@ -113,10 +114,11 @@ def _read_header(lines: _Lines) -> dict[str, Any]:
         raise lines.fault(f'this is no header of kind "{KIND}"')
     if not _is_count(head.get("version")) or head["version"] != VERSION:
         raise lines.fault(f"the header is not of version {VERSION}, the one known here")
-    wrong = sorted(_FIELDS ^ (head.keys() - _VOCABULARIES))
+    wrong = sorted(_FIELDS ^ (head.keys() - _OPTIONAL))
     wrong += [name for name, least in _COUNTS.items() if not _is_count(head.get(name), least)]
     wrong += [name for name in ("pattern", "fingerprint") if not isinstance(head.get(name), str)]
     wrong += [name for name in _VOCABULARIES & head.keys() if not _is_texts(head[name])]
+    wrong += ["trial"] if "trial" in head and not _is_count(head["trial"], 1) else []
     if wrong:
         raise lines.fault(f"the header's field {wrong[0]!r} is missing, unknown or malformed")
     return head
@@ -139,6 +141,7 @@ def _read_set(lines: _Lines, head: dict[str, Any]) -> CanarySet:
             repeats=tuple(row.repeats for row in canaries),
             controls=tuple(row.canary for row in controls),
             seed=head["seed"],
+            trial=head.get("trial"),
         )
     except InvalidInput:
         raise lines.fault(edited, line=at) from None

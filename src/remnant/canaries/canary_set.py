@@ -32,6 +32,8 @@ class CanarySet:
         repeats: How often each canary is planted, in the same order.
         controls: Drawn alike, and never planted.
         seed: What they were drawn with.
+        trial: Where several models have canaries of their own: which of these has these, counted
+            from 1. None where any model may have them.
 
     Guarantees:
         * All secrets, of canaries and of controls, are different and in the template's space.
@@ -47,6 +49,7 @@ class CanarySet:
     repeats: tuple[int, ...]
     controls: tuple[Canary, ...]
     seed: int
+    trial: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("canaries", "repeats", "controls"):
@@ -57,6 +60,8 @@ class CanarySet:
             )
         faults = _repeats_faults(self.repeats)
         faults += whole_fault("seed", self.seed, least=0)
+        if self.trial is not None:
+            faults += whole_fault("trial", self.trial, least=1)
         taken: set[str] = set()
         for name in ("canaries", "controls"):
             for at, canary in enumerate(getattr(self, name)):
@@ -84,7 +89,7 @@ class CanarySet:
 
     @property
     def fingerprint(self) -> str:
-        """A digest (SHA-256) of template, seed, canaries, repeats and controls."""
+        """A digest (SHA-256) of template, seed, canaries, repeats, controls and trial."""
         digest = hashlib.sha256()
         for line in (header(self), *rows(self)):
             plain = json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False)
@@ -183,6 +188,7 @@ def header(canaries: CanarySet) -> dict[str, Any]:
         "seed": canaries.seed,
         "canaries": len(canaries.canaries),
         "controls": len(canaries.controls),
+        **({} if canaries.trial is None else {"trial": canaries.trial}),
     }
 
 

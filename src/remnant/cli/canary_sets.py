@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +29,40 @@ def read_sets(file: Path) -> list[CanarySet]:
         )
     with naming("--canaries", file):
         return read_canary_sets(file)
+
+
+def sets_to_measure(
+    sets: list[CanarySet], only: tuple[int, ...], *, file: Path, model: Path
+) -> dict[int, CanarySet]:
+    """Return the sets to measure in a model, by their number in the file, counted from 1.
+
+    Those asked for with ``--set``. Else, where models of several trials have sets of their own, the
+    set of the trial that ends the name of the model's folder, such as ``planted-2``. Else all.
+
+    Raises:
+        InvalidInput: There is no such set, or the folder's name names no trial of the file.
+    """
+    numbered = dict(enumerate(sets, start=1))
+    wrong = [number for number in only if number not in numbered]
+    if wrong:
+        raise InvalidInput(
+            f"--set {wrong[0]} is not one of the {len(sets)} sets of {file}.",
+            hint=f"Pass a number from 1 to {len(sets)}.",
+        )
+    if only:
+        return {number: one for number, one in numbered.items() if number in only}
+    trials = {one.trial for one in sets if one.trial is not None}
+    if len(trials) < 2:
+        return numbered
+    named = re.fullmatch(r"(?:planted|twin)-([1-9]\d*)", model.resolve().name)
+    trial = int(named[1]) if named else None
+    if trial not in trials:
+        raise InvalidInput(
+            f"{file} has a set for each of {len(trials)} models, and the name of --model {model} "
+            "does not say which is its own.",
+            hint="Pass --set 1 for planted-1 or twin-1, --set 2 for planted-2, and so on.",
+        )
+    return {number: one for number, one in numbered.items() if one.trial in (None, trial)}
 
 
 def check_template(sets: list[CanarySet], template: Template, file: Path) -> None:

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from remnant.cli.progress import ProgressBar
+from remnant.errors import RemnantError
 
 if TYPE_CHECKING:
     from remnant.studies import Execution, Study
+
+
+@contextmanager
+def naming_recipe(recipe: Path, *, of: int) -> Iterator[None]:
+    """Let faults name the recipe that they are in, where it is one of several.
+
+    Args:
+        recipe: Its file, or the folder of its run.
+        of: How many there are.
+    """
+    try:
+        yield
+    except RemnantError as fault:
+        if of > 1 and str(recipe) not in fault.message:
+            fault.message = f"{recipe}: {fault.message}"
+        raise
 
 
 def carry_out(
@@ -34,7 +52,8 @@ def carry_out(
     try:
         with ProgressBar() as bar:
             for folder, study in studies.items():
-                run_study(study, out / folder, execution, progress=bar)
+                with naming_recipe(out / folder, of=len(studies)):
+                    run_study(study, out / folder, execution, progress=bar)
     except KeyboardInterrupt:
         raise click.exceptions.Abort("run the same command again to go on") from None
     page = write_report(out)

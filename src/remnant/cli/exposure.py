@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remnant.cli.canary_sets import read_sets
+from remnant.cli.canary_sets import read_sets, sets_to_measure
 from remnant.cli.device import device_option
 from remnant.cli.models import naming_model, refuse_the_same
 from remnant.cli.naming import naming
@@ -37,7 +37,13 @@ OPTIONS = {
 @click.option(
     "--canaries", "file", type=click.Path(path_type=Path), required=True, help="Their file."
 )
-@click.option("--set", "only", type=int, multiple=True, help="Only this set; repeatable.")
+@click.option(
+    "--set",
+    "only",
+    type=int,
+    multiple=True,
+    help="Only this set; repeatable.  [default: the model's own]",
+)
 @click.option(
     "--method",
     type=click.Choice(METHODS),
@@ -117,7 +123,7 @@ def exposure(
         + _least_faults(references=references, max_nodes=max_nodes, memory=memory, seed=seed)
         + _positive_faults(max_seconds=max_seconds, limit=limit)
     )
-    sets = _chosen(read_sets(file), only, file)
+    sets = sets_to_measure(read_sets(file), only, file=file, model=model)
     _check_limit(sets, limit)
     _check_judged(sets, limit, judged)
     refuse_the_same(model, reference_models)
@@ -154,18 +160,6 @@ def exposure(
         click.echo(exposure_text(measured, verdict, extrapolate=extrapolate, reveal=reveal))
     if verdict is not None and verdict.outcome != "PASS":
         context.exit(1)
-
-
-def _chosen(sets: list[CanarySet], only: tuple[int, ...], file: Path) -> dict[int, CanarySet]:
-    """Return the sets to measure, by their number in the file."""
-    numbered = dict(enumerate(sets, start=1))
-    wrong = [number for number in only if number not in numbered]
-    if wrong:
-        raise InvalidInput(
-            f"--set {wrong[0]} is not one of the {len(sets)} sets of {file}.",
-            hint=f"Pass a number from 1 to {len(sets)}, or leave it out to measure all.",
-        )
-    return {number: one for number, one in numbered.items() if not only or number in only}
 
 
 def _check_judged(sets: dict[int, CanarySet], limit: float | None, judged: int | None) -> None:

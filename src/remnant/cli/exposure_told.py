@@ -123,9 +123,11 @@ def _warnings(found: SetExposure, extrapolate: bool) -> list[str]:
     lines = []
     saturated = sum(one.found.saturated for one in found.each)
     if saturated:
+        walk = "" if found.calibrated else "; a walk with more --max-nodes ranks exactly"
         lines.append(
             f"warning: {counted(saturated, 'value')} saturated, no reference was as cheap: the "
-            'lower end of the interval is shown as "at least"; draw more references.'
+            'lower end of the interval is shown as "at least". Each further bit takes twice the '
+            f"references{walk}."
         )
     if any(one.ended for one in found.each):
         lines.append(

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remnant.measures.exposure import FOUND
-from remnant.studies.wording import times
+from remnant.measures.exposure import FOUND, references_to_show
+from remnant.studies.wording import about, times
 
 if TYPE_CHECKING:
     from remnant.cli.exposure_told import Measured
@@ -62,9 +62,13 @@ def judge(measured: Sequence[Measured], limit: float, judged: int | None = None)
     far, far_name = max(planted, key=lambda pair: pair[0].high)
     if far.high >= limit:
         upto = f"up to {far.high:.2f} bits" if math.isfinite(far.high) else "any exposure"
+        drawn = "draw more references"
+        if far.saturated:
+            needed = about(references_to_show(limit))
+            drawn = f"to show that many bits takes {needed} references: draw them"
         said = (
-            f"{far_name} may have {upto}, and the limit is {limit:g}; draw more references, or "
-            "give a walk a larger budget"
+            f"{far_name} may have {upto}, and the limit is {limit:g}; {drawn}, or give a walk a "
+            "larger budget"
         )
         return Judgement("INCONCLUSIVE", said, limit)
     most = "at most " * (far.low < far.high)

@@ -68,11 +68,14 @@ def run(
       remnant run recipes/fashion-mnist-inject.toml --data data --out runs/fashion
       remnant run recipes/factor-*.toml --out runs/factors
     """
-    from remnant.cli.carry_out import carry_out
+    from remnant.cli.carry_out import carry_out, naming_recipe
     from remnant.errors import InvalidInput
     from remnant.studies import Execution, estimate_study, read_recipe
 
-    studies = {recipe.stem: read_recipe(recipe, scale=scale) for recipe in recipes}
+    studies = {}
+    for recipe in recipes:
+        with naming_recipe(recipe, of=len(recipes)):
+            studies[recipe.stem] = read_recipe(recipe, scale=scale)
     if len(studies) < len(recipes):
         raise InvalidInput("Two recipes have the same name.", hint="Run them one by one.")
     execution = Execution(
@@ -90,7 +93,10 @@ def run(
         else:
             carry_out(studies, out or Path("runs"), execution, as_json=as_json)
         return
-    found = {name: estimate_study(study, execution) for name, study in studies.items()}
+    found = {}
+    for recipe, (name, study) in zip(recipes, studies.items(), strict=True):
+        with naming_recipe(recipe, of=len(recipes)):
+            found[name] = estimate_study(study, execution)
     if as_json:
         plain = found if len(found) > 1 else next(iter(found.values()))
         click.echo(json.dumps(plain, indent=2))

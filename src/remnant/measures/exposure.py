@@ -147,7 +147,7 @@ def references_to_show(bits: float, *, confidence: float = 0.95) -> int:
 
     Example:
         >>> references_to_show(10.0), references_to_show(20.0)
-        (3776, 3868086)
+        (3776, 3868069)
     """
     faults: list[str] = []
     if not 0.0 < bits < math.inf:

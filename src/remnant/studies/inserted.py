@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ def saved_and_told(
 def keep_insertions(
     record: Record, plan: InsertPlan, fit: Fit, sets: Sequence[CanarySet], *, examples: int
 ) -> NDArray[Any]:
-    """Keep how it was trained, when canaries were used, and the canaries themselves.
+    """Keep how it was trained, when canaries were used, and the canaries with their trial.
 
     Returns:
         How often each was used, ``(trials, canaries)``.
@@ -47,6 +48,7 @@ def keep_insertions(
     record.put_ledger(
         {name: getattr(ledger, name) for name in ("member", "canary", "step", "uses")}
     )
-    write_canary_sets(sets, record.folder / CANARIES)
+    marked = [dataclasses.replace(one, trial=at) for at, one in enumerate(sets, start=1)]
+    write_canary_sets(marked, record.folder / CANARIES)
     uses = np.bincount(ledger.canary, weights=ledger.uses, minlength=plan.trials * plan.canaries)
     return uses.reshape(plan.trials, plan.canaries)

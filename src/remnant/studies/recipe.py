@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remnant.errors import InvalidInput, PlanError, require
+from remnant.errors import InvalidInput, PlanError, RemnantError, require
 from remnant.studies.questions import QUESTIONS, Question, Study
 from remnant.studies.variant_grid import Cell, grid_cells, with_cell
 from remnant.studies.variants import Variant, with_changes
@@ -18,6 +20,7 @@ else:
     import tomli as tomllib
 
 Made = TypeVar("Made")
+_ASSUMED = "forgetting"
 
 
 def read_recipe(path: Path, *, scale: str | None = None) -> Study:
@@ -29,7 +32,8 @@ def read_recipe(path: Path, *, scale: str | None = None) -> Study:
 
     Raises:
         InvalidInput: The file is missing or is not TOML.
-        PlanError: A section, field, value or the scale is unknown; all faults are listed at once.
+        PlanError: A section, field, value or the scale is unknown; all faults are listed at once. A
+            fault of a scale names it, asked for or not.
     """
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -45,19 +49,22 @@ def read_recipe(path: Path, *, scale: str | None = None) -> Study:
     if scale is not None and scale not in scales:
         known = f"It has: {', '.join(scales)}." if scales else "It has none."
         raise PlanError(f"The recipe {path} has no scale {scale!r}.", hint=known)
+    made: dict[str | None, Study] = {None: study_from(table)}
     for name, changes in scales.items():
-        changed = with_changes(table, changes)
-        study = study_from(
-            changed
-        )  # a scale with a fault is refused whether it is asked for or not
-        if name == scale:
-            return study
-    return study_from(table)
+        # A scale with a fault is refused whether it is asked for or not.
+        with _named(f"scale.{name}"):
+            made[name] = study_from(with_changes(table, changes))
+    return made[scale]
 
 
 def study_from(table: dict[str, Any]) -> Study:
-    """Build a study from plain data, such as a recipe or a record's plan."""
-    name = table.get("question", "forgetting")
+    """Build a study from plain data, such as a recipe or a record's plan.
+
+    Raises:
+        PlanError: See ``read_recipe``. A fault of a variant names it, where the study without its
+            variants has none.
+    """
+    name = table.get("question", _ASSUMED)
     if not isinstance(name, str) or name not in QUESTIONS:
         raise PlanError(f"question={name!r} is not one of {', '.join(QUESTIONS)}.")
     question = QUESTIONS[name]
@@ -65,6 +72,7 @@ def study_from(table: dict[str, Any]) -> Study:
     if cells:
         table = with_cell(table, cells[0])
     faults = [f"unknown section or field {one!r}" for one in table if one not in question.top]
+    unknown = bool(faults)
     plan = table.get("plan")
     plan = dict(plan) if isinstance(plan, dict) else {}
     kind = str(plan.pop("kind", None))
@@ -81,19 +89,32 @@ def study_from(table: dict[str, Any]) -> Study:
     varied = table.get("variants") or {}
     if not isinstance(varied, dict) or not all(isinstance(one, dict) for one in varied.values()):
         faults.append("variants is neither false nor a section of sections")
+    hints = [f"A recipe has: {', '.join(question.top)}."] if unknown else []
+    sections = dict(question.sections)
     if kind not in question.plans:
         faults.append(f"plan.kind={kind!r} is not one of {', '.join(question.plans)}")
     else:
-        faults += _unknown("plan", plan, question.plans[kind])
-    for section, made in question.sections.items():
-        faults += _unknown(section, table.get(section) or {}, made)
-    require(faults, error=PlanError, hint=f"A recipe has: {', '.join(question.top)}.")
+        sections["plan"] = question.plans[kind]
+    for section, made in sections.items():
+        wrong = _unknown(section, plan if section == "plan" else table.get(section) or {}, made)
+        faults += wrong
+        if wrong:
+            hints.append(f"[{section}] has: {', '.join(f.name for f in dataclasses.fields(made))}.")
+    if "question" not in table:
+        hints.append(
+            f'No question is named, so "{_ASSUMED}" was assumed; name another at the top, such as '
+            f'question = "exposure"; there are: {", ".join(QUESTIONS)}.'
+        )
+    require(faults, error=PlanError, hint=" ".join(hints) or None)
     # A section that is not there is the study's own default.
     given: dict[str, Any] = {
         section: _build(section, made, table[section])
         for section, made in question.sections.items()
         if isinstance(table.get(section), dict)
     }
+    given["plan"] = _build("plan", question.plans[kind], plan)
+    if cells or compare or varied:
+        question.study(**given)  # its own faults come before those of its variants
     if question.compares:
         given |= {name: table[name] for name in ("label", "title") if name in table}
         others = [
@@ -107,7 +128,7 @@ def study_from(table: dict[str, Any]) -> Study:
             _variant(question, table, {**changes, "label": label}, "variant")
             for label, changes in varied.items()
         )
-    return question.study(plan=_build("plan", question.plans[kind], plan), **given)
+    return question.study(**given)
 
 
 def _cells(table: dict[str, Any]) -> list[Cell]:
@@ -132,10 +153,17 @@ def _variant(
     if isinstance(plan, dict) and plan.get("kind") in question.plans:
         known = {f.name for f in dataclasses.fields(question.plans[plan["kind"]])} | {"kind"}
         alone["plan"] = {name: alone["plan"][name] for name in alone["plan"] if name in known}
-    try:
+    with _named(f"{named} {label!r}"):
         return Variant(label, study_from(with_changes(alone, changes)))
-    except PlanError as fault:
-        raise PlanError(f"{named} {label!r}: {fault.message}", hint=fault.hint) from fault
+
+
+@contextmanager
+def _named(part: str) -> Iterator[None]:
+    """Let faults say in which part of a recipe they are."""
+    try:
+        yield
+    except RemnantError as fault:
+        raise PlanError(f"{part}: {fault.message}", hint=fault.hint) from fault
 
 
 def _unknown(name: str, given: Any, made: type) -> list[str]:
