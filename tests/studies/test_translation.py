@@ -260,8 +260,8 @@ def test_files_of_different_length_are_refused(data, tmp_path):
         ({"source": "number {digits:3}"}, "the holes of secret.source are not those"),
         ({"source": "{digits:2} - {digits:1}"}, "no word before its first hole"),
         ({"source": ""}, "no word before"),
-        ({"template": "none"}, "secret.template is none"),
-        ({"source": "a {digits"}, "secret.source is none"),
+        ({"template": "none"}, "secret.template is no template"),
+        ({"source": "a {digits"}, "secret.source is no template"),
         ({"given": "all"}, "secret.given='all'"),
     ],
 )

@@ -108,7 +108,7 @@ def test_words_that_the_text_does_not_have_are_refused(changes, message, data, t
     [
         ({"words": 1}, r"secret\.words=1 is not a whole number of at least 2"),
         ({"template": "{digits:6}", "words": 5}, r"has no \{words:n\} hole"),
-        ({"template": "{words:0}"}, r"secret\.template is none"),
+        ({"template": "{words:0}"}, r"secret\.template is no template"),
     ],
 )
 def test_faulty_settings_are_refused(changes, message):
