@@ -157,6 +157,7 @@ def test_the_results_say_what_was_measured(folder, results, runs):
         sum(one["extracted_each"]) for one in training["variants"]
     )
     assert training["effects"] == []
+    assert results["task"]["uniform_bits"] == math.log2(runs["primary"].planted.vocabulary.size)
     json.dumps(results, allow_nan=False)
 
 

@@ -45,6 +45,7 @@ def put_training_results(
             "validation_bits": first["validation_bits"][0],
             "validation_tokens": int(runs["primary"].planted.validation[:, 1:].size),
             "token": study.text.level,
+            "uniform_bits": math.log2(runs["primary"].planted.vocabulary.size),
         },
     )
     record.put_result("scope", _scope(study, runs, training))
