@@ -24,6 +24,7 @@ class Seen:
             bits = np.array(row, dtype=float)[:, None]
             self.arrays[f"{name}.bits"] = bits
             self.arrays[f"{name}.saturated"] = np.full(bits.shape, number in saturated)
+            self.arrays[f"{name}.low"] = bits
 
     def array(self, name):
         return self.arrays[name]
@@ -89,12 +90,18 @@ def test_a_floor_is_no_value(saturated):
 def test_a_floor_above_all_of_the_others_is_more():
     found = Seen(drawn(3), np.full(6, 10.0), saturated={1}).verdict()
     assert found["outcome"] == "FAIL"
+    low, high = found["differences"][0]["difference"][1:]
+    assert f"'variant1' ({low:+.1f} to {high:+.1f} bits)" in found["sentence"]
+    turned = Seen(np.full(6, 10.0), drawn(3), saturated={0}).verdict()
+    assert turned["outcome"] == "PASS"
+    assert "an exposure of at least 10.0 bits" in turned["sentence"]
 
 
 def test_levels_are_means_over_canaries_between_the_least_and_the_most():
     seen = Seen([1.0])
     seen.arrays["primary.bits"] = np.array([[2.0, 4.0], [6.0, 8.0]])
     seen.arrays["primary.saturated"] = np.array([[False, True], [False, False]])
+    seen.arrays["primary.low"] = np.array([[1.5, 3.0], [5.0, 7.0]])
     found = exposure_levels(seen, "primary", 20.0)
-    assert found.least.tolist() == [3.0, 7.0]
+    assert found.least.tolist() == [2.5, 7.0]
     assert found.highest.tolist() == [11.0, 7.0]

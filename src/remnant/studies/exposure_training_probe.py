@@ -93,7 +93,8 @@ def measure_run(
     """Measure a run's models when training is over.
 
     Returns:
-        Arrays by name, ``bits`` last: exposure, ``(trials, canaries)``; ``exact``, whether it is
+        Arrays by name, ``bits`` last: exposure, ``(trials, canaries)``; ``low``, what it is at
+        least, for certain or by sampling with 95 % confidence; ``exact``, whether it is
         the rank itself; ``first``, whether nothing but other canaries is likelier, and
         ``first_known``, whether that can be said; ``saturated``, whether it is "at least" so many
         bits; ``controls`` and ``twin``, exposure of secrets that a model did not see;
@@ -124,6 +125,7 @@ def measure_run(
         ended = audit.method == "exact" and not audit.complete  # then ranks are bounds
         put("exact", [one.rank is not None and one.rank == one.rank_low for one in own])
         put("saturated", [one.saturated or (ended and one.rank != one.rank_low) for one in own])
+        put("low", [one.low for one in own])
         if plan.controls:
             put("controls", _unseen(run, model, trial, costs.controls))
         if all(one.skew_normal_bits is not None for one in own):

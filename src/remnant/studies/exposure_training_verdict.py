@@ -36,9 +36,15 @@ class Levels:
 
 
 def exposure_levels(record: Record, name: str, most: float) -> Levels:
-    """Read a variant's exposures; a saturated canary may have all the bits there are."""
+    """Read a variant's exposures.
+
+    A saturated canary has between the lower end of its interval and all the bits there are.
+    """
     bits, saturated = record.array(f"{name}.bits"), record.array(f"{name}.saturated")
-    return Levels(bits.mean(axis=1), np.where(saturated, most, bits).mean(axis=1))
+    floor = record.array(f"{name}.low") if saturated.any() else bits
+    return Levels(
+        np.where(saturated, floor, bits).mean(axis=1), np.where(saturated, most, bits).mean(axis=1)
+    )
 
 
 def verdict_fields(
@@ -88,7 +94,7 @@ def verdict_fields(
     outcome = "FAIL" if more else "PASS" if less else "INCONCLUSIVE"
     return {
         "outcome": outcome,
-        "sentence": _sentence(study, rows, more, less, float(base.least.mean())),
+        "sentence": _sentence(study, rows, more, less, base),
         "limit": None,
         "lag": None,
         "differences": rows,
@@ -100,9 +106,11 @@ def _sentence(
     rows: list[dict[str, Any]],
     more: list[dict[str, Any]],
     less: list[dict[str, Any]],
-    base: float,
+    base: Levels,
 ) -> str:
-    begun = f"With {study.label!r} the canaries have an exposure of {base:.1f} bits on average"
+    least = "at least " if (base.highest > base.least).any() else ""
+    begun = f"With {study.label!r} the canaries have an exposure of {least}"
+    begun += f"{base.least.mean():.1f} bits on average"
     begun += f", of {math.log2(study.secret.planted.space):.1f} at most"
     if not rows:
         return f"{begun}; there is nothing to compare it with."
@@ -119,10 +127,7 @@ def _sentence(
     for word, found in (("more", more), ("less", less)):
         if found:
             most = max(found, key=lambda row: abs(row["difference"][0]))
-            low, high = most["difference"][1:]
-            alone = "interval" if len(rows) == 1 else "by itself"
-            interval = "" if low is None else f", {alone} {low:+.1f} to {high:+.1f}"
-            told = f"{most['label']!r} ({most['difference'][0]:+.1f} bits{interval})"
+            told = f"{most['label']!r} ({_gap(most, alone=len(rows) > 1)})"
             if len(rows) == 1:
                 parts.append(f"the other variant has {word}: {told}")
             else:
@@ -135,6 +140,16 @@ def _sentence(
         upto = f", and may have up to {max(reach):.1f} bits more" if reach else ""
         left = f"; {_not_told(len(open_ends))} from it{upto}"
     return f"{begun}; {' and '.join(parts)}{left}."
+
+
+def _gap(row: dict[str, Any], *, alone: bool) -> str:
+    """A difference with its interval; the interval only, where one side is "at least"."""
+    value, low, high = row["difference"]
+    if low is None or high is None:
+        return f"{value:+.1f} bits"
+    if row["at_least"]:
+        return f"{low:+.1f} to {high:+.1f} bits"
+    return f"{value:+.1f} bits, {'by itself' if alone else 'interval'} {low:+.1f} to {high:+.1f}"
 
 
 def _not_told(many: int) -> str:
