@@ -14,6 +14,10 @@ from remnant.errors import InvalidInput
         ("mail Ann.Lee+x@Uni-Bonn.de.", "Ann.Lee+x@Uni-Bonn.de"),
         ("<a@b.co>", "a@b.co"),
         ("a_b%c-d@x.y.museum, and", "a_b%c-d@x.y.museum"),
+        ("an m\u00fcller@firma.de", "m\u00fcller@firma.de"),
+        ("an mu\u0308ller@firma.de", "mu\u0308ller@firma.de"),
+        ("\u0438\u0432\u0430\u043d@firma.ru", "\u0438\u0432\u0430\u043d@firma.ru"),
+        ("\u8bf7\u8054\u7cfbann@uni.edu\u8c22\u8c22", "ann@uni.edu"),  # no blanks in this script
     ],
 )
 def test_addresses(text, written):
@@ -36,6 +40,7 @@ def test_addresses(text, written):
         "ann@uni",
         "a" * 65 + "@uni.edu",
         "ann @ uni . edu",
+        "ann@uni.edu\u00e9",
     ],
 )
 def test_what_is_no_address(text):
@@ -61,6 +66,14 @@ def test_numbers(written, known):
     assert found.known == known
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["17,650-253-0000", "17,650-253-0000,x", "a,17,6502530000", "17,6502530000,x", "a,6502530000"],
+)
+def test_a_number_may_be_a_field_of_a_row(text):
+    assert [one.value for one in find_phones(text, region="US")] == ["tel:+1-650-253-0000"]
+
+
 def test_a_number_is_the_same_however_it_is_written():
     text = "(650) 253-0000 / +1 650-253-0000 / 6502530000"
     assert len({one.value for one in find_phones(text, region="US")}) == 1
@@ -72,6 +85,7 @@ def test_a_number_is_the_same_however_it_is_written():
         "253-0000",
         "6502-5300-00",
         "3.6502530000",
+        "3,6502530000",
         "123 456 7890",
         "2005-05-24",
         "650 253\n0000",

@@ -74,6 +74,36 @@ def test_many_places_are_counted_and_the_first_are_kept():
     assert (found.count, len(found.places)) == (MOST_PLACES + 5, MOST_PLACES)
 
 
+def test_a_context_without_the_secret_is_preferred_to_those_with_it():
+    # Of context 12 each word but the first two has a part of the one before it in its context.
+    found = joined(["71234"] * 4, context=12)
+    assert [one.way.context for one in found] == ["say "]
+    first, *_ = joined(["81234", *["71234"] * 4], context=12)
+    assert first.way.context == "y 81234;say "
+
+
+def test_a_context_begins_after_the_secret_where_there_is_no_other():
+    joining = Joining(context=40)
+    text = "ann.lee <Ann.Lee@uni.edu> or 'ann lee' at ann.lee@uni.edu"
+    for start in (9, 42):
+        match = Match("email", start, start + 15, "ann.lee@uni.edu", tail=8)
+        joining.add(match, text, Place("file", 1, start + 1))
+    (found,) = joining.joined(salt=SALT)
+    assert (found.count, found.way.context) == (2, " <")
+    alone = Joining(context=40)
+    alone.add(match, text, Place("file", 1, 43))
+    (found,) = alone.joined(salt=SALT)
+    assert found.way.context == "' at "
+
+
+def test_where_it_ended_the_last_time_the_context_begins():
+    joining = Joining(context=40)
+    match = Match("phone", 20, 25, "71234")
+    joining.add(match, "it is 00712-34, say 71234", Place("file", 1, 21), since=14)
+    (found,) = joining.joined(salt=SALT)
+    assert found.way.context == ", say "
+
+
 def test_too_many_secrets_are_data_and_refused():
     with pytest.raises(InvalidInput, match="more than 2 different secrets, 100% of them of kind"):
         joined(["1", "2", "3"], most=2)

@@ -45,6 +45,24 @@ def test_cards_of_all_issuers_and_groupings(written, value):
 @pytest.mark.parametrize(
     "text",
     [
+        "john,4111111111111111,12/25",
+        "4111111111111111,123",
+        "17,4111111111111111",
+        "0,4111111111111111,5",
+        "x,0,4111111111111111",
+        '"john","4111111111111111"',
+        "card_4111111111111111",
+        "4111111111111111_old",
+    ],
+)
+def test_a_card_may_be_a_field_of_a_row_or_a_part_of_a_name(text):
+    (found,) = find_cards(text)
+    assert text[found.start : found.end] == "4111111111111111"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
         "4111111111111112",  # the check digit
         "1111111111111117",  # no issuer
         "0000 0000 0000 0000",
@@ -53,6 +71,11 @@ def test_cards_of_all_issuers_and_groupings(written, value):
         "x4111111111111111",
         "4111111111111111.5",
         "0.4111111111111111",
+        "0,4111111111111111",
+        "-0,4111111111111111;",
+        "1_4111111111111111",
+        "4111111111111111_1",
+        "4,111,111,111,111,111",
         "41111111111111110000",
         "4111\n1111\n1111\n1111",
         "",
@@ -69,6 +92,14 @@ def test_social_security_numbers(written):
 
 
 @pytest.mark.parametrize(
+    "text", ["john,536-90-4399,x", "17,536-90-4399,4", "ssn_536-90-4399", "536-90-4399,12"]
+)
+def test_a_social_security_number_may_be_a_field_of_a_row(text):
+    (found,) = find_ssns(text)
+    assert text[found.start : found.end] == "536-90-4399"
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "000-12-3456",
@@ -80,6 +111,8 @@ def test_social_security_numbers(written):
         "536904399",
         "536-90-43990",
         "1-536-90-4399",
+        "1_536-90-4399",
+        "536,904,399",
         "536-90 4399",
     ],
 )
@@ -96,6 +129,12 @@ def test_ibans(written):
     (found,) = find_ibans(text)
     assert text[found.start : found.end] == written
     assert (found.value, found.known) == (written.replace(" ", "").upper(), 2)
+
+
+def test_an_iban_may_be_a_field_of_a_row_or_a_part_of_a_name():
+    for text in ("x,GB29NWBK60161331926819,7", "iban_GB29NWBK60161331926819.txt"):
+        (found,) = find_ibans(text)
+        assert found.value == "GB29NWBK60161331926819"
 
 
 @pytest.mark.parametrize(

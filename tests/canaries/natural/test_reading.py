@@ -68,6 +68,7 @@ def test_encodings(tmp_path, content, latin_1, found):
         (b"one\ntwo\nthr\xe9e\n", "is not text in UTF-8, from line 3 on"),
         (b"a" * (1 << 20) + b"\n\xff", "is not text in UTF-8, from line 2 on"),
         (b"cut \xc3", "is not text in UTF-8, from line 1 on"),
+        (b"cut \xc3", "or set latin_1= to read it as Latin-1"),
         ("é".encode() * (1 << 19) + b"\xc3\x28", "is not text in UTF-8"),
     ],
 )

@@ -115,6 +115,24 @@ def test_the_same_secret_is_joined_over_files_and_writings(file):
     assert scan.found[0].way.written == SECRETS["card"], "the first of equally frequent ways"
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("block", [50, 1 << 18])
+def test_no_context_holds_the_secret(file, kind, block):
+    path = file(f'My number is "{SECRETS[kind]}".\n' * 40)
+    (found,) = scan_files([path], salt=SALT, block=block).found
+    assert found.count == 40
+    assert found.canary.secret not in found.template.prefix
+    assert found.way.context == 'My number is "'
+
+
+def test_another_writing_of_the_secret_is_no_context_either(file):
+    text = "650-253-0000, that is +1 650 253 0000, that is "
+    (found,) = scan_files([file(f"{text}(650) 253-0000")], salt=SALT, context=20).found
+    assert found.way.context == ""
+    (found,) = scan_files([file(f"{text}(650) 253-0000 or " * 3)], salt=SALT, context=8).found
+    assert found.way.context == "that is "
+
+
 def test_folders_skip_what_is_no_text_and_named_files_do_not(file):
     text, binary = file(quoted("ssn")), file(b"\0\1", "image.bin")
     empty, latin = file(b"", "empty.txt"), file(b"caf\xe9 " + quoted("ssn").encode(), "latin.txt")

@@ -13,12 +13,16 @@ _SEVEN = re.compile(r"(?:[0-9][^0-9\n]{0,4}){6}[0-9]")
 # The library's time grows with the square of a line: it gets a window, with more than a number's
 # length before it and at its end.
 _BEFORE, _WINDOW = 100, 500
+# Letters of alphabets, with their marks; scripts without blanks have no end of a word.
+_LETTERS = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0300-\u052f\u1e00-\u1fff"
+_SIGN = rf"[{_LETTERS}0-9_%+-]"
 _ADDRESS = re.compile(
-    r"(?<![A-Za-z0-9._%+@-])[A-Za-z0-9_%+-](?:[A-Za-z0-9._%+-]{0,62}[A-Za-z0-9_%+-])?"
-    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,24}(?![A-Za-z0-9@-])"
+    rf"(?<![{_LETTERS}0-9._%+@-]){_SIGN}(?:[{_LETTERS}0-9._%+-]{{0,62}}{_SIGN})?"
+    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}"
+    rf"[A-Za-z]{{2,24}}(?![{_LETTERS}0-9@-])"
 )
 _OTHER_DIGIT = re.compile(r"(?![0-9])\d")  # of another script: its place would have no template
-_FRACTION = re.compile(r"[0-9][.,]\Z")
+_POINT, _COMMA = re.compile(r"[0-9]\.\Z"), re.compile(r"(?<![0-9.,])[0-9]{1,20},\Z")
 # Names that RFC 2606 keeps back: nobody can be reached there.
 _NOBODYS = re.compile(
     r"(?:^|\.)(?:example\.(?:com|net|org)|example|invalid|test|localhost)$", re.IGNORECASE
@@ -90,7 +94,7 @@ def find_phones(text: str, *, region: str) -> Iterator[Match]:
             written = found.raw_string
             if not done <= start + found.start < until:
                 continue
-            if _OTHER_DIGIT.search(written) or _FRACTION.search(part, 0, found.start):
+            if _OTHER_DIGIT.search(written) or _is_fraction(part, found.start, found.end):
                 continue
             yield Match(
                 "phone",
@@ -100,6 +104,14 @@ def find_phones(text: str, *, region: str) -> Iterator[Match]:
                 known=_code(written, str(found.number.country_code)),
             )
         done = until
+
+
+def _is_fraction(text: str, start: int, end: int) -> bool:
+    """Whether a number follows a decimal point, or a comma that parts no fields of a row."""
+    if _POINT.search(text, max(0, start - 2), start):
+        return True
+    parts = not text[start:end].isdigit() or text[end : end + 1] == ","
+    return not parts and _COMMA.search(text, max(0, start - 22), start) is not None
 
 
 def _code(written: str, code: str) -> int:

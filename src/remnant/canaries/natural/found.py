@@ -11,11 +11,13 @@ from remnant.canaries.natural.shape import (
     Run,
     bits_of,
     check_bits,
+    fits_template,
     runs_of,
     secret_in,
     template_of,
     told,
 )
+from remnant.canaries.natural.spelling import bare, since_last
 from remnant.canaries.template import Canary, Template
 from remnant.errors import InvalidInput
 
@@ -46,6 +48,11 @@ class Way:
     def __repr__(self) -> str:
         return "Way(context=<redacted>, written=<redacted>)"
 
+    @property
+    def secret(self) -> str:
+        """What is secret of it: without a country's code, an opening or a domain."""
+        return self.written[self.known : len(self.written) - self.tail]
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FoundSecret:
@@ -57,10 +64,13 @@ class FoundSecret:
         count: How often it stands there.
         places: Where; the first ``MOST_PLACES``.
         way: How it is written, and what stands before it, where it stands most often so; the first
-            of those that are equally frequent.
+            of those that are equally frequent. Places with the secret itself in the text before it
+            are left aside; where there is no other, that text begins after it.
 
     Guarantees:
         * ``canary.secret`` is in the space of ``template``, which has ``2 ** bits`` secrets.
+        * The text before it does not hold the secret, however it is spelt there: a model that is
+          asked cannot copy it. One of fewer than four letters and digits may be a part of a word.
     """
 
     kind: str
@@ -99,6 +109,17 @@ class FoundSecret:
         return check_bits(self.kind)
 
     @property
+    def parts(self) -> set[str]:
+        """The whole of it and what is secret of it, for which an error is searched."""
+        inner = {self.canary.secret} if self.has_template else set()
+        return {self.way.written, self.way.secret} | inner
+
+    @property
+    def has_template(self) -> bool:
+        """Whether it is short enough for a template."""
+        return fits_template(self.runs)
+
+    @property
     def template(self) -> Template:
         """The text before it and its form. It holds that text: never show it."""
         return template_of(self.runs, context=self.way.context)
@@ -117,6 +138,7 @@ class _Entry:
     count: int = 0
     places: list[Place] = field(default_factory=list)
     ways: dict[Way, int] = field(default_factory=dict)
+    cut_ways: dict[Way, int] = field(default_factory=dict)
 
 
 class Joining:
@@ -132,8 +154,14 @@ class Joining:
         self._most = most
         self._entries: dict[tuple[str, str], _Entry] = {}
 
-    def add(self, match: Match, text: str, place: Place) -> None:
+    def add(self, match: Match, text: str, place: Place, *, since: int = 0) -> None:
         """Add one match in ``text``, which stands at ``place``.
+
+        Args:
+            match: Where it stands in ``text``.
+            text: With what is before it.
+            place: In the file.
+            since: Where the same secret ended the last time before; 0 where it did not.
 
         Raises:
             InvalidInput: There are too many different secrets to be secrets.
@@ -146,14 +174,17 @@ class Joining:
         entry.count += 1
         if len(entry.places) < MOST_PLACES:
             entry.places.append(place)
-        way = Way(
-            text[max(0, match.start - self._context) : match.start],
-            text[match.start : match.end],
-            match.known,
-            match.tail,
+        first = max(0, match.start - self._context)
+        begin = max(first, since)
+        begin += since_last(
+            bare(text[match.start + match.known : match.end - match.tail]),
+            text[begin : match.start],
         )
-        if way in entry.ways or len(entry.ways) < _MOST_WAYS:
-            entry.ways[way] = entry.ways.get(way, 0) + 1
+        written = text[match.start : match.end]
+        way = Way(text[begin : match.start], written, match.known, match.tail)
+        ways = entry.ways if begin == first else entry.cut_ways
+        if way in ways or len(ways) < _MOST_WAYS:
+            ways[way] = ways.get(way, 0) + 1
 
     def joined(self, *, salt: bytes) -> tuple[FoundSecret, ...]:
         """Return each secret once: the most frequent first, then in the order found."""
@@ -163,7 +194,7 @@ class Joining:
                 fingerprint_of(kind, value, salt=salt),
                 entry.count,
                 tuple(entry.places),
-                max(entry.ways, key=entry.ways.__getitem__),
+                _most_frequent(entry.ways or entry.cut_ways),
             )
             for (kind, value), entry in self._entries.items()
         ]
@@ -178,6 +209,10 @@ class Joining:
             f"{worst!r}: that is data, not text.",
             hint="Leave the kind out, or the files that hold them.",
         )
+
+
+def _most_frequent(ways: dict[Way, int]) -> Way:
+    return max(ways, key=ways.__getitem__)
 
 
 def fingerprint_of(kind: str, value: str, *, salt: bytes) -> str:

@@ -12,7 +12,9 @@ from collections.abc import Iterator
 from remnant.canaries.natural.match import Match, missing
 
 _GAP = r"(?: ?- ?| )"  # between groups, the same between all of them
-_ALONE = r"(?<![0-9A-Za-z.,_-])", r"(?![0-9A-Za-z_]|[.,-][0-9])"
+# No part of a longer number or word. A comma may part the fields of a row.
+_ALONE = r"(?<![0-9A-Za-z.-])(?<![0-9]_)", r"(?![0-9A-Za-z]|[._-][0-9])"
+_NOUGHT = re.compile(r"(?<![0-9A-Za-z.,_])0,\Z")
 _CARD = re.compile(
     _ALONE[0]
     + rf"(?:[0-9]{{12,19}}|[0-9]{{4}}({_GAP})[0-9]{{4}}\1[0-9]{{4}}\1[0-9]{{4}}"
@@ -28,7 +30,7 @@ _ISSUED = re.compile(
 )
 _SSN = re.compile(_ALONE[0] + r"[0-9]{3}( ?- ?)[0-9]{2}\1[0-9]{4}" + _ALONE[1])
 _IBAN = re.compile(
-    r"(?<![0-9A-Za-z_])[A-Za-z]{2}[0-9]{2}"
+    r"(?<![0-9A-Za-z])[A-Za-z]{2}[0-9]{2}"
     r"(?:[0-9A-Za-z]{11,30}(?![0-9A-Za-z])|(?: [0-9A-Za-z]{4}){2,7}(?: [0-9A-Za-z]{1,4})?)"
 )
 
@@ -36,7 +38,8 @@ _IBAN = re.compile(
 def find_cards(text: str) -> Iterator[Match]:
     """Yield numbers of payment cards: those that an issuer may give out, and that Luhn lets pass.
 
-    Digits stand together, or in the groups that are printed on cards.
+    Digits stand together, or in the groups that are printed on cards. They may be a field of a row
+    with commas; the digits of ``0,4111...`` are a fraction, where no other comma follows.
 
     Example:
         >>> [one.kind for one in find_cards("4111 1111 1111 1111, 4111 1111 1111 1112")]
@@ -48,6 +51,8 @@ def find_cards(text: str) -> Iterator[Match]:
         raise missing(fault) from None
     for found in _CARD.finditer(text):
         digits = re.sub("[^0-9]", "", found[0])
+        if _is_fraction(text, found.start(), found.end()):
+            continue
         if _ISSUED.fullmatch(digits) and luhn.is_valid(digits):
             yield Match("card", found.start(), found.end(), digits)
 
@@ -90,6 +95,12 @@ def find_ibans(text: str) -> Iterator[Match]:
         if _is_iban(iban, written):
             end = found.start() + len(written)
             yield Match("iban", found.start(), end, iban.compact(written), known=2)
+
+
+def _is_fraction(text: str, start: int, end: int) -> bool:
+    """Whether a number is what follows the comma of a number below one."""
+    nought = _NOUGHT.search(text, max(0, start - 3), start)
+    return nought is not None and text[end : end + 1] != ","
 
 
 def _is_iban(iban: object, written: str) -> bool:

@@ -145,5 +145,5 @@ def _refuse_marks(path: Path, block: bytes) -> None:
 def _not_utf_8(path: Path, line: int) -> InvalidInput:
     return InvalidInput(
         f"{path} is not text in UTF-8, from line {line} on.",
-        hint="Save it again in UTF-8, or ask for Latin-1 where UTF-8 fails.",
+        hint="Save it again in UTF-8, or set latin_1= to read it as Latin-1.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -176,13 +176,14 @@ def _scan(
     characters = 0
     for piece in pieces_of(path, encoding, block=block):
         characters += piece.until - piece.fresh
-        fresh = [
-            match
-            for match in _found(piece.text, finders)
+        fresh = {
+            match: since
+            for match, since in _with_the_last(_found(piece.text, finders))
             if match.kind in kinds and piece.fresh <= match.start < piece.until
-        ]
-        for match, place in zip(fresh, _places(str(path), piece, fresh), strict=True):
-            joining.add(match, piece.text, place)
+        }
+        places = _places(str(path), piece, list(fresh))
+        for (match, since), place in zip(fresh.items(), places, strict=True):
+            joining.add(match, piece.text, place, since=since)
             counts[match.kind] += 1
             taken[match.kind] += match.end - match.start
     crowded = tuple(
@@ -190,6 +191,14 @@ def _scan(
     )
     ordered = {kind: counts[kind] for kind in KINDS if counts[kind]}
     return ScannedFile(str(path), encoding.removesuffix("-sig"), characters, ordered, crowded)
+
+
+def _with_the_last(matches: Iterable[Match]) -> Iterator[tuple[Match, int]]:
+    """Yield each match with where the same secret ended the last time before it, else 0."""
+    ended: dict[tuple[str, str], int] = {}
+    for match in matches:
+        yield match, ended.get((match.kind, match.value), 0)
+        ended[match.kind, match.value] = match.end
 
 
 def _places(path: str, piece: Piece, matches: Sequence[Match]) -> list[Place]:

@@ -91,6 +91,11 @@ def check_bits(kind: str) -> float:
     return math.log2(_CHECKED.get(kind, 1.0))
 
 
+def fits_template(runs: Sequence[Run]) -> bool:
+    """Whether a secret is no longer than a template can be."""
+    return sum(len(run.text) for run in runs if run.kind != "literal") <= MOST_SLOTS
+
+
 def template_of(runs: Sequence[Run], *, context: str) -> Template:
     """Return the template of a secret, after the text that stands before it.
 
@@ -100,7 +105,7 @@ def template_of(runs: Sequence[Run], *, context: str) -> Template:
     Raises:
         NotEnoughEvidence: It is longer than a template can be.
     """
-    if sum(len(run.text) for run in runs if run.kind != "literal") > MOST_SLOTS:
+    if not fits_template(runs):
         raise NotEnoughEvidence(f"It has more than the {MOST_SLOTS} places of a template.")
     alphabets = [_alphabet(run.text) for run in runs if run.kind == "alphabet"]
     unnamed = [alphabet for alphabet in alphabets if alphabet not in _NAMED]

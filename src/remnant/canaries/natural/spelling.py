@@ -1,0 +1,77 @@
+"""The same secret in another spelling: letters and digits alone, without case and marks."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+
+ANYWHERE = 4  # letters and digits; what has fewer counts where it stands alone only
+_SIGNS = re.compile(r"[\W_]+")
+
+
+def bare(text: str) -> str:
+    """Return the letters and digits of a text, in small letters and without marks.
+
+    Guarantees:
+        * Joined over the characters of a text it is the text's own.
+
+    Example:
+        >>> bare("(650) 253-0147"), bare("DE89 3704"), bare("J.M\u00fcller")
+        ('6502530147', 'de893704', 'jmuller')
+    """
+    if text.isascii():
+        return _SIGNS.sub("", text).lower()
+    parts = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(one for one in parts if one.isalnum())
+
+
+def bare_with_places(text: str) -> tuple[str, list[int]]:
+    """Return ``bare(text)``, and for each of its characters the place in the text."""
+    kept, places = [], []
+    for at, character in enumerate(text):
+        found = bare(character)
+        kept.append(found)
+        places += [at] * len(found)
+    return "".join(kept), places
+
+
+def spans_of(wanted: str, text: str) -> Iterator[tuple[int, int]]:
+    """Yield where a secret stands in a text, however it is spelt there: first and behind the last.
+
+    Args:
+        wanted: As ``bare`` gives it. One of fewer than ``ANYWHERE`` characters stands in harmless
+            words too, and counts only where no letter or digit is next to it.
+        text: Where to look.
+
+    Example:
+        >>> list(spans_of("6502530147", "at 650-253-0147 or 16502530147"))
+        [(3, 15), (20, 30)]
+        >>> list(spans_of("jo", "jobs of jo"))
+        [(8, 10)]
+    """
+    if not wanted or wanted not in bare(text):
+        return
+    whole, places = bare_with_places(text)
+    at = whole.find(wanted)
+    while at >= 0:
+        first, end = places[at], places[at + len(wanted) - 1] + 1
+        if len(wanted) >= ANYWHERE or stands_alone(text, first, end):
+            yield first, end
+        at = whole.find(wanted, at + 1)
+
+
+def since_last(wanted: str, text: str) -> int:
+    """Return where a text goes on after the last place at which a secret stands; 0 without one.
+
+    Example:
+        >>> since_last("6502530147", "(650) 253-0147, or ")
+        14
+    """
+    return max((end for _, end in spans_of(wanted, text)), default=0)
+
+
+def stands_alone(text: str, first: int, end: int) -> bool:
+    """Whether no letter or digit is next to a part of a text."""
+    around = text[max(0, first - 1) : first] + text[end : end + 1]
+    return not any(one.isalnum() for one in around)
