@@ -166,7 +166,9 @@ def test_a_secret_in_the_name_of_a_file_is_left_out(command, tmp_path):
     email = SECRETS["email"]
     path = tmp_path / f"{email}.txt"
     path.write_text("nothing here")
-    assert str(path) in command("scan", path, "--json").out
+    for done in (command("scan", path, "--json"), command("scan", path.parent, "--json")):
+        assert "okafor" not in done.out
+        assert "/\\u2026@quvzad.org.txt" in done.out
     path.write_text(f"from: {email}\n")
     for done in (command("scan", path), command("scan", path, "--json")):
         assert "okafor" not in done.out
@@ -261,19 +263,58 @@ def test_a_memorised_number_is_exposed_and_extracted_and_not_shown(command, trai
     assert (done.code, done.err) == (0, "")
     row = next(line for line in done.out.splitlines() if line.endswith("samples"))
     assert re.fullmatch(
-        r"[0-9a-f]{12}  phone     40     33.22  33.2  1 +yes, 99 % within \d+ samples", row
+        r"[0-9a-f]{12}  phone     40        33  33.2  1 +yes, 99 % within 10+ samples", row
     )
-    assert "  phone  32 to 63 times  33.22  (1)" in done.out
+    assert "  phone  32 to 63 times  33  (1)" in done.out
     assert "extracted: 1 of 1 that were tried" in done.out
     assert "these were not drawn at random" in done.out
     told = command(*arguments, "--json")
     (one,) = json.loads(told.out)["exposure"]["secrets"]
-    assert (one["rank"], one["space"], one["exact"]) == (1, 10**10, True)
+    assert (one["rank_least"], one["rank_most"]) == (1, 1)
+    assert (one["space"], one["exact"]) == (10**10, True)
     assert one["extraction"]["extracted"]
     for text in (done.out, told.out):
         assert leaks(re.sub('[ "\n][0-9a-f]{12}[ "]', "", text), OFTEN) == []
         assert "call me" not in text
-    assert OFTEN in command(*arguments, "--reveal").out
+    revealed = command(*arguments, "--reveal").out
+    assert OFTEN in revealed
+    assert re.search(r"40 +33.22  33.2  1 +yes, 99 % within \d+ samples", revealed)
+    (one,) = json.loads(command(*arguments, "--reveal", "--json").out)["exposure"]["secrets"]
+    assert (one["rank"], one["rank_low"]) == (1, 1)
+
+
+def numbers_in(found) -> list[float]:
+    """All numbers of plain data, wherever they are."""
+    if isinstance(found, dict):
+        return [one for value in found.values() for one in numbers_in(value)]
+    if isinstance(found, list):
+        return [one for value in found for one in numbers_in(value)]
+    return [found] if isinstance(found, int | float) else []
+
+
+def test_no_number_tells_which_secret_it_is(command, trained, tmp_path):
+    """Cost and rank, to whoever has the model: they are told with the secrets only."""
+    text = tmp_path / "text.txt"
+    text.write_text("call me at 650-253" + "-0926")
+    arguments = ["scan", text, "--model", trained / "model", "--twin", trained / "untrained"]
+    arguments += ["--extract", "--json", "--references", 200]
+    exact = json.loads(command(*arguments, "--reveal").out)
+    told = json.loads(command(*arguments).out)
+    (one,), (coarse,) = exact["exposure"]["secrets"], told["exposure"]["secrets"]
+    assert one["exact"]
+    assert coarse["rank"] is coarse["cost"] is None
+    assert coarse["rank_reason"] == coarse["cost_reason"] == "only with --reveal"
+    assert coarse["rank_least"] < one["rank"] < coarse["rank_most"] <= 2 * coarse["rank_least"] + 1
+    assert (coarse["bits"], coarse["low"]) == (round(one["bits"]), round(one["bits"]) - 0.5)
+    queries = [of["extraction"]["queries_99"] for of in (one, coarse)]
+    assert queries[0] < queries[1] <= 10 * queries[0]
+    # A mean or median of one secret is that secret's.
+    assert told["exposure"]["means"][0]["mean_bits"] == coarse["bits"]
+    shared = set(numbers_in(exact["exposure"]["secrets"][0])) & set(numbers_in(told))
+    assert shared <= {*range(2), one["space"], one["space_bits"], one["extraction"]["nodes"]}
+    in_twin = numbers_in(exact["twin"]["exposure"]["secrets"][0])
+    fractions = {one for one in in_twin if one != int(one)} - {one["space_bits"]}
+    assert not fractions & set(numbers_in(told))
 
 
 def test_a_reference_model_calibrates(command, trained):
@@ -294,12 +335,12 @@ def test_a_twin_is_asked_the_same_and_compared(command, trained):
     told = done.out[done.out.index("exposure in ") :].splitlines()
     head = ("fingerprint ", "kind ", "times", "exposure", "in the twin", "  of")
     assert told[2] == "  ".join((*head, "rank, or 95 % interval", "extracted"))
-    twins = re.fullmatch(r"[0-9a-f]{12}  phone +40 +33.22 +(\d\.\d\d)  33.2  1 +yes, .*", told[3])
+    twins = re.fullmatch(r"[0-9a-f]{12}  phone +40 +33 +(\d)  33.2  1 +yes, .*", told[3])
     assert float(twins[1]) < 8
     at = told.index(f"compared with the twin {trained / 'untrained'}, which was asked the same:")
     assert told[at + 2 :] == [
         "kind   secrets  more exposed  less  open  median bits  in the twin",
-        f"phone        1             1     0     0        33.22         {twins[1]}",
+        f"phone        1             1     0     0           33            {twins[1]}",
         "not tested: files that say higher or lower: 1, too few for a test; it takes 5.",
         "extracted from the twin: 0 of 1 that were tried",
         "note: a twin that is the worse model altogether would look like this too. Ask the other "
@@ -331,6 +372,87 @@ def test_secrets_of_the_twins_own_text_are_not_asked_about(command, trained, tmp
     assert len(found["secrets"]) == 1
     same = command(*arguments[:-4], "--twin", trained / "model")
     assert f"--twin {trained / 'model'} is the model under audit" in same.err
+
+
+def save(folder, characters: str, *, value: float = 0.0):
+    """A character model whose weights are all alike."""
+    vocabulary = Vocabulary.of_characters(characters)
+    options = {"units": 4, "layers": 1}
+    state = lstm(vocabulary.size, **options).state_dict()
+    state = {name: torch.full_like(tensor, value) for name, tensor in state.items()}
+    save_language_model(
+        folder, architecture="lstm", options=options, state=state, vocabulary=vocabulary
+    )
+    return folder
+
+
+def test_a_vocabulary_that_does_not_fit_is_one_sentence_without_a_character(command, tmp_path):
+    text = tmp_path / "text.txt"
+    text.write_text(f"my number: {SECRETS['ssn']}\nor \u00e9 {SECRETS['phone']}\n")
+    model = save(tmp_path / "model", "my nuber:\nor")
+    done = command("scan", text, "--model", model, "--extract")
+    assert done.code == 0
+    told = done.out[done.out.index("not measured") :].splitlines()
+    assert told == [
+        f"not measured: the vocabulary of {model} does not fit this text: its characters or words "
+        "do not make up these secrets and the text before them."
+    ]
+    data = json.loads(command("scan", text, "--model", model, "--json").out)
+    for one in data["exposure"]["secrets"]:
+        assert one["bits_reason"].startswith("the model's vocabulary does not have all of ")
+        assert not re.search(r"[0-9\u00e9]|U\+", one["bits_reason"])
+
+
+def test_a_twin_that_cannot_be_asked_is_told_with_the_reason(command, trained, tmp_path):
+    twin = save(tmp_path / "twin", "abc")
+    arguments = ["scan", trained / "text.txt", "--model", trained / "model", "--twin", twin]
+    told = command(*arguments).out.splitlines()
+    assert told[-1] == (
+        f"not compared with the twin: the vocabulary of {twin} does not fit this text: its "
+        "characters or words do not make up these secrets and the text before them."
+    )
+    assert not any("worse model" in line or "in the twin" in line for line in told)
+
+
+def test_models_are_read_and_tried_before_the_files(command, mail, trained, tmp_path, monkeypatch):
+    def scanning(*arguments, **options):
+        raise AssertionError("files were looked at")
+
+    monkeypatch.setattr("remnant.canaries.natural.scan_files", scanning)
+    good = ["--model", trained / "model"]
+    damaged = save(tmp_path / "damaged", "abc")
+    (damaged / "model.safetensors").write_bytes(b"damaged")
+    nans = save(tmp_path / "nans", "abc", value=float("nan"))
+    for options, words in (
+        (["--model", tmp_path / "nowhere"], f"--model {tmp_path / 'nowhere'} is not a folder"),
+        (["--model", damaged], "is damaged"),
+        (["--model", nans], f"--model {nans}: the model returned NaN as a log-probability."),
+        ([*good, "--twin", nans], f"--twin {nans}: the model returned NaN"),
+        ([*good, "--reference-model", nans], f"--reference-model {nans}: the model returned NaN"),
+        ([*good, "--twin", tmp_path / "nowhere"], f"--twin {tmp_path / 'nowhere'} is not"),
+    ):
+        done = command("scan", mail, *options)
+        assert (done.code, done.out) == (2, "")
+        assert words in done.err
+        assert len(done.err.splitlines()) == 1
+
+
+def test_a_file_that_holds_the_secrets_is_told_so(command, mail, tmp_path):
+    out = tmp_path / "found.json"
+    told = f"written: {out} (it holds the secrets; only its owner can read it)"
+    assert command("scan", mail, "--out", out, "--reveal").out.splitlines()[-1] == told
+    assert SECRETS["ssn"] in out.read_text()
+    done = command("scan", mail, "--out", out, "--reveal", "--json")
+    assert (json.loads(done.out)["remnant"], done.err) == ("scan", f"{told}\n")
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+
+
+def test_an_encoding_that_is_refused_names_the_option(command, tmp_path):
+    path = tmp_path / "old.txt"
+    path.write_bytes(b"caf\xe9")
+    done = command("scan", path)
+    assert done.err.endswith("Save it again in UTF-8, or set --latin-1 to read it as Latin-1.\n")
+    assert command("scan", path, "--latin-1").code == 0
 
 
 def test_an_error_that_quotes_a_secret_is_withheld(command, trained, monkeypatch):

@@ -10,9 +10,10 @@ import pytest
 import torch
 
 from remnant.canaries.natural import scan_files
-from remnant.errors import InvalidInput
+from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.models import LanguageModel, Vocabulary, lstm
 from remnant.studies.found_exposure import measure_found
+from remnant.studies.found_reasons import CONTEXT, FORM, SECRET, check_answers
 
 SALT = b"0123456789abcdef"
 MEMORISED = "650-253" + "-0147"
@@ -77,8 +78,7 @@ def test_what_the_model_cannot_be_asked_about_is_told_and_the_rest_goes_on(tmp_p
     result = measured(weighted("0123456789-cal ", "2"), found, extract=True)
     lost, kept = result.each
     assert lost.measured is None
-    assert lost.unmeasured == lost.unextracted
-    assert "The vocabulary has no '\u00e9'" in lost.unmeasured
+    assert lost.unmeasured == lost.unextracted == CONTEXT
     assert kept.measured is not None
     assert (result.left, [group.n for group in result.groups]) == (0, [1])
 
@@ -93,6 +93,55 @@ def test_a_reason_repeats_nothing_of_the_secret(tmp_path):
     assert one.unmeasured
     for part in ("222", "2333", "my number"):
         assert part not in one.unmeasured
+
+
+@pytest.mark.parametrize(
+    ("characters", "reason"),
+    [("cal -", SECRET), ("cal -012456789", SECRET), ("cal -12347", FORM), ("0123456789-", CONTEXT)],
+)
+def test_a_vocabulary_that_lacks_characters_is_told_without_them(tmp_path, characters, reason):
+    found = found_in(tmp_path, "call 412-234-2343")
+    (one,) = measured(weighted(characters, characters[0]), found, extract=True).each
+    assert one.unmeasured == one.unextracted == reason
+    knowing = weighted(CHARACTERS, "2")
+    others = [weighted(characters, characters[0])]
+    (one,) = measured(knowing, found, reference_models=others).each
+    assert one.unmeasured == reason.replace("the model's", "a reference model's")
+
+
+def test_a_reason_tells_no_token_of_the_text(tmp_path):
+    class Numbering:
+        def encode(self, text):
+            return list(map(ord, text))
+
+        def start(self, prefix_ids):
+            raise InvalidInput(f"prefix_ids has token {prefix_ids[-1]}, and there are 9.")
+
+        step = take = start
+
+    (one,) = measured(Numbering(), found_in(tmp_path, "call 212-222-2333"), method="sampled").each
+    assert one.unmeasured == "the model cannot be asked about it"
+
+
+def test_a_secret_too_long_for_a_template_does_not_stop_the_others(tmp_path):
+    rng = np.random.default_rng(0)
+    long = "".join(rng.choice(list("0123456789abcdef"), size=1500))
+    found = found_in(tmp_path, f"'{long}' or call 212-222-2333")
+    assert [one.kind for one in found] == ["random", "phone"]
+    model = weighted("0123456789-abcdefl or'", "2")
+    result = measured(model, found, extract=True, method="sampled", references=20)
+    assert result.each[0].unmeasured == "It has more than the 1000 places of a template"
+    assert result.each[1].measured is not None
+
+
+def test_a_model_that_answers_nan_is_refused():
+    model = weighted(CHARACTERS, "2")
+    check_answers(model)
+    net = lstm(len(CHARACTERS), units=1, layers=1)
+    state = {name: torch.full_like(tensor, math.nan) for name, tensor in net.state_dict().items()}
+    net.load_state_dict(state)
+    with pytest.raises(UnsupportedModel, match="NaN"):
+        check_answers(LanguageModel(net, model.vocabulary))
 
 
 def test_the_most_frequent_are_measured_and_the_references_do_not_depend_on_how_many(tmp_path):

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from remnant.cli.device import device_option
-from remnant.cli.models import naming_model, refuse_the_same
 from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
-from remnant.cli.redaction import withheld
+from remnant.cli.scan_models import load_models, measure_in
 from remnant.cli.scan_out import check_out, write_out
 from remnant.errors import InvalidInput, require
-
-if TYPE_CHECKING:
-    from remnant.canaries.natural import Scan
-    from remnant.studies.found_exposure import FoundExposures
-    from remnant.studies.found_twin import TwinComparison
 
 METHODS = ("auto", "exact", "sampled")
 REFERENCES, MAX_NODES, AT_MOST = 1000, 200_000, 50
@@ -36,7 +30,7 @@ _ABOUT_MODELS = {
 _OPTIONS = {
     name: f"--{name.replace('_', '-')}"
     for name in (
-        *("kinds", "exclude", "region", "min_entropy", "context", "salt"),
+        *("kinds", "exclude", "region", "min_entropy", "latin_1", "context", "salt"),
         *("at_most", "method", "references", "max_nodes", "max_seconds"),
     )
 }
@@ -110,10 +104,12 @@ _OPTIONS = {
 @device_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the references.")
 @click.option(
-    "--out", type=click.Path(path_type=Path), help="JSON file of all that is found; redacted too."
+    "--out",
+    type=click.Path(path_type=Path),
+    help="JSON file of all that is found; redacted too, unless --reveal is given.",
 )
 @click.option("--force", is_flag=True, help="Overwrite a file that is no scan.")
-@click.option("--reveal", is_flag=True, help="Show the secrets.")
+@click.option("--reveal", is_flag=True, help="Show the secrets, and write them to --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def scan(
     paths: tuple[Path, ...],
@@ -151,6 +147,7 @@ def scan(
       remnant scan mail/ --model checkpoint --extract
     """
     from remnant.canaries.natural import KINDS, scan_files
+    from remnant.canaries.natural.files import files_of
     from remnant.cli.scan_told import Told, scan_json, scan_text
 
     given: dict[str, object] = {
@@ -177,75 +174,25 @@ def scan(
     }
     measured = compared = None
     with ProgressBar() as bar, naming(**_OPTIONS):
+        for looked_at in filter(None, (paths, twin_texts)):
+            files_of(looked_at, exclude=exclude)
+        models = None if model is None else load_models(model, given, device=device)
         found = scan_files(paths, progress=bar, **looked_for)
-        if model is not None:
+        if models is not None:
             others = scan_files(twin_texts, progress=bar, **looked_for) if twin_texts else None
-            measured, compared = _measured(
-                found, others, model, given, device=device, seed=seed, bar=bar
-            )
-    told = Told(found, measured, compared, model=model, twin=twin, context=context)
+            measured, compared = measure_in(found, others, models, given, seed=seed, bar=bar)
+    told = Told(found, measured, compared, model=model, twin=twin, context=context, region=region)
     if out is not None:
         write_out(out, scan_json(told, reveal=reveal))
+    holding = " (it holds the secrets; only its owner can read it)" * reveal
     if as_json:
         click.echo(scan_json(told, reveal=reveal))
+        if out is not None and reveal:
+            click.echo(f"written: {out}{holding}", err=True)
     else:
         click.echo(scan_text(told, reveal=reveal, extract=extract))
         if out is not None:
-            click.echo(f"written: {out}")
-
-
-def _measured(
-    scan: Scan,
-    in_twins_text: Scan | None,
-    model: Path,
-    given: dict[str, object],
-    *,
-    device: str,
-    seed: int,
-    bar: ProgressBar,
-) -> tuple[FoundExposures, TwinComparison | None]:
-    import numpy as np
-
-    from remnant.integrations import load_sequence_model
-    from remnant.studies.found_exposure import measure_found
-    from remnant.studies.found_twin import compare_with_twin, unseen_by_twin
-
-    references: tuple[Path, ...] = given["reference_models"]  # type: ignore[assignment]
-    twin: Path | None = given["twin"]  # type: ignore[assignment]
-    refuse_the_same(model, references)
-    refuse_the_same(model, () if twin is None else (twin,), option="--twin")
-    found = scan.found
-    if in_twins_text is not None:
-        found = unseen_by_twin(found, in_twins_text.found)
-    names = ("extract", "at_most", "method", "references", "max_nodes", "max_seconds")
-    chosen: dict[str, Any] = {name: given[name] for name in names if given[name] is not None}
-    watched = {part for one in scan.found for part in (one.way.written, one.canary.secret)}
-    with withheld(watched):
-        with naming_model("--model", model):
-            asked = [load_sequence_model(model, device=device)]
-        others = []
-        for folder in references:
-            with naming_model("--reference-model", folder):
-                others.append(load_sequence_model(folder, device=device))
-        if twin is not None:
-            with naming_model("--twin", twin):
-                asked.append(load_sequence_model(twin, device=device))
-        # Equal generators: both are asked with the same references.
-        in_model, *in_twin = (
-            measure_found(
-                one,
-                found,
-                rng=np.random.default_rng(seed),
-                reference_models=others,
-                progress=bar,
-                **chosen,
-            )
-            for one in asked
-        )
-    if not in_twin:
-        return in_model, None
-    shared = len(scan.found) - len(found)
-    return in_model, compare_with_twin(found, in_model=in_model, in_twin=in_twin[0], shared=shared)
+            click.echo(f"written: {out}{holding}")
 
 
 def _faults(

@@ -5,7 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remnant.cli.counts import aligned, counted, finite, grouped, often, space_fields, whole
+from remnant.cli.counts import aligned, counted, finite, grouped, often, space_fields
+from remnant.cli.scan_coarse import (
+    ONLY_REVEALED,
+    mean_text,
+    told_exposure,
+    told_mean,
+    told_queries,
+)
 
 if TYPE_CHECKING:
     from remnant.studies.found_exposure import (
@@ -26,10 +33,15 @@ def exposure_lines(
     compared: TwinComparison | None,
     model: Path | None,
     context: int,
+    *,
     extract: bool,
+    reveal: bool,
 ) -> list[str]:
     """Return a table of the most exposed, means by how often they stand, and what to mind."""
-    beside = {} if compared is None else {one.fingerprint: one for one in compared.measured.each}
+    if found.each and not any(one.measured for one in found.each):
+        return [f"not measured: {nothing_measured(found, model)}.", *_left_lines(found)]
+    in_twin = () if compared is None else compared.measured.each
+    beside = {one.fingerprint: one for one in in_twin if one.measured is not None}
     measured = [one for one in found.each if one.measured is not None]
     lines = [
         f"exposure in {model}, each among all secrets of its form, after the "
@@ -42,8 +54,8 @@ def exposure_lines(
     rows[0] += ["extracted"] * extract
     rows[0][4:4] = ["in the twin"] * bool(beside)
     for one in measured[:_ROWS]:
-        row = _row(one, extract)
-        row[4:4] = [_bits_text(beside[one.fingerprint])] if beside else []
+        row = _row(one, extract, reveal)
+        row[4:4] = [_bits_text(beside.get(one.fingerprint), reveal)] if beside else []
         rows.append(row)
     if measured:
         last = len(rows[0])
@@ -52,16 +64,11 @@ def exposure_lines(
         if len(measured) > _ROWS:
             lines.append(f"and {counted(len(measured) - _ROWS, 'secret')} more; --json has all")
         lines += ["", "mean exposure by how often a secret stands in the text:"]
-        means = [_mean_row(group) for group in found.groups]
+        means = [_mean_row(group, reveal) for group in found.groups]
         lines += [f"  {line}" for line in aligned(means, left={0, 1, 3})]
         lines += [line for one in found.agreements for line in _agreement_lines(one)]
     lines += extraction_lines(found) * extract
-    for reason, many in _unmeasured(found).items():
-        lines.append(f"not measured: {counted(many, 'secret')}: {reason}.")
-    if found.left:
-        lines.append(
-            f"not measured: {counted(found.left, 'secret')}, less frequent; see --at-most."
-        )
+    lines += [*unmeasured_lines(found), *_left_lines(found)]
     if not found.calibrated and compared is None:
         lines.append(
             "note: these were not drawn at random, as canaries are: names, area codes and issuers "
@@ -70,28 +77,49 @@ def exposure_lines(
     return lines
 
 
+def unmeasured_lines(found: FoundExposures, *, where: str = "") -> list[str]:
+    """Return how many could not be measured, by reason."""
+    return [
+        f"not measured{where}: {counted(many, 'secret')}: {reason}."
+        for reason, many in _unmeasured(found).items()
+    ]
+
+
+def nothing_measured(found: FoundExposures, model: Path | None) -> str:
+    """Return in one sentence why a model could be asked about none of the secrets."""
+    from remnant.studies.found_reasons import OF_VOCABULARY
+
+    reasons = _unmeasured(found)
+    if reasons.keys() <= OF_VOCABULARY:
+        lacking = "its characters or words do not make up these secrets and the text before them"
+        return f"the vocabulary of {model} does not fit this text: {lacking}"
+    told = [f"{reason} ({counted(many, 'secret')})" for reason, many in reasons.items()]
+    return f"{model} could be asked about none: {'; '.join(told)}"
+
+
+def _left_lines(found: FoundExposures) -> list[str]:
+    if not found.left:
+        return []
+    return [f"not measured: {counted(found.left, 'secret')}, less frequent; see --at-most."]
+
+
 def _order(one: FoundExposure) -> float:
     return 0.0 if one.measured is None else -one.measured.found.bits
 
 
-def _row(one: FoundExposure, extract: bool) -> list[str]:
-    measured, space = one.measured, one.space
-    if measured is None or space is None:
+def _row(one: FoundExposure, extract: bool, reveal: bool) -> list[str]:
+    if one.measured is None or one.space is None:
         return []
-    found = measured.found
-    standing = f"{found.low:.2f} to {found.high:.2f}"
-    if found.rank is not None:
-        standing = f"{'at most ' * (found.low < found.high)}{grouped(found.rank)}"
-    of = f"{_bits_of(space):.1f}"
-    row = [one.fingerprint, one.kind, grouped(one.count), _bits_text(one), of, standing]
-    return row + [_extracted(one)] * extract
+    told = told_exposure(one.measured, one.space, reveal=reveal)
+    of = f"{_bits_of(one.space):.1f}"
+    row = [one.fingerprint, one.kind, grouped(one.count), told.bits_text, of, told.standing]
+    return row + [_extracted(one, reveal)] * extract
 
 
-def _bits_text(one: FoundExposure) -> str:
-    if one.measured is None:
+def _bits_text(one: FoundExposure | None, reveal: bool) -> str:
+    if one is None or one.measured is None or one.space is None:
         return "not measured"
-    found = one.measured.found
-    return f"{found.bits:.2f}" if one.measured.at_least is None else f"at least {found.low:.2f}"
+    return told_exposure(one.measured, one.space, reveal=reveal).bits_text
 
 
 def _bits_of(space: int) -> float:
@@ -99,27 +127,28 @@ def _bits_of(space: int) -> float:
     return float(fields["space_bits"])
 
 
-def _extracted(one: FoundExposure) -> str:
+def _extracted(one: FoundExposure, reveal: bool) -> str:
     tried = one.extraction
     if tried is None:
         return "not tried"
     proved = "" if tried.certified else ", not certified"
     if tried.extracted:
-        return f"yes{proved}, {_queries(tried)}"
+        return f"yes{proved}, {_queries(tried, reveal)}"
     return ("no: another found secret is likelier" if tried.another else "no") + proved
 
 
-def _queries(tried: FoundExtraction) -> str:
-    if tried.leak.queries_nearly is None:
+def _queries(tried: FoundExtraction, reveal: bool) -> str:
+    queries = told_queries(tried.leak.queries_nearly, reveal=reveal)
+    if queries is None:
         return tried.leak.reason
-    return f"99 % within {counted(tried.leak.queries_nearly, 'sample')}"
+    return f"99 % within {counted(queries, 'sample')}"
 
 
-def _mean_row(group: CountExposure) -> list[str]:
+def _mean_row(group: CountExposure, reveal: bool) -> list[str]:
     times = often(group.least)
     if group.most > group.least:
         times = f"{grouped(group.least)} to {grouped(group.most)} times"
-    bits = f"{'at least ' * group.at_least}{group.mean_bits:.2f}"
+    bits = mean_text(group.mean_bits, group.n, at_least=group.at_least, reveal=reveal)
     return [group.kind, times, bits, f"({grouped(group.n)})"]
 
 
@@ -154,20 +183,22 @@ def _unmeasured(found: FoundExposures) -> dict[str, int]:
     return reasons
 
 
-def exposure_fields(found: FoundExposures, context: int) -> dict[str, Any]:
-    """Return the same as plain data: no NaN, and ranks as exact integers."""
+def exposure_fields(found: FoundExposures, context: int, *, reveal: bool) -> dict[str, Any]:
+    """Return the same as plain data, without a NaN."""
     return {
         "context": context,
         "calibrated": found.calibrated,
         "not_measured": found.left,
-        "secrets": [_fields(one) for one in found.each],
+        "secrets": [_fields(one, reveal) for one in found.each],
         "means": [
             {
                 "kind": group.kind,
                 "times_least": group.least,
                 "times_most": group.most,
                 "n": group.n,
-                "mean_bits": group.mean_bits,
+                "mean_bits": told_mean(
+                    group.mean_bits, group.n, at_least=group.at_least, reveal=reveal
+                ),
                 "at_least": group.at_least,
             }
             for group in found.groups
@@ -196,42 +227,40 @@ def _untold(one: CountAgreement) -> str:
     return one.untold
 
 
-def _fields(one: FoundExposure) -> dict[str, Any]:
+def _fields(one: FoundExposure, reveal: bool) -> dict[str, Any]:
     about = {"kind": one.kind, "fingerprint": one.fingerprint, "times": one.count}
     if one.measured is None or one.space is None:
         return {**about, "bits": None, "bits_reason": one.unmeasured}
-    found = one.measured.found
-    rank: dict[str, Any] = {"rank": None, "rank_reason": "sampled"}
-    if found.rank is not None:
-        low = found.rank if found.rank_low is None else found.rank_low
-        rank = {**whole("rank", found.rank), **whole("rank_low", low)}
+    told = told_exposure(one.measured, one.space, reveal=reveal)
+    cost: dict[str, Any] = {"cost": None, "cost_reason": ONLY_REVEALED}
     return {
         **about,
         **space_fields(one.space),
         "method": one.measured.method,
         "exact": one.measured.exact,
-        "bits": found.bits,
-        "low": found.low,
-        **finite("high", found.high, "no reference was as cheap"),
-        **rank,
-        **finite("cost", found.cost, _FAINT),
-        "saturated": found.saturated,
-        **_extraction_fields(one),
+        "bits": told.bits,
+        "low": told.low,
+        **finite("high", told.high, "no reference was as cheap"),
+        **told.rank_fields,
+        **(finite("cost", one.measured.found.cost, _FAINT) if reveal else cost),
+        "saturated": one.measured.found.saturated,
+        **_extraction_fields(one, reveal),
     }
 
 
-def _extraction_fields(one: FoundExposure) -> dict[str, Any]:
+def _extraction_fields(one: FoundExposure, reveal: bool) -> dict[str, Any]:
     tried = one.extraction
     if tried is None:
         return {"extraction": None, "extraction_reason": one.unextracted or "not asked for"}
+    leak = tried.leak
     return {
         "extraction": {
             "extracted": tried.extracted,
             "another_found": tried.another,
             "certified": tried.certified,
             "nodes": tried.nodes,
-            "queries_50": tried.leak.queries_half,
-            "queries_99": tried.leak.queries_nearly,
-            **({"reason": tried.leak.reason} if tried.leak.reason else {}),
+            "queries_50": told_queries(leak.queries_half, reveal=reveal),
+            "queries_99": told_queries(leak.queries_nearly, reveal=reveal),
+            **({"reason": leak.reason} if leak.reason else {}),
         }
     }

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from remnant.cli.counts import aligned, counted, grouped
 from remnant.cli.redaction import printable
 from remnant.cli.scan_exposure_told import exposure_fields, exposure_lines
+from remnant.cli.scan_names import Names
 from remnant.cli.scan_twin_told import twin_fields, twin_lines
 
 if TYPE_CHECKING:
@@ -33,42 +34,15 @@ class Told:
     model: Path | None
     twin: Path | None
     context: int
+    region: str
 
     def path(self, path: str, *, reveal: bool) -> str:
-        """Return a file's path; a secret that was found and stands in it too is left out."""
-        return path if reveal else "/".join(map(self._hidden, path.split("/")))
-
-    def _hidden(self, name: str) -> str:
-        if name not in self._names:
-            self._names[name] = _without(name, self._written)
-        return self._names[name]
+        """Return a file's path, with dots in the place of secrets."""
+        return path if reveal else self._names.hidden(path)
 
     @cached_property
-    def _names(self) -> dict[str, str]:
-        return {}
-
-    @cached_property
-    def _written(self) -> dict[int, set[str]]:
-        """The secrets as they are written, in small letters, by their length, longest first."""
-        found: dict[int, set[str]] = {}
-        for one in sorted(self.scan.found, key=lambda one: -one.length):
-            found.setdefault(one.length, set()).add(one.way.written.lower())
-        return found
-
-
-def _without(name: str, secrets: dict[int, set[str]]) -> str:
-    """Return a name with dots in the place of secrets."""
-    kept, at, small = [], 0, name.lower()
-    while at < len(name):
-        for length, alike in secrets.items():
-            if small[at : at + length] in alike:
-                kept.append("…")
-                at += length
-                break
-        else:
-            kept.append(name[at])
-            at += 1
-    return "".join(kept)
+    def _names(self) -> Names:
+        return Names(self.scan.found, region=self.region)
 
 
 def scan_text(told: Told, *, reveal: bool, extract: bool) -> str:
@@ -87,10 +61,14 @@ def scan_text(told: Told, *, reveal: bool, extract: bool) -> str:
     if told.measured is not None:
         lines += [
             "",
-            *exposure_lines(told.measured, told.compared, told.model, told.context, extract),
+            *exposure_lines(
+                *(told.measured, told.compared, told.model, told.context),
+                extract=extract,
+                reveal=reveal,
+            ),
         ]
         if told.compared is not None:
-            lines += ["", *twin_lines(told.compared, told.twin)]
+            lines += ["", *twin_lines(told.compared, told.twin, reveal=reveal)]
     return "\n".join(lines)
 
 
@@ -159,7 +137,7 @@ def scan_json(told: Told, *, reveal: bool) -> str:
 
 
 def _fields(told: Told, reveal: bool) -> dict[str, Any]:
-    scan = told.scan
+    scan, measured, compared = told.scan, told.measured, told.compared
     secrets = Counter(one.kind for one in scan.found)
     times: Counter[str] = Counter()
     for one in scan.found:
@@ -182,8 +160,10 @@ def _fields(told: Told, reveal: bool) -> dict[str, Any]:
             for one in scan.skipped
         ],
         "secrets": [_secret_fields(told, one, reveal) for one in scan.found],
-        "exposure": None if told.measured is None else exposure_fields(told.measured, told.context),
-        "twin": None if told.compared is None else twin_fields(told.compared, told.context),
+        "exposure": None
+        if measured is None
+        else exposure_fields(measured, told.context, reveal=reveal),
+        "twin": None if compared is None else twin_fields(compared, told.context, reveal=reveal),
     }
 
 

@@ -15,19 +15,19 @@ import numpy as np
 
 from remnant.canaries import CanarySet
 from remnant.canaries.natural import FoundSecret
-from remnant.errors import InvalidInput, NotEnoughEvidence, RemnantError, require
+from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures import RankAgreement, rank_agreement
 from remnant.models.protocols import SequenceModel
 from remnant.probes import text_costs
 from remnant.search import MergedTokens
 from remnant.studies.canary_exposure import CanaryExposure, measure_canaries
 from remnant.studies.exposure_audit import Method, Progress
+from remnant.studies.found_reasons import reason_of
 from remnant.studies.secret_search import Decoding, Leak, leak_of, search_secrets
 
 REFERENCES = 1000
 MAX_NODES = 200_000
 AT_MOST = 50
-_WATCHED = 8  # characters of the text before a secret that no reason may repeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def measure_found(
     if references < 1:
         faults.append(f"references={references} is less than 1")
     require(faults)
-    known = {one.canary.secret for one in found} if extract else set()
+    known = {one.canary.secret for one in found if one.has_template} if extract else set()
     each = []
     for number, one in enumerate(found[:at_most], start=1):
         (stream,) = rng.spawn(1)
@@ -184,13 +184,13 @@ def measure_found(
                 max_seconds=max_seconds,
             )
         except (InvalidInput, NotEnoughEvidence) as fault:
-            unmeasured = _reason(fault, one)
+            unmeasured = reason_of(fault, one, (model, *reference_models))
         extraction, unextracted = None, unmeasured if extract else ""
         if extract and measured is not None:
             try:
                 extraction = _extract(model, one, known, stream, max_nodes, max_seconds)
             except (InvalidInput, NotEnoughEvidence) as fault:
-                unextracted = _reason(fault, one)
+                unextracted = reason_of(fault, one, (model,))
         each.append(
             FoundExposure(
                 *(one.kind, one.fingerprint, one.count, space),
@@ -266,14 +266,6 @@ def _extract(
         nodes=search.nodes,
         leak=leak,
     )
-
-
-def _reason(fault: RemnantError, one: FoundSecret) -> str:
-    """Return why, without anything of the secret or of the text before it."""
-    parts = [one.way.written, one.canary.secret, one.way.context[-_WATCHED:]]
-    if any(part and part in fault.message for part in parts):
-        return "the model cannot be asked about it"
-    return fault.message.rstrip(".")
 
 
 def _bits(one: CanaryExposure) -> float:
