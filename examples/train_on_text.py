@@ -17,6 +17,7 @@ import torch
 
 from remnant.canaries.natural.files import files_of
 from remnant.canaries.natural.reading import encoding_of
+from remnant.cli.naming import naming
 from remnant.errors import InvalidInput, RemnantError, require
 from remnant.models import Vocabulary, check_model_folder, lstm, save_language_model
 
@@ -83,6 +84,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path, help="text files, and folders of them")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write")
+    parser.add_argument("--overwrite", action="store_true", help="a model that is there already")
     parser.add_argument("--exclude", action="append", default=[], help="leave such names out")
     parser.add_argument("--latin-1", action="store_true", help="where a file is not in UTF-8")
     parser.add_argument("--validation", type=Path, help="text to judge by, a file or folder")
@@ -96,7 +98,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="draws weights and order (0)")
     given = parser.parse_args(arguments)
     try:
-        run(given)
+        with naming(latin_1="--latin-1"):
+            run(given)
     except RemnantError as fault:
         print(f"train_on_text: {fault}", file=sys.stderr)
         raise SystemExit(2) from None
@@ -110,6 +113,11 @@ def run(given: argparse.Namespace) -> None:
     faults += [f"--seed {given.seed} is less than 0"] * (given.seed < 0)
     require(faults)
     check_model_folder(given.out)
+    if given.out.exists() and any(given.out.iterdir()) and not given.overwrite:
+        raise InvalidInput(
+            f"--out {given.out} holds a model already.",
+            hint="Choose another folder, or replace it with --overwrite.",
+        )
     text, told = read_texts(given.files, exclude=given.exclude, latin_1=given.latin_1)
     vocabulary = Vocabulary.of_characters(text + ASCII)
     ids = encoded(vocabulary, text, "The text", given.window)

@@ -63,7 +63,7 @@ def test_a_card_that_stands_often_is_found_in_the_model_and_not_shown(trained):
     asked = (trained / "text.txt", "--model", trained / "model", "--extract", "--kinds", "card")
     told, data = scan(*asked), scan(*asked, "--json")
     (one,) = json.loads(data)["exposure"]["secrets"]
-    assert (one["kind"], one["times"], one["rank"]) == ("card", 40, 1)
+    assert (one["kind"], one["times"], one["rank_most"]) == ("card", 40, 1)
     assert (one["extraction"]["extracted"], one["extraction"]["certified"]) == (True, True)
     assert "extracted: 1 of 1 that were tried, 1 with a certificate" in told
     for text in (told, data):
@@ -109,7 +109,7 @@ def test_it_says_what_it_reads_and_pays(main, tmp_path, capsys):
     assert float(costs[0][1]) > float(costs[1][1])
     assert float(costs[0][2]) > float(costs[1][2])
     assert said[3:] == [f"wrote {tmp_path / 'out'}"]
-    main([*asked, "--latin-1"])
+    main([*asked, "--latin-1", "--overwrite"])
     assert capsys.readouterr().out.startswith(f"4 files, {read + 5} characters; 1 file is no text")
 
 
@@ -161,6 +161,7 @@ def test_numbers_of_its_own_text_are_more_exposed_than_in_a_twin(main, tmp_path)
         ("short.txt", b"x" * 128, [], "The text has 128 characters"),
         ("image.bin", b"x" * 200 + b"\0", [], "image.bin is a binary file: it holds a zero"),
         ("old.txt", b"caf\xe9" * 50, [], "old.txt is not text in UTF-8, from line 1 on"),
+        ("old.txt", b"caf\xe9" * 50, [], "or set --latin-1 to read it as Latin-1"),
         ("wide.txt", "text".encode("utf-16") * 50, [], "wide.txt begins with the mark of UTF-16"),
         ("text.txt", None, [], "text.txt is neither a file nor a folder"),
         ("text.txt", b"x" * 200, ["--exclude", "*"], "There is no file to look at"),
@@ -202,3 +203,21 @@ def test_a_folder_of_something_else_is_left_alone_before_anything_is_trained(
     assert (left.value.code, said.out) == (2, "")
     assert "holds more than a model of ours: there is notes.txt" in said.err
     assert [one.name for one in out.iterdir()] == ["notes.txt"]
+
+
+def test_a_trained_model_is_replaced_only_if_asked_for(main, tmp_path, capsys):
+    text, out = tmp_path / "text.txt", tmp_path / "out"
+    text.write_text("".join(rooms(10)))
+    asked = [str(text), "--out", str(out), *map(str, SMALL), "--epochs", "1"]
+    main(asked)
+    before = (out / "model.safetensors").read_bytes()
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as left:
+        main([*asked, "--seed", "1"])
+    said = capsys.readouterr()
+    assert (left.value.code, said.out) == (2, "")
+    assert f"--out {out} holds a model already. Choose another folder" in said.err
+    assert "--overwrite" in said.err
+    assert (out / "model.safetensors").read_bytes() == before
+    main([*asked, "--seed", "1", "--overwrite"])
+    assert (out / "model.safetensors").read_bytes() != before
