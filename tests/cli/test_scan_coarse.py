@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remnant.cli.scan_coarse import told_exposure, told_queries
@@ -45,11 +45,21 @@ def test_a_rank_of_one_is_told_as_such(space):
 
 @given(space=SPACES, data=st.data())
 def test_bounds_are_bounds_still(space, data):
-    low, high = sorted(data.draw(st.tuples(*[st.integers(1, space)] * 2)))
+    check_bounds(space, *sorted(data.draw(st.tuples(*[st.integers(1, space)] * 2))))
+
+
+@given(space=SPACES, power=st.integers(1, 40), off=st.integers(-1, 1))
+@example(space=64**40, power=47, off=-1)
+def test_bounds_are_bounds_where_floats_cannot_tell_ranks_apart(space, power, off):
+    rank = min(space, max(1, 2**power + off))
+    check_bounds(space, rank, rank)
+
+
+def check_bounds(space, low, high):
     told = told_exposure(ranked(high, space, rank_low=low), space, reveal=False)
     assert told.rank_least <= low <= high <= told.rank_most
-    assert told.low <= math.log2(space) - math.log2(high)
-    assert told.high >= math.log2(space) - math.log2(low)
+    assert told.low <= math.log2(space) - math.log2(high) + 1e-9
+    assert told.high >= math.log2(space) - math.log2(low) - 1e-9
     assert (told.bits, told.low) == (int(told.bits),) * 2
     assert told.standing.startswith("at most ")
     assert told.bits_text.startswith("at least ")

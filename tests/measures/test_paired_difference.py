@@ -88,7 +88,7 @@ def test_equal_means_are_not_told_apart_where_one_side_piles_up(trials):
 
 
 def test_a_real_difference_is_still_found():
-    rng, runs = np.random.default_rng(0), 200
+    rng, runs = np.random.default_rng(0), 100
     found = [
         paired_difference(
             rng.normal(20, 2, 6).clip(0, MOST), rng.normal(10, 3, 6).clip(0, MOST), most=MOST
@@ -100,7 +100,7 @@ def test_a_real_difference_is_still_found():
 
 @pytest.mark.parametrize("trials", [4, 10])
 def test_bounds_of_one_law_make_no_difference_and_a_floor_above_does(trials):
-    rng, runs, wrong = np.random.default_rng(trials), 300, 0
+    rng, runs, wrong = np.random.default_rng(trials), 150, 0
     for _ in range(runs):
         one, other = (rng.normal(17, 3, trials).clip(0, MOST) for _ in range(2))
         least, most = np.minimum(one, 14.0), np.where(one > 14.0, MOST, one)

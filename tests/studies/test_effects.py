@@ -64,7 +64,7 @@ def test_one_trial_has_differences_without_intervals():
 
 
 def test_an_effect_that_no_cell_shows_alone_and_none_where_there_is_none():
-    rng, cells, runs = np.random.default_rng(2), grid_cells(GRID), 400
+    rng, cells, runs = np.random.default_rng(2), grid_cells(GRID), 200
     covered, seen, alone, false = 0, 0, 0, 0
     for _ in range(runs):
         rows = drawn(rng, batch=5.0)

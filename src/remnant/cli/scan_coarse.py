@@ -87,7 +87,11 @@ def told_exposure(measured: CanaryExposure, space: int, *, reveal: bool) -> Told
     low, high = float(math.floor(found.low)), _up(found.high)
     least, most = None, None
     if found.rank is not None:
-        if not at_least:
+        if at_least:
+            low, high = _bits_between(space, found.rank_low or 1, found.rank)
+            bits = low
+        else:
+            bits = float((space * space // found.rank**2).bit_length() // 2)  # the nearest
             low, high = max(bits - 0.5, 0.0), min(bits + 0.5, math.log2(space))
         least, most = _rank_above(space, high), min(space, _rank_below(space, low))
     return ToldExposure(bits, low, high, least, most, at_least, at_least, 0)
@@ -134,6 +138,11 @@ def told_queries(queries: int | None, *, reveal: bool) -> int | None:
 
 def _up(bits: float) -> float:
     return float(math.ceil(bits)) if math.isfinite(bits) else bits
+
+
+def _bits_between(space: int, least: int, most: int) -> tuple[float, float]:
+    """Return whole bits between which ranks from ``least`` to ``most`` are, by exact arithmetic."""
+    return float((space // most).bit_length() - 1), float((-(-space // least) - 1).bit_length())
 
 
 def _rank_above(space: int, bits: float) -> int:

@@ -102,7 +102,7 @@ def _compared(
     if not piled_up(one, most) and not piled_up(other, most):
         return found
     low, high = _square_and_add(one, other, most, confidence)
-    p_value = max(found.p_value, _apart(one, other, most))
+    p_value = _apart(one, other, most, found.p_value)
     return PairedDifference(found.value, min(low, found.low), max(high, found.high), p_value)
 
 
@@ -132,17 +132,21 @@ def _square_and_add(
     )
 
 
-def _apart(one: Floats, other: Floats, most: float) -> float:
-    """The p-value behind that interval: the least share of error at which it leaves zero out."""
+def _apart(one: Floats, other: Floats, most: float, least: float) -> float:
+    """The p-value behind that interval: the least share of error, from ``least`` on, at which it
+    leaves zero out.
+    """
 
     def leaves_zero_out(error: float) -> bool:
         low, high = _square_and_add(one, other, most, 1.0 - error)
         return not low <= 0.0 <= high
 
-    least, greatest = 0.0, 0.5
-    if not leaves_zero_out(greatest):
+    greatest = 0.5
+    if least >= greatest or not leaves_zero_out(greatest):
         return 1.0
-    for _ in range(30):
+    if least > 0.0 and leaves_zero_out(least):
+        return least
+    for _ in range(20):
         middle = (least + greatest) / 2.0
         least, greatest = (least, middle) if leaves_zero_out(middle) else (middle, greatest)
     return greatest
