@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.measures.holm import holm
-from remnant.measures.paired_difference import paired_difference
 from remnant.measures.trial_mean import trial_mean
 from remnant.studies.exposure_training_verdict import Levels
 from remnant.studies.variant_grid import Cell, told
@@ -63,7 +62,7 @@ def main_effects(
                 "cells": len(own),
                 "along": list((along or {}).get(name, ())),
                 "exposure": _ends(mean),
-                "at_least": bool((bits.highest > bits.least).any()),
+                "at_least": bits.at_least,
                 "validation_bits": _ends(trial_mean(cost, confidence=confidence)),
                 "difference": None,
                 "p_value": None,
@@ -72,14 +71,7 @@ def main_effects(
             if base is None:
                 base = bits
             else:
-                gap = paired_difference(
-                    bits.least,
-                    base.least,
-                    most=most,
-                    highest=bits.highest,
-                    base_highest=base.highest,
-                    confidence=confidence,
-                )
+                gap = bits.above(base, most=most, confidence=confidence)
                 row |= {"difference": _ends(gap), "p_value": gap.p_value}
             rows.append(row)
     tested = [row for row in rows if row["p_value"] is not None]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.measures.holm import holm
-from remnant.measures.paired_difference import paired_difference
+from remnant.measures.paired_difference import PairedDifference, paired_difference
 from remnant.records import Record
 
 if TYPE_CHECKING:
@@ -33,6 +33,22 @@ class Levels:
 
     least: Floats
     highest: Floats
+
+    @property
+    def at_least(self) -> bool:
+        """Whether some trial is known from below only."""
+        return bool((self.highest > self.least).any())
+
+    def above(self, base: Levels, *, most: float, confidence: float) -> PairedDifference:
+        """Return how far these lie above others, trial by trial."""
+        return paired_difference(
+            self.least,
+            base.least,
+            most=most,
+            highest=self.highest,
+            base_highest=base.highest,
+            confidence=confidence,
+        )
 
 
 def exposure_levels(record: Record, name: str, most: float) -> Levels:
@@ -63,21 +79,12 @@ def verdict_fields(
     rows: list[dict[str, Any]] = []
     for name, run in list(runs.items())[1:]:
         own = exposure_levels(record, name, most)
-        found = paired_difference(
-            own.least,
-            base.least,
-            most=most,
-            highest=own.highest,
-            base_highest=base.highest,
-            confidence=confidence,
-        )
+        found = own.above(base, most=most, confidence=confidence)
         rows.append(
             {
                 "label": run.study.label,
                 "difference": [found.value, found.low, found.high],
-                "at_least": bool(
-                    (own.highest > own.least).any() or (base.highest > base.least).any()
-                ),
+                "at_least": own.at_least or base.at_least,
                 "p_value": found.p_value,
                 "adjusted_p_value": None,
                 "differs": False,
@@ -108,7 +115,7 @@ def _sentence(
     less: list[dict[str, Any]],
     base: Levels,
 ) -> str:
-    least = "at least " if (base.highest > base.least).any() else ""
+    least = "at least " if base.at_least else ""
     begun = f"With {study.label!r} the canaries have an exposure of {least}"
     begun += f"{base.least.mean():.1f} bits on average"
     begun += f", of {math.log2(study.secret.planted.space):.1f} at most"
