@@ -118,6 +118,7 @@ def test_what_is_known_as_at_least_only_is_told_so_everywhere(make):
         first["through"]["at_least"] = [False, False, False, True, True]
         results["verdict"]["differences"][0]["at_least"] = True
         results["training"]["effects"][0].update(at_least=True, along=["training.options.lr"])
+        results["training"]["effects"][1]["difference_at_least"] = True
 
     folder = make(cut)
     view = view_of(folder)
@@ -131,6 +132,7 @@ def test_what_is_known_as_at_least_only_is_told_so_everywhere(make):
     page = write_report(folder).read_text(encoding="utf-8")
     assert page.count("≥ 3.00") >= 5  # a tile, two tables, the looks and a figure's words
     assert "≥ 8.60" in page
+    assert "<td>+2.65 to +4.65</td>" in page
     assert "With batch moves training.options.lr" in page
 
 

@@ -90,5 +90,6 @@ def test_what_is_known_as_at_least_only_makes_no_effect():
         cut += [Levels(np.minimum(row, 30.0), np.full(6, 100.0)) for row in rows[3:]]
         found = main_effects(cells, cut, rows, most=100.0)
         assert found[1]["at_least"]
+        assert found[1]["difference_at_least"]
         assert found[1]["p_value"] == 1.0
         assert found[1]["exposure"][2] > np.mean(rows[3:])

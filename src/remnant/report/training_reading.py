@@ -92,7 +92,9 @@ def _effects(fields: Fields) -> tuple[Effect, ...]:
             along=one.texts("along") if one.has("along") else (),
             exposure=_interval(one, "exposure", at_least=_flag(one, "at_least")),
             validation=_interval(one, "validation_bits"),
-            difference=_interval_or_none(one, "difference"),
+            difference=_interval_or_none(
+                one, "difference", at_least=_flag(one, "difference_at_least")
+            ),
             adjusted_p_value=one.number_or_none("adjusted_p_value"),
         )
         for one in fields.each("effects")
@@ -193,8 +195,8 @@ def _flag(fields: Fields, key: str) -> bool:
     return fields.flag(key) if fields.has(key) else False
 
 
-def _interval_or_none(fields: Fields, key: str) -> Interval | None:
-    return _interval(fields, key) if fields.has(key) else None
+def _interval_or_none(fields: Fields, key: str, *, at_least: bool = False) -> Interval | None:
+    return _interval(fields, key, at_least=at_least) if fields.has(key) else None
 
 
 def _intervals(fields: Fields, key: str) -> tuple[Interval, ...]:

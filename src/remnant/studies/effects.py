@@ -65,6 +65,7 @@ def main_effects(
                 "at_least": bits.at_least,
                 "validation_bits": _ends(trial_mean(cost, confidence=confidence)),
                 "difference": None,
+                "difference_at_least": False,
                 "p_value": None,
                 "adjusted_p_value": None,
             }
@@ -73,6 +74,7 @@ def main_effects(
             else:
                 gap = bits.above(base, most=most, confidence=confidence)
                 row |= {"difference": _ends(gap), "p_value": gap.p_value}
+                row["difference_at_least"] = bits.at_least or base.at_least
             rows.append(row)
     tested = [row for row in rows if row["p_value"] is not None]
     if tested:
