@@ -9,7 +9,7 @@ import shutil
 
 import pytest
 
-from remnant.canaries import CanarySet, Template, make_canary_set, write_canary_sets
+from remnant.canaries import Canary, CanarySet, Template, make_canary_set, write_canary_sets
 from remnant.models import Vocabulary, lstm, save_language_model
 
 
@@ -246,6 +246,34 @@ def test_a_gate_for_some_needs_the_others_to_be_found(command, planted):
         assert done.code == code
         assert done.out.splitlines()[-1].startswith(said)
     assert done.out.splitlines()[-1].endswith("times were found.")
+
+
+@pytest.mark.parametrize(
+    ("secret", "limit", "outcome", "said"),
+    [
+        ("77", 6, "FAIL", "; the controls, never planted, have 2.4 bits on average, more than"),
+        ("70", 2, "INCONCLUSIVE", "; but so are 17 of 17 controls, never planted, and canaries"),
+    ],
+)
+def test_controls_that_are_likely_too(command, weighted, tmp_path, secret, limit, outcome, said):
+    """The model likes sevens, planted or not: a canary has to stand out from its controls."""
+    template = Template("pin {digits:2}")
+    likely = [f"7{d}" for d in "12345689"] + [f"{d}7" for d in "012345689"]
+    drawn = [Canary(template.text(one), one) for one in (secret, *likely)]
+    path = tmp_path / "likely.jsonl"
+    chosen = CanarySet(
+        template=template,
+        canaries=tuple(drawn[:1]),
+        repeats=(1,),
+        controls=tuple(drawn[1:]),
+        seed=0,
+    )
+    write_canary_sets([chosen], path)
+    done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", limit)
+    assert done.code == 1
+    last = done.out.splitlines()[-1]
+    assert last.startswith(outcome)
+    assert said in last
 
 
 def test_several_sets_are_told_apart(command, weighted, tmp_path):

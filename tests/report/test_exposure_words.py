@@ -10,7 +10,7 @@ from remnant.records import Record
 from remnant.report import detail_text, read_view, summary_text, write_report
 from remnant.report import exposure_words as told
 from remnant.report.exposure_view import CanaryExposure, Candidate, Level, Search
-from remnant.report.run_view import LanguageTask, NotMeasured
+from remnant.report.run_view import LanguageTask
 from remnant.report.tiles import tiles_of
 from remnant.report.words import headline, question, task_sentence, useless_line
 
@@ -139,17 +139,6 @@ def test_a_doubtful_fit_is_said(make_exposure, pvalue, doubtful, words):
 def test_no_fit_has_no_sentence(make_exposure):
     costs = _view(make_exposure(change={"costs": {"skew_normal": None}})).costs
     assert (told.fit_sentence(costs), told.fit_is_doubtful(costs)) == ("", False)
-
-
-def test_controls_beyond_chance_are_a_warning():
-    def levels(pvalue: float | None) -> tuple[Level, ...]:
-        return Level(0, 16, 3.0, None, pvalue), Level(4, 3, 9.0, None, 1e-9)
-
-    assert "p < 0.001" in _plain(told.control_warning(levels(1e-5)))
-    assert "read the exposures with caution" in told.control_warning(levels(0.009))
-    assert [told.control_warning(levels(p)) for p in (0.01, 0.5, None)] == ["", "", ""]
-    assert told.control_warning(levels(0.5)[1:]) == ""
-    assert told.control_warning(NotMeasured("none")) == ""
 
 
 def test_exposures_and_intervals_in_print():

@@ -10,6 +10,7 @@ from remnant.cli.main import commands
 from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.report import detail_text, read_view, read_views, summary_text
+from remnant.report.render import render
 
 VERDICT = (
     "FAIL: Of 6 canaries planted at most 16 times, the most exposed (planted 16 times) has an "
@@ -98,6 +99,20 @@ def test_exposure_against_repeats_in_a_terminal(make_exposure):
         "     64   6  19.93  2.34  < 0.001     ┊                                   ●",
         "┊ chance, 1.44 bits",
     ]
+
+
+def test_canaries_of_exposed_controls_are_held_against_these(make_exposure):
+    tests = {
+        "pooled_pvalue": [1e-5, 1e-9, 1e-9, 1e-30, 1e-40],
+        "control_pvalue": [None, 0.3, 0.02, 1e-4, 1e-4],
+    }
+    folder = make_exposure(change={"repeats": tests})
+    lines = detail_text(read_view(Record.open(folder))).splitlines()
+    assert [line.split()[4] for line in lines[2:5]] == ["<", "0.30", "0.020"]
+    assert lines[-1] == "the controls have more than chance: p-values of canaries are against them"
+    page = render(Record.open(folder))
+    assert "the p‑value is against chance, but that of canaries against the controls" in page
+    assert "<td>0.30</td>" in page
 
 
 def test_exposure_against_repeats_without_means_or_chance(make_exposure):

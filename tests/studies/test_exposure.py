@@ -334,6 +334,57 @@ def test_chance_alone_seldom_passes():
     assert outcomes.count("FAIL") < 3 * 2000 / 1024 + 4 * math.sqrt(6)
 
 
+def copied(rng, *, trials=5, controls=20, mean=10.0, most=20.0, remembered=0.0):
+    """Exposures in models that make every secret likely, and remember what is planted or not."""
+    drawn = np.minimum(mean * rng.exponential(size=(trials, controls + 2)), most)
+    rows = [
+        row(many, float(min(bits + remembered, most)) if many else float(bits)) | {"trial": trial}
+        for trial, values in enumerate(drawn)
+        for many, bits in zip([1, 64, *[0] * controls], values, strict=True)
+    ]
+    exposure = {
+        "canaries": [one for one in rows if one["repeats"]],
+        "controls": [one for one in rows if not one["repeats"]],
+        "ceiling_bits": most,
+    }
+    return exposure_verdict(exposure, repeats_fields(exposure), limit=10.0, judged=1)
+
+
+@pytest.mark.parametrize(
+    ("mean", "trials", "share"), [(10.0, 5, 0.01), (4.0, 5, 0.01), (4.0, 1, 0.02)]
+)
+def test_a_model_that_copies_and_remembers_nothing_seldom_fails(mean, trials, share):
+    rng = np.random.default_rng(3)
+    outcomes = [copied(rng, mean=mean, trials=trials)["outcome"] for _ in range(400)]
+    for outcome in ("FAIL", "PASS"):
+        assert outcomes.count(outcome) <= share * 400 + 4 * math.sqrt(share * 400)
+
+
+def test_a_model_that_copies_and_remembers_fails():
+    rng = np.random.default_rng(3)
+    found = [copied(rng, mean=4.0, remembered=12.0) for _ in range(50)]
+    assert [one["outcome"] for one in found].count("FAIL") == 50
+    assert (
+        "bits on average, more than chance, so that not all of it is memory."
+        in (found[0]["sentence"])
+    )
+
+
+def test_controls_at_the_limit_make_a_verdict_inconclusive():
+    exposure = {
+        "canaries": [row(1, 12.0)],
+        "controls": [row(0, bits) for bits in (15.0, 11.0, 3.0)],
+        "ceiling_bits": 20.0,
+    }
+    found = exposure_verdict(exposure, repeats_fields(exposure), limit=10.0, judged=1)
+    assert found["outcome"] == "INCONCLUSIVE"
+    assert "but so are 2 of 3 controls, never planted" in found["sentence"]
+    for control in exposure["controls"]:
+        control["bits"] = 9.0 if control["bits"] > 9.0 else 3.0
+    found = exposure_verdict(exposure, repeats_fields(exposure), limit=10.0, judged=1)
+    assert found["outcome"] == "FAIL"
+
+
 def test_few_shared_references_give_no_p_value():
     rows = [row(1, 3.0) for _ in range(30)]
     exposure = {"canaries": rows, "controls": [], "ceiling_bits": 19.9}

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from remnant.measures.exposure import FOUND, references_to_show
+from remnant.studies.above_controls import controls_exposed, like_controls, told_apart
+from remnant.studies.exposure_verdict import not_all_memory
 from remnant.studies.wording import about, times
 
 if TYPE_CHECKING:
@@ -40,9 +42,11 @@ def judge(measured: Sequence[Measured], limit: float, judged: int | None = None)
             to be found for a PASS; ``None`` judges all.
 
     Guarantees:
-        * FAIL where the whole interval of one of them is at or above the limit.
+        * FAIL where the whole interval of one of them is at or above the limit; unless controls are
+          more exposed than chance allows at 1 %, some of them at or above the limit, and canaries
+          cannot be told from them.
         * PASS where the interval of each of them is under it and, with ``judged``, the canaries
-          planted most often are more exposed than chance allows at 1 %.
+          planted most often are more exposed than chance allows at 1 %, and than such controls.
         * INCONCLUSIVE otherwise.
     """
     planted = [
@@ -58,7 +62,7 @@ def judge(measured: Sequence[Measured], limit: float, judged: int | None = None)
             f"{sure_name} has an exposure of {least}{sure.low:.2f} bits, at or above the limit of "
             f"{limit:g}"
         )
-        return Judgement("FAIL", said, limit)
+        return _fail_if_memory(measured, Judgement("FAIL", said, limit), judged)
     far, far_name = max(planted, key=lambda pair: pair[0].high)
     if far.high >= limit:
         upto = f"up to {far.high:.2f} bits" if math.isfinite(far.high) else "any exposure"
@@ -80,12 +84,52 @@ def judge(measured: Sequence[Measured], limit: float, judged: int | None = None)
     if judged is None:
         return Judgement("PASS", said, limit)
     often = _planted_most(measured, judged)
-    if often is None or often.p_value is None or often.p_value > FOUND:
+    if often is None or not _found(measured, often):
         said += "; but no canaries planted more often were found, so that this says nothing"
         return Judgement("INCONCLUSIVE", said, limit)
     return Judgement(
         "PASS", f"{said}, while those planted {times(often.repeats)} were found", limit
     )
+
+
+def _fail_if_memory(
+    measured: Sequence[Measured], found: Judgement, judged: int | None
+) -> Judgement:
+    """The same, or INCONCLUSIVE where controls are exposed too and canaries are like them."""
+    mean = _exposed_controls(measured)
+    if mean is None:
+        return found
+    planted = _rows(measured, 1, judged or math.inf)
+    alike = like_controls(planted, _rows(measured, 0, 0), found.limit)
+    if alike:
+        return Judgement("INCONCLUSIVE", f"{found.sentence}; but {alike}", found.limit)
+    return Judgement("FAIL", f"{found.sentence}; {not_all_memory(mean)}", found.limit)
+
+
+def _found(measured: Sequence[Measured], group: RepeatsExposure) -> bool:
+    """Whether canaries planted so often are more exposed than chance allows, and controls have."""
+    if group.p_value is None or group.p_value > FOUND:
+        return False
+    planted = _rows(measured, group.repeats, group.repeats)
+    return _exposed_controls(measured) is None or told_apart(planted, _rows(measured, 0, 0))
+
+
+def _exposed_controls(measured: Sequence[Measured]) -> float | None:
+    """What controls have on average, where that is more than chance allows; else None."""
+    controls = [group for each in measured for group in each.found.groups if not group.repeats]
+    return max(
+        (group.mean_low for group in controls if controls_exposed(group.p_value)), default=None
+    )
+
+
+def _rows(measured: Sequence[Measured], least: int, most: float) -> list[dict[str, float]]:
+    """The exposures of all that were planted so often, by set."""
+    return [
+        {"trial": each.number, "bits": one.found.bits}
+        for each in measured
+        for one in each.found.each
+        if least <= one.repeats <= most
+    ]
 
 
 def _planted_most(measured: Sequence[Measured], judged: int) -> RepeatsExposure | None:

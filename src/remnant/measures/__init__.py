@@ -48,6 +48,7 @@ from remnant.measures.sign_flips import SignFlipTest, sign_flip_test
 from remnant.measures.signals import cross_entropy, log_odds, logit_gap
 from remnant.measures.skew_normal import SkewNormal
 from remnant.measures.skew_normal_fit import SkewNormalFit, fit_skew_normal
+from remnant.measures.stratified_ranks import StratifiedRankTest, stratified_rank_test
 from remnant.measures.success import SUCCESSES, Success
 from remnant.measures.unique_features import m_score, probability_gain, white_box_m_score
 from remnant.measures.verdict import Verdict, exposure_curve_verdict, forgetting_verdict
@@ -92,6 +93,7 @@ __all__ = [
     "SkewNormal",
     "SkewNormalFit",
     "StoppingPoint",
+    "StratifiedRankTest",
     "Success",
     "Verdict",
     "adjusted_p_values",
@@ -142,6 +144,7 @@ __all__ = [
     "roc",
     "sign_flip_test",
     "stopping_point",
+    "stratified_rank_test",
     "tpr_at_fpr",
     "unseen_needed",
     "white_box_m_score",

@@ -88,6 +88,8 @@ def _repeats(found: Mapping[str, Any]) -> tuple[Level, ...] | NotMeasured:
         columns |= {key: fields.numbers_or_none(key) for key in ("mean_low", "mean_high")}
     if fields.has("mean_at_least"):
         columns["at_least"] = fields.numbers_or_none("mean_at_least")
+    if fields.has("control_pvalue"):
+        columns["control_pvalue"] = fields.numbers_or_none("control_pvalue")
     fields.same_length(repeats=repeats, n=n, **columns)
     if any(later <= earlier for earlier, later in pairwise(repeats)):
         fields.note(".repeats", "do not rise")

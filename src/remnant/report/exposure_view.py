@@ -118,6 +118,8 @@ class Level:
     Attributes:
         mean_low, mean_high: Over training runs; None where there was one.
         at_least: What the mean is at least, where some exposures are saturated; else None.
+        pooled_pvalue: Against chance.
+        control_pvalue: Against the controls of the same models; None for these.
     """
 
     repeats: int
@@ -128,6 +130,7 @@ class Level:
     mean_low: float | None = None
     mean_high: float | None = None
     at_least: float | None = None
+    control_pvalue: float | None = None
 
     @property
     def told(self) -> float | None:

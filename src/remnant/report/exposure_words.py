@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from remnant.report.control_words import controls_sentence
 from remnant.report.exposure_view import (
     CanaryExposure,
     Costs,
@@ -15,14 +16,13 @@ from remnant.report.numerals import (
     bits_text,
     count_text,
     counted,
-    pvalue_text,
+    p_equals,
     small_text,
     times_text,
 )
 from remnant.report.run_view import NotMeasured
 
 _DOUBTFUL_FIT = 0.1
-_SURPRISE = 0.01
 
 
 def in_plain_words(view: ExposureView) -> str:
@@ -60,21 +60,6 @@ def pattern_text(found: Exposure) -> str:
     return found.template.replace("\n", "↵")
 
 
-def controls_sentence(found: Exposure) -> str:
-    """What the never-planted controls say about the measurement itself."""
-    mean = found.controls_mean
-    chance = f"chance alone gives {bits_text(found.null_mean)}"
-    if mean is None:
-        return f"There were no controls to compare with; {chance}, and two bits is noise."
-    one = len(found.controls) == 1
-    least = "at least " if found.controls_at_least else ""
-    who = "The control" if one else f"The {counted(len(found.controls), 'control')}"
-    return (
-        f"{who}, drawn alike and never planted, {'has' if one else 'have'} {least}"
-        f"{bits_text(mean)} on average; {chance}, and two bits is noise."
-    )
-
-
 def twin_sentence(found: Exposure) -> str:
     """What the same canaries look like to a model that never saw them."""
     if found.twin_mean is None:
@@ -83,22 +68,6 @@ def twin_sentence(found: Exposure) -> str:
         "In a twin of the model that saw no canary, the same canaries have "
         f"{bits_text(found.twin_mean)} on average."
     )
-
-
-def control_warning(levels: tuple[Level, ...] | NotMeasured) -> str:
-    """A warning where the controls are more exposed than chance explains; else nothing."""
-    if isinstance(levels, NotMeasured):
-        return ""
-    for level in levels:
-        if level.repeats == 0 and level.pooled_pvalue is not None:
-            if level.pooled_pvalue >= _SURPRISE:
-                return ""
-            return (
-                "The controls were never planted, and yet they are more exposed than chance "
-                f"explains (p {_p(level.pooled_pvalue)}): something other than memory makes these "
-                "secrets likely, so read the exposures with caution."
-            )
-    return ""
 
 
 def exposure_text(one: CanaryExposure) -> str:
@@ -180,11 +149,11 @@ def fit_sentence(costs: Costs) -> str:
     if fit_is_doubtful(costs):
         return (
             "The fit is doubtful: the costs do not follow the skew-normal law (Kolmogorov–Smirnov "
-            f"p {_p(costs.ks_pvalue)}), so do not rely on bits extrapolated from it."
+            f"{p_equals(costs.ks_pvalue)}), so do not rely on bits extrapolated from it."
         )
     return (
         "Nothing speaks against the skew-normal law (Kolmogorov–Smirnov "
-        f"p {_p(costs.ks_pvalue)}); bits extrapolated from it are still no more than a guess."
+        f"{p_equals(costs.ks_pvalue)}); bits extrapolated from it are still no more than a guess."
     )
 
 
@@ -323,8 +292,3 @@ def _what_was_done(found: Exposure) -> str:
         f"the secret in each was drawn at random from {count_text(found.space)} that would have "
         "done as well."
     )
-
-
-def _p(value: float) -> str:
-    shown = pvalue_text(value)
-    return shown if shown.startswith("<") else f"= {shown}"

@@ -95,5 +95,16 @@ def pvalue_text(value: float | None) -> str:
     return f"{value:.2f}" if value >= 0.1 else f"{value:.3f}"
 
 
+def p_equals(value: float | None) -> str:
+    """The same after its letter.
+
+    Example:
+        >>> p_equals(0.4236), p_equals(1e-9).replace("\\u202f", " ")
+        ('p = 0.42', 'p < 0.001')
+    """
+    shown = pvalue_text(value)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
 def _power_of_ten(power: int) -> str:
     return f"10{str(power).translate(_SUPERSCRIPTS)}"

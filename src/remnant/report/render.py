@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.report import (
+    control_words,
     decision_words,
     exposure_words,
     feature_audit_words,
@@ -174,6 +175,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "words": words,
         "told": exposure_words,
+        "controls": control_words,
         "one_run_words": one_run_words,
         "decision_words": decision_words,
         "hidden_words": hidden_words,

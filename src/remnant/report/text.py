@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from remnant.report.bars import BAR, columns, interval_table, ruler
+from remnant.report.control_words import held_against, level_pvalue
 from remnant.report.curve import SPACE, Curve, lag_text, require_curve
 from remnant.report.decision_words import decision_line
 from remnant.report.exposure_view import ExposureView
@@ -83,6 +84,7 @@ def repeats_text(view: ExposureView) -> str:
     chance = None if isinstance(view.exposure, NotMeasured) else view.exposure.null_mean
     known = [0.0, *(v for v in (chance, *(row.told for row in levels)) if v is not None)]
     place = ruler(min(known), max(known))
+    against = held_against(levels)
     head = ("planted", "n", "mean", "twin", "p-value")
     rows = [
         (
@@ -90,7 +92,7 @@ def repeats_text(view: ExposureView) -> str:
             count_text(level.n),
             mean_number(level),
             bits_number(level.twin_mean_bits),
-            pvalue_text(level.pooled_pvalue),
+            pvalue_text(level_pvalue(level, against)),
         )
         for level in levels
     ]
@@ -106,6 +108,8 @@ def repeats_text(view: ExposureView) -> str:
         lines.append(f"{columns(row, widths)}  {''.join(bar)}".rstrip())
     if chance is not None:
         lines.append(f"┊ chance, {bits_text(chance)}")
+    if against == "controls":
+        lines.append("the controls have more than chance: p-values of canaries are against them")
     return "\n".join(lines).replace(SPACE, " ")
 
 

@@ -18,6 +18,7 @@ from remnant.measures.trial_mean import trial_mean
 from remnant.plans import InsertPlan
 from remnant.records import Record
 from remnant.search import Extraction
+from remnant.studies.above_controls import above_controls
 from remnant.studies.exposure_audit import ExposureAudit, SecretExposure
 from remnant.studies.exposure_settings import MeasureSettings
 from remnant.studies.exposure_verdict import exposure_verdict
@@ -212,9 +213,10 @@ def _secret_fields(one: SecretExposure) -> dict[str, Any]:
 def repeats_fields(
     exposure: dict[str, Any], *, shared_references: int | None = None
 ) -> dict[str, Any]:
-    """Return mean exposure against repeats, with a test of each against the null.
+    """Return mean exposure against repeats, with a test of each against chance and controls.
 
-    A p-value is None where too few sampled references are shared by too many canaries. The
+    A p-value is None where too few sampled references are shared by too many canaries, and of
+    controls against themselves. The
     interval of a mean is over trials; None for one trial, and where references were saturated: the
     mean is then at least ``mean_at_least``, into which these enter with their lower ends.
     """
@@ -235,6 +237,10 @@ def repeats_fields(
         "twin_mean_bits": [float(np.mean(bits)) if bits else None for bits in twins],
         "pooled_pvalue": [
             _pooled([row["bits"] for row in group], shared_references) for group in groups
+        ],
+        "control_pvalue": [
+            above_controls(group, exposure["controls"]) if many else None
+            for many, group in zip(counts, groups, strict=True)
         ],
     }
 

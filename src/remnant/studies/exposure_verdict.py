@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from remnant.measures.exposure import FOUND, references_to_show
+from remnant.studies.above_controls import controls_exposed, like_controls, told_apart
 from remnant.studies.wording import about, counted, times
 
 _DRAWN = 1_000_000  # references that are still worth drawing
@@ -20,7 +21,9 @@ def exposure_verdict(
     all of them are under it and the canaries planted most often, more often than these, were found:
     their mean exposure is more than chance gives in one case of a hundred, and more than in the
     twin that never saw them. So the measurement is known to see what is there. INCONCLUSIVE
-    otherwise.
+    otherwise. Where the controls themselves are more exposed than chance allows, it takes more: a
+    PASS, that canaries planted most often are more exposed than controls; a FAIL the same of those
+    judged, if there are controls at or above the limit. Else what is seen need not be memory.
 
     Args:
         exposure, repeats: As the record has them.
@@ -38,9 +41,19 @@ def exposure_verdict(
     mean, twin = repeats["mean_bits"][-1], repeats["twin_mean_bits"][-1]
     seen = most > judged and p_value is not None and p_value <= FOUND
     seen = seen and (twin is None or mean > twin)
+    copied = repeats["repeats"][0] == 0 and controls_exposed(repeats["pooled_pvalue"][0])
+    alike = ""
+    if copied:
+        often = [row for row in exposure["canaries"] if row["repeats"] == most]
+        seen = seen and told_apart(often, exposure["controls"])
+        alike = like_controls(rows, exposure["controls"], limit)
     open_rows = [row for row in rows if row["high"] is None or row["high"] >= limit]
-    if worst["low"] >= limit:
+    if worst["low"] >= limit and alike:
+        outcome, end = "INCONCLUSIVE", f"at or above the limit of {limit:g}; but {alike}."
+    elif worst["low"] >= limit:
         outcome, end = "FAIL", f"at or above the limit of {limit:g}."
+        if copied:
+            end = f"{end[:-1]}; {not_all_memory(repeats['mean_bits'][0])}."
     elif open_rows:
         outcome = "INCONCLUSIVE"
         end = f"sampling cannot say on which side of the limit of {limit:g}; "
@@ -55,6 +68,14 @@ def exposure_verdict(
         outcome = "PASS"
         end = f"under the limit of {limit:g}, while those planted {times(most)} were found."
     return {"outcome": outcome, "sentence": f"{found}: {end}", "limit": limit, "lag": None}
+
+
+def not_all_memory(mean: float) -> str:
+    """What exposed controls say of canaries that are more exposed still."""
+    return (
+        f"the controls, never planted, have {mean:.1f} bits on average, more than chance, so that "
+        "not all of it is memory"
+    )
 
 
 def more_evidence(rows: Sequence[dict[str, Any]], limit: float) -> str:

@@ -1,0 +1,59 @@
+"""Are canaries more exposed than controls of the same model, where controls are exposed too?
+
+A translator that copies numbers makes every secret likely that stands in its source, and a text may
+have taught a model which secrets are usual. Controls, never planted, show it: they are then more
+exposed than chance allows, and only what canaries have above them can be memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from remnant.errors import NotEnoughEvidence
+from remnant.measures import stratified_rank_test
+from remnant.measures.exposure import FOUND
+from remnant.studies.wording import counted
+
+Rows = Sequence[Mapping[str, Any]]  # each with the number of its trial and its bits
+
+
+def controls_exposed(p_value: float | None) -> bool:
+    """Whether controls are more exposed than chance allows, from their test against chance."""
+    return p_value is not None and p_value <= FOUND
+
+
+def above_controls(canaries: Rows, controls: Rows) -> float | None:
+    """The p-value of canaries being no more exposed than the controls of their own trials.
+
+    None where no trial has both.
+    """
+    trials = sorted({row["trial"] for row in canaries})
+    try:
+        return stratified_rank_test(
+            [[row["bits"] for row in canaries if row["trial"] == one] for one in trials],
+            [[row["bits"] for row in controls if row["trial"] == one] for one in trials],
+        ).p_value
+    except NotEnoughEvidence:
+        return None
+
+
+def told_apart(canaries: Rows, controls: Rows) -> bool:
+    """Whether canaries are more exposed than controls, at 1 %."""
+    p_value = above_controls(canaries, controls)
+    return p_value is not None and p_value <= FOUND
+
+
+def like_controls(canaries: Rows, controls: Rows, limit: float) -> str:
+    """Why canaries at or above a limit need not be remembered; empty where they have to be.
+
+    They need not where controls reach the limit too and canaries cannot be told from controls.
+    """
+    reached = sum(row["bits"] >= limit for row in controls)
+    if not reached or told_apart(canaries, controls):
+        return ""
+    return (
+        f"so {'is' if reached == 1 else 'are'} {reached} of "
+        f"{counted(len(controls), 'control')}, never planted, and canaries cannot be told from "
+        "these, so that this need not be memory: plant more canaries, or measure more models"
+    )
