@@ -248,29 +248,56 @@ def test_a_gate_for_some_needs_the_others_to_be_found(command, planted):
     assert done.out.splitlines()[-1].endswith("times were found.")
 
 
+LIKELY = [f"77{d}" for d in "123456"] + [f"{d}77" for d in "1234"]
+UNLIKELY = [f"{d}{d}{d}" for d in "1234568"]
+
+
 @pytest.mark.parametrize(
-    ("secret", "limit", "outcome", "said"),
+    ("planted", "controls", "gate", "outcome", "said"),
     [
-        ("77", 6, "FAIL", "; the controls, never planted, have 2.4 bits on average, more than"),
-        ("70", 2, "INCONCLUSIVE", "; but so are 17 of 17 controls, never planted, and canaries"),
+        (
+            {"777": 1},
+            LIKELY,
+            [9],
+            "FAIL",
+            "; the controls, never planted, have 5.2 bits on",
+        ),
+        ({"777": 1}, UNLIKELY, [9], "FAIL", "at or above the limit of 9."),
+        ({"770": 1}, LIKELY, [4], "INCONCLUSIVE", "; but so are 10 of 10 controls, never planted,"),
+        ({"770": 1}, UNLIKELY, [4], "FAIL", "at or above the limit of 4."),
+        (
+            {"777": 16, "424": 1},
+            LIKELY,
+            [9, "--judged", 1],
+            "INCONCLUSIVE",
+            "more often were found",
+        ),
+        (
+            {"777": 16, "424": 1},
+            UNLIKELY,
+            [9, "--judged", 1],
+            "PASS",
+            "planted 16 times were found",
+        ),
     ],
 )
-def test_controls_that_are_likely_too(command, weighted, tmp_path, secret, limit, outcome, said):
-    """The model likes sevens, planted or not: a canary has to stand out from its controls."""
-    template = Template("pin {digits:2}")
-    likely = [f"7{d}" for d in "12345689"] + [f"{d}7" for d in "012345689"]
-    drawn = [Canary(template.text(one), one) for one in (secret, *likely)]
-    path = tmp_path / "likely.jsonl"
+def test_canaries_stand_out_from_controls_that_are_likely_too(
+    command, weighted, tmp_path, planted, controls, gate, outcome, said
+):
+    """The model likes sevens, planted or not."""
+    template = Template("pin {digits:3}")
+    drawn = [Canary(template.text(one), one) for one in (*planted, *controls)]
     chosen = CanarySet(
         template=template,
-        canaries=tuple(drawn[:1]),
-        repeats=(1,),
-        controls=tuple(drawn[1:]),
+        canaries=tuple(drawn[: len(planted)]),
+        repeats=tuple(planted.values()),
+        controls=tuple(drawn[len(planted) :]),
         seed=0,
     )
+    path = tmp_path / "likely.jsonl"
     write_canary_sets([chosen], path)
-    done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", limit)
-    assert done.code == 1
+    done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", *gate)
+    assert done.code == (outcome != "PASS")
     last = done.out.splitlines()[-1]
     assert last.startswith(outcome)
     assert said in last
