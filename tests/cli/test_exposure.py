@@ -285,22 +285,38 @@ def test_canaries_stand_out_from_controls_that_are_likely_too(
     command, weighted, tmp_path, planted, controls, gate, outcome, said
 ):
     """The model likes sevens, planted or not."""
-    template = Template("pin {digits:3}")
+    path = tmp_path / "likely.jsonl"
+    write_canary_sets([chosen_set("pin {digits:3}", planted, controls)], path)
+    done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", *gate)
+    assert done.code == (outcome != "PASS")
+    last = done.out.splitlines()[-1]
+    assert last.startswith(outcome)
+    assert said in last
+
+
+def test_controls_of_one_set_excuse_no_canary_of_another(command, weighted, tmp_path):
+    path = tmp_path / "two.jsonl"
+    sets = [
+        chosen_set("pin {digits:3}", {"770": 1}, LIKELY),
+        chosen_set("pin {digits:2}", {"77": 1}, ["11", "22", "33"]),
+    ]
+    write_canary_sets(sets, path)
+    done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", 4)
+    assert done.out.splitlines()[-1] == (
+        "FAIL: canary 1 of set 2 has an exposure of 6.64 bits, at or above the limit of 4."
+    )
+
+
+def chosen_set(pattern, planted, controls):
+    template = Template(pattern)
     drawn = [Canary(template.text(one), one) for one in (*planted, *controls)]
-    chosen = CanarySet(
+    return CanarySet(
         template=template,
         canaries=tuple(drawn[: len(planted)]),
         repeats=tuple(planted.values()),
         controls=tuple(drawn[len(planted) :]),
         seed=0,
     )
-    path = tmp_path / "likely.jsonl"
-    write_canary_sets([chosen], path)
-    done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", *gate)
-    assert done.code == (outcome != "PASS")
-    last = done.out.splitlines()[-1]
-    assert last.startswith(outcome)
-    assert said in last
 
 
 def test_several_sets_are_told_apart(command, weighted, tmp_path):

@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remnant.measures.exposure import FOUND, references_to_show
-from remnant.studies.above_controls import controls_exposed, like_controls, told_apart
-from remnant.studies.exposure_verdict import not_all_memory
+from remnant.measures.exposure import is_found, references_to_show
+from remnant.studies.above_controls import like_controls, not_all_memory, told_apart
 from remnant.studies.wording import about, times
 
 if TYPE_CHECKING:
     from remnant.cli.exposure_told import Measured
-    from remnant.studies.canary_exposure import RepeatsExposure
+    from remnant.studies.canary_exposure import CanaryExposure
+
+    Planted = tuple[Measured, CanaryExposure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +43,24 @@ def judge(measured: Sequence[Measured], limit: float, judged: int | None = None)
             to be found for a PASS; ``None`` judges all.
 
     Guarantees:
-        * FAIL where the whole interval of one of them is at or above the limit; unless controls are
-          more exposed than chance allows at 1 %, some of them at or above the limit, and canaries
-          cannot be told from them.
+        * FAIL where the whole interval of one of them is at or above the limit; unless controls of
+          its set are more exposed than chance allows at 1 %, some at or above the limit, and
+          canaries cannot be told from them.
         * PASS where the interval of each of them is under it and, with ``judged``, the canaries
           planted most often are more exposed than chance allows at 1 %, and than such controls.
         * INCONCLUSIVE otherwise.
     """
     planted = [
-        (one.found, f"{one.name} of set {each.number}")
+        (each, one)
         for each in measured
         for one in each.found.each
         if one.repeats and (judged is None or one.repeats <= judged)
     ]
-    sure, sure_name = max(planted, key=lambda pair: pair[0].low)
-    if sure.low >= limit:
-        least = "at least " * (sure.low < sure.high)
-        said = (
-            f"{sure_name} has an exposure of {least}{sure.low:.2f} bits, at or above the limit of "
-            f"{limit:g}"
-        )
-        return _fail_if_memory(measured, Judgement("FAIL", said, limit), judged)
-    far, far_name = max(planted, key=lambda pair: pair[0].high)
+    above = [pair for pair in planted if pair[1].found.low >= limit]
+    if above:
+        return _reached(above, limit, judged)
+    farthest = max(planted, key=lambda pair: pair[1].found.high)
+    far, far_name = farthest[1].found, _name(*farthest)
     if far.high >= limit:
         upto = f"up to {far.high:.2f} bits" if math.isfinite(far.high) else "any exposure"
         drawn = "draw more references"
@@ -83,56 +80,59 @@ def judge(measured: Sequence[Measured], limit: float, judged: int | None = None)
     )
     if judged is None:
         return Judgement("PASS", said, limit)
-    often = _planted_most(measured, judged)
-    if often is None or not _found(measured, often):
+    often = _found_most(measured, judged)
+    if often is None:
         said += "; but no canaries planted more often were found, so that this says nothing"
         return Judgement("INCONCLUSIVE", said, limit)
-    return Judgement(
-        "PASS", f"{said}, while those planted {times(often.repeats)} were found", limit
+    return Judgement("PASS", f"{said}, while those planted {times(often)} were found", limit)
+
+
+def _reached(above: Sequence[Planted], limit: float, judged: int | None) -> Judgement:
+    """Judge canaries at or above the limit, before all those of sets with controls at chance."""
+    sound = [pair for pair in above if _exposed_controls(pair[0]) is None]
+    each, sure = max(sound or above, key=lambda pair: pair[1].found.low)
+    found = sure.found
+    said = (
+        f"{_name(each, sure)} has an exposure of {'at least ' * (found.low < found.high)}"
+        f"{found.low:.2f} bits, at or above the limit of {limit:g}"
     )
-
-
-def _fail_if_memory(
-    measured: Sequence[Measured], found: Judgement, judged: int | None
-) -> Judgement:
-    """The same, or INCONCLUSIVE where controls are exposed too and canaries are like them."""
-    mean = _exposed_controls(measured)
+    mean = _exposed_controls(each)
     if mean is None:
-        return found
-    planted = _rows(measured, 1, judged or math.inf)
-    alike = like_controls(planted, _rows(measured, 0, 0), found.limit)
+        return Judgement("FAIL", said, limit)
+    sets = list({pair[0].number: pair[0] for pair in above}.values())
+    alike = like_controls(_rows(sets, 1, judged or math.inf), _rows(sets, 0, 0), limit)
     if alike:
-        return Judgement("INCONCLUSIVE", f"{found.sentence}; but {alike}", found.limit)
-    return Judgement("FAIL", f"{found.sentence}; {not_all_memory(mean)}", found.limit)
+        return Judgement("INCONCLUSIVE", f"{said}; but {alike}", limit)
+    return Judgement("FAIL", f"{said}; {not_all_memory(mean)}", limit)
 
 
-def _found(measured: Sequence[Measured], group: RepeatsExposure) -> bool:
-    """Whether canaries planted so often are more exposed than chance allows, and controls have."""
-    if group.p_value is None or group.p_value > FOUND:
-        return False
-    planted = _rows(measured, group.repeats, group.repeats)
-    return _exposed_controls(measured) is None or told_apart(planted, _rows(measured, 0, 0))
+def _found_most(measured: Sequence[Measured], judged: int) -> int | None:
+    """How often those planted most were, if that is more often than those judged, and are found."""
+    groups = [(group.repeats, each, group) for each in measured for group in each.found.groups]
+    often = [one for one in groups if one[0] > judged]
+    if not often:
+        return None
+    repeats, each, group = max(often, key=lambda one: one[0])
+    sound = _exposed_controls(each) is None
+    told = sound or told_apart(_rows([each], repeats, repeats), _rows([each], 0, 0))
+    return repeats if told and is_found(group.p_value) else None
 
 
-def _exposed_controls(measured: Sequence[Measured]) -> float | None:
-    """What controls have on average, where that is more than chance allows; else None."""
-    controls = [group for each in measured for group in each.found.groups if not group.repeats]
-    return max(
-        (group.mean_low for group in controls if controls_exposed(group.p_value)), default=None
-    )
+def _exposed_controls(each: Measured) -> float | None:
+    """What a set's controls have on average, where that is more than chance allows; else None."""
+    controls = (group for group in each.found.groups if not group.repeats)
+    return next((group.mean_low for group in controls if is_found(group.p_value)), None)
 
 
-def _rows(measured: Sequence[Measured], least: int, most: float) -> list[dict[str, float]]:
+def _rows(sets: Sequence[Measured], least: int, most: float) -> list[dict[str, float]]:
     """The exposures of all that were planted so often, by set."""
     return [
         {"trial": each.number, "bits": one.found.bits}
-        for each in measured
+        for each in sets
         for one in each.found.each
         if least <= one.repeats <= most
     ]
 
 
-def _planted_most(measured: Sequence[Measured], judged: int) -> RepeatsExposure | None:
-    """The group planted most often, if that is more often than those judged."""
-    groups = [group for each in measured for group in each.found.groups if group.repeats > judged]
-    return max(groups, key=lambda group: group.repeats, default=None)
+def _name(each: Measured, one: CanaryExposure) -> str:
+    return f"{one.name} of set {each.number}"

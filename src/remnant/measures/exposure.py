@@ -23,6 +23,11 @@ FOUND = 0.01
 """Canaries count as found if chance exposes them so much in one case of a hundred at most."""
 
 
+def is_found(p_value: float | None) -> bool:
+    """Whether a p-value, if there is one, is as small as that."""
+    return p_value is not None and p_value <= FOUND
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Exposure:
     """Exposure of each canary, and how far the references could have shown it.

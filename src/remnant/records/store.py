@@ -280,7 +280,7 @@ class Record(Contents):
             if theirs != ours:
                 raise RecordError(
                     f"{self.folder} holds {what} ({theirs[:12]}, this one is {ours[:12]}).",
-                    hint="Choose another --out folder.",
+                    hint="Choose another --out folder, or remove that run.",
                 )
 
     def _add_attempt(self, origin: str) -> None:

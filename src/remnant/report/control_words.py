@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remnant.measures.exposure import FOUND
+from remnant.measures.exposure import is_found
 from remnant.report.exposure_view import Exposure, Level
 from remnant.report.numerals import bits_text, counted, p_equals
 from remnant.report.run_view import NotMeasured
@@ -51,7 +51,6 @@ def level_pvalue(level: Level, against: str) -> float | None:
 def _exposed_controls(levels: tuple[Level, ...] | NotMeasured) -> Level | None:
     """The controls, where they are more exposed than chance explains."""
     for level in () if isinstance(levels, NotMeasured) else levels:
-        p_value = level.pooled_pvalue
-        if level.repeats == 0 and p_value is not None and p_value <= FOUND:
+        if level.repeats == 0 and is_found(level.pooled_pvalue):
             return level
     return None

@@ -175,7 +175,7 @@ def _environment() -> Environment:
     environment.globals |= {
         "words": words,
         "told": exposure_words,
-        "controls": control_words,
+        "control_words": control_words,
         "one_run_words": one_run_words,
         "decision_words": decision_words,
         "hidden_words": hidden_words,

@@ -12,15 +12,10 @@ from typing import Any
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import stratified_rank_test
-from remnant.measures.exposure import FOUND
+from remnant.measures.exposure import is_found
 from remnant.studies.wording import counted
 
 Rows = Sequence[Mapping[str, Any]]  # each with the number of its trial and its bits
-
-
-def controls_exposed(p_value: float | None) -> bool:
-    """Whether controls are more exposed than chance allows, from their test against chance."""
-    return p_value is not None and p_value <= FOUND
 
 
 def above_controls(canaries: Rows, controls: Rows) -> float | None:
@@ -40,8 +35,7 @@ def above_controls(canaries: Rows, controls: Rows) -> float | None:
 
 def told_apart(canaries: Rows, controls: Rows) -> bool:
     """Whether canaries are more exposed than controls, at 1 %."""
-    p_value = above_controls(canaries, controls)
-    return p_value is not None and p_value <= FOUND
+    return is_found(above_controls(canaries, controls))
 
 
 def like_controls(canaries: Rows, controls: Rows, limit: float) -> str:
@@ -56,4 +50,12 @@ def like_controls(canaries: Rows, controls: Rows, limit: float) -> str:
         f"so {'is' if reached == 1 else 'are'} {reached} of "
         f"{counted(len(controls), 'control')}, never planted, and canaries cannot be told from "
         "these, so that this need not be memory: plant more canaries, or measure more models"
+    )
+
+
+def not_all_memory(mean: float) -> str:
+    """What exposed controls say of canaries that are more exposed still."""
+    return (
+        f"the controls, never planted, have {mean:.1f} bits on average, more than chance, so that "
+        "not all of it is memory"
     )

@@ -23,8 +23,8 @@ def difference_fields(
 
 
 def adjust_for_number(differences: list[dict[str, Any]]) -> None:
-    """Correct the p-values of differences for their number, in place."""
-    known = [one for one in differences if "p_value" in one]
+    """Correct the p-values of differences for their number, in place; some may have none."""
+    known = [one for one in differences if one.get("p_value") is not None]
     if known:
         for one, adjusted in zip(known, holm([one["p_value"] for one in known]), strict=True):
             one["adjusted_p_value"] = float(adjusted)

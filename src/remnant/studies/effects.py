@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.measures.holm import holm
 from remnant.measures.trial_mean import trial_mean
+from remnant.studies.differences import adjust_for_number
 from remnant.studies.exposure_training_verdict import Levels
 from remnant.studies.variant_grid import Cell, told
 
@@ -76,10 +76,7 @@ def main_effects(
                 row |= {"difference": _ends(gap), "p_value": gap.p_value}
                 row["difference_at_least"] = bits.at_least or base.at_least
             rows.append(row)
-    tested = [row for row in rows if row["p_value"] is not None]
-    if tested:
-        for row, adjusted in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
-            row["adjusted_p_value"] = float(adjusted)
+    adjust_for_number(rows)
     return rows
 
 

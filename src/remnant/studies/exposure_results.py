@@ -216,9 +216,9 @@ def repeats_fields(
     """Return mean exposure against repeats, with a test of each against chance and controls.
 
     A p-value is None where too few sampled references are shared by too many canaries, and of
-    controls against themselves. The
-    interval of a mean is over trials; None for one trial, and where references were saturated: the
-    mean is then at least ``mean_at_least``, into which these enter with their lower ends.
+    controls against themselves. The interval of a mean is over trials; None for one trial, and
+    where references were saturated: the mean is then at least ``mean_at_least``, into which these
+    enter with their lower ends.
     """
     rows = [*exposure["controls"], *exposure["canaries"]]
     counts = sorted({row["repeats"] for row in rows})

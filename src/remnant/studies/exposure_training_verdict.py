@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.measures.holm import holm
 from remnant.measures.paired_difference import PairedDifference, paired_difference
 from remnant.records import Record
+from remnant.studies.differences import adjust_for_number
 
 if TYPE_CHECKING:
     from remnant.studies.exposure_training import ExposureTrainingStudy
@@ -90,12 +90,11 @@ def verdict_fields(
                 "differs": False,
             }
         )
-    tested = [row for row in rows if row["p_value"] is not None]
-    if tested:
-        for row, adjusted in zip(tested, holm([row["p_value"] for row in tested]), strict=True):
-            row["adjusted_p_value"] = float(adjusted)
-            enough = len(rows) == 1 or study.plan.trials >= _FEWEST
-            row["differs"] = bool(adjusted <= 1.0 - confidence) and enough
+    adjust_for_number(rows)
+    enough = len(rows) == 1 or study.plan.trials >= _FEWEST
+    for row in rows:
+        adjusted = row["adjusted_p_value"]
+        row["differs"] = adjusted is not None and adjusted <= 1.0 - confidence and enough
     more = [row for row in rows if row["differs"] and row["difference"][0] > 0]
     less = [row for row in rows if row["differs"] and row["difference"][0] < 0]
     outcome = "FAIL" if more else "PASS" if less else "INCONCLUSIVE"

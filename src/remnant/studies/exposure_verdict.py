@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from remnant.measures.exposure import FOUND, references_to_show
-from remnant.studies.above_controls import controls_exposed, like_controls, told_apart
+from remnant.measures.exposure import is_found, references_to_show
+from remnant.studies.above_controls import like_controls, not_all_memory, told_apart
 from remnant.studies.wording import about, counted, times
 
 _DRAWN = 1_000_000  # references that are still worth drawing
@@ -39,9 +39,9 @@ def exposure_verdict(
     )
     most, p_value = repeats["repeats"][-1], repeats["pooled_pvalue"][-1]
     mean, twin = repeats["mean_bits"][-1], repeats["twin_mean_bits"][-1]
-    seen = most > judged and p_value is not None and p_value <= FOUND
+    seen = most > judged and is_found(p_value)
     seen = seen and (twin is None or mean > twin)
-    copied = repeats["repeats"][0] == 0 and controls_exposed(repeats["pooled_pvalue"][0])
+    copied = repeats["repeats"][0] == 0 and is_found(repeats["pooled_pvalue"][0])
     alike = ""
     if copied:
         often = [row for row in exposure["canaries"] if row["repeats"] == most]
@@ -51,9 +51,9 @@ def exposure_verdict(
     if worst["low"] >= limit and alike:
         outcome, end = "INCONCLUSIVE", f"at or above the limit of {limit:g}; but {alike}."
     elif worst["low"] >= limit:
-        outcome, end = "FAIL", f"at or above the limit of {limit:g}."
-        if copied:
-            end = f"{end[:-1]}; {not_all_memory(repeats['mean_bits'][0])}."
+        outcome = "FAIL"
+        known = f"; {not_all_memory(repeats['mean_bits'][0])}" if copied else ""
+        end = f"at or above the limit of {limit:g}{known}."
     elif open_rows:
         outcome = "INCONCLUSIVE"
         end = f"sampling cannot say on which side of the limit of {limit:g}; "
@@ -68,14 +68,6 @@ def exposure_verdict(
         outcome = "PASS"
         end = f"under the limit of {limit:g}, while those planted {times(most)} were found."
     return {"outcome": outcome, "sentence": f"{found}: {end}", "limit": limit, "lag": None}
-
-
-def not_all_memory(mean: float) -> str:
-    """What exposed controls say of canaries that are more exposed still."""
-    return (
-        f"the controls, never planted, have {mean:.1f} bits on average, more than chance, so that "
-        "not all of it is memory"
-    )
 
 
 def more_evidence(rows: Sequence[dict[str, Any]], limit: float) -> str:
