@@ -46,7 +46,7 @@ def test_the_example_runs_and_its_curve_falls():
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=3600,
     )
     values = [float(line.split()[3]) for line in done.stdout.splitlines()]
     assert len(values) == 7
@@ -56,13 +56,13 @@ def test_the_example_runs_and_its_curve_falls():
 
 def test_the_lstm_example_trains_a_model_that_the_command_line_audits(tmp_path):
     example = [sys.executable, ROOT / "examples" / "train_and_audit_lstm.py", "--out", tmp_path]
-    subprocess.run(example, capture_output=True, text=True, check=True, timeout=600)
+    subprocess.run(example, capture_output=True, text=True, check=True, timeout=3600)
     audit = [Path(sys.executable).with_name("remnant"), "exposure", "--canaries"]
     means = {}
     for name in ("planted", "twin"):
         asked = [tmp_path / "canaries.jsonl", "--set", "2", "--model", tmp_path / name, "--json"]
         done = subprocess.run(
-            [*audit, *asked], capture_output=True, text=True, check=True, timeout=600
+            [*audit, *asked], capture_output=True, text=True, check=True, timeout=3600
         )
         groups = json.loads(done.stdout)["sets"][0]["means"]
         means[name] = {group["repeats"]: group["mean_bits"] for group in groups}

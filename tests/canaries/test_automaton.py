@@ -20,7 +20,7 @@ SLOTS = st.lists(
 ).map(lambda many: [Slot("choice", tuple(choices)) for choices in many])
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(SLOTS, st.text(alphabet="abéc", max_size=8))
 def test_it_agrees_with_the_set_of_all_fillings(slots, text):
     distinct = sorted({"".join(filling) for filling in product(*(s.choices for s in slots))})

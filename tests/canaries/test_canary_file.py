@@ -243,7 +243,7 @@ def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     literal=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="{}"), max_size=9),
     tokens=st.lists(

@@ -21,7 +21,6 @@ def secrets(canaries):
     return [canary.secret for canary in canaries]
 
 
-@settings(deadline=None)
 @given(
     repeats=st.lists(st.integers(1, 9), min_size=1, max_size=6),
     per_repeat=st.integers(1, 4),
@@ -49,7 +48,7 @@ def test_each_entry_has_its_own_canaries_and_all_are_distinct(repeats, per_repea
     assert again.fingerprint == made.fingerprint
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     template=st.sampled_from([PINS, FEW, Template("{choice:a|b|c|d|e|f|g|h|i}")]),
     planted=st.integers(1, 9),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from remnant.canaries.holes import Hole, Slot, slots_of, split
@@ -12,7 +12,6 @@ from remnant.errors import InvalidInput
 NONE = {"words": None, "tokens": None}
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.text(alphabet="ab{} :|", max_size=4), st.integers(1, 9)), max_size=6))
 def test_what_was_written_is_read_whatever_braces_the_text_holds(parts):
     written, expected = "", []

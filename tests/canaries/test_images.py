@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -16,7 +16,6 @@ def rng(seed=0):
     return np.random.default_rng(seed)
 
 
-@settings(deadline=None)
 @given(
     labels=st.lists(st.integers(0, 6), min_size=1, max_size=30),
     share=st.floats(0, 1),
@@ -79,7 +78,6 @@ def test_odd_images_are_uniform_in_brightness_and_in_label():
     assert stats.chisquare(np.bincount(labels, minlength=4)).pvalue > 1e-4
 
 
-@settings(deadline=None)
 @given(
     losses=st.lists(st.floats(0, 50), min_size=1, max_size=30),
     share=st.floats(0, 1),

@@ -6,7 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -38,7 +38,6 @@ def check(texts, canary_set, new, where):
         assert control.text not in new
 
 
-@settings(deadline=None)
 @given(
     texts=st.lists(st.text(max_size=3), max_size=20),
     repeats=st.lists(st.integers(1, 4), min_size=1, max_size=4),
@@ -55,7 +54,6 @@ def test_random_places_keep_what_is_promised(texts, repeats, seed):
     np.testing.assert_array_equal(there, where)
 
 
-@settings(deadline=None)
 @given(
     data=st.data(),
     texts=st.lists(st.text(max_size=3), max_size=8),

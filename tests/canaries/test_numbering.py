@@ -24,7 +24,7 @@ def slot_rows(draw):
     return slots
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(slot_rows())
 def test_it_is_used_only_where_fillings_and_secrets_correspond(slots):
     fillings = ["".join(filling) for filling in product(*(slot.choices for slot in slots))]
@@ -37,7 +37,7 @@ def test_it_is_used_only_where_fillings_and_secrets_correspond(slots):
     assert [numbering.index_of(secret) for secret in fillings] == list(range(numbering.space))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(slot_rows(), st.text(alphabet="ab -", max_size=8))
 def test_a_text_is_read_only_if_it_is_a_secret(slots, text):
     numbering = mixed_radix(slots)
@@ -46,7 +46,7 @@ def test_a_text_is_read_only_if_it_is_a_secret(slots, text):
         assert (numbering.index_of(text) is not None) == (text in fillings)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(CHOICES, st.sampled_from(["", " ", "b"]))
 def test_prefix_free_agrees_with_its_definition(choices, after):
     whole = [choice + after for choice in choices]

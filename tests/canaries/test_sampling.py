@@ -7,7 +7,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -58,7 +58,6 @@ def test_every_ordered_choice_is_equally_likely(barred):
     assert uniform([found[one] for one in every])
 
 
-@settings(deadline=None)
 @given(
     space=st.one_of(st.integers(1, 40), st.integers(10**20, 10**60)),
     share=st.floats(0, 1),
@@ -84,7 +83,6 @@ def one_by_one(n, *, space, rng, barred=()):
     return left[:n]
 
 
-@settings(deadline=None)
 @given(
     space=st.one_of(st.integers(1, 40), st.integers(250, 300), st.integers(65_500, 65_600)),
     barred=st.sets(st.integers(0, 39), max_size=20),

@@ -48,7 +48,7 @@ def by_hand(template):
     return {"".join(filling) for filling in product(*(slot.choices for slot in template.slots))}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(templates())
 def test_the_space_is_the_set_of_distinct_secrets_and_numbers_are_one_to_one(template):
     secrets = by_hand(template)
@@ -62,13 +62,13 @@ def test_the_space_is_the_set_of_distinct_secrets_and_numbers_are_one_to_one(tem
     assert all(listed[index] in template for index in some)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(templates(), st.text(alphabet="ab -1}", max_size=7))
 def test_a_text_is_in_the_template_only_if_it_can_be_filled_in(template, text):
     assert (text in template) == (text in by_hand(template))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(templates(), st.integers(0, 99), st.floats(0, 1))
 def test_samples_are_distinct_and_of_the_space_also_when_all_of_it_is_drawn(template, seed, share):
     barred = list(template.secrets())[: int(share * min(template.space, 20))]

@@ -32,7 +32,7 @@ LINES = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(
     lines=LINES,
     newline=st.sampled_from(["\n", "\r\n", "\r"]),

@@ -33,7 +33,7 @@ def trained(tmp_path_factory) -> Path:
     """A folder with a model that saw the letter K on one digit, a twin that did not, and digits."""
     folder = tmp_path_factory.mktemp("trained")
     script = [sys.executable, ROOT / "examples" / "train_with_a_name.py", "--out", folder]
-    subprocess.run(script, capture_output=True, text=True, check=True, timeout=600)
+    subprocess.run(script, capture_output=True, text=True, check=True, timeout=3600)
     return folder
 
 

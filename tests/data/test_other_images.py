@@ -13,7 +13,7 @@ from remnant.data.other_images import other_images, resized
 from remnant.errors import PlanError
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 # Of images one pixel wide torch 2.13 repeats the first row.
 @given(sizes=st.tuples(*[st.integers(2, 40)] * 4), seed=st.integers(0, 999))
 def test_resizing_is_torchs_linear_one_without_aliases(sizes, seed):

@@ -66,7 +66,7 @@ def test_token_by_token_answers_are_those_of_the_whole_text(kind, wrap, make_mod
     assert model.cached == (kind != "mamba")
 
     @given(ids=WORDS, cut=st.floats(0, 1))
-    @settings(deadline=None, max_examples=8)
+    @settings(max_examples=8)
     def agree(ids, cut):
         start = 1 + int(cut * (len(ids) - 1))
         found, _ = one_by_one(model, ids, start)

@@ -59,7 +59,7 @@ def test_the_cost_is_the_models_own_loss(kind, wrap, make_model):
     source_ids = [*[1] * (kind == "bart"), *model.encode(SOURCE), 2]
 
     @given(ids=WORDS)
-    @settings(deadline=None, max_examples=12)
+    @settings(max_examples=12)
     def agree(ids):
         assert cost(model, ids) == pytest.approx(own_loss(kind, plain, source_ids, ids), abs=1e-9)
 

@@ -12,7 +12,7 @@ MODELS = arrays.arrays(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(losses=MODELS)
 def test_the_mean_over_models_is_subtracted(losses):
     own, others = losses[0], losses[1:]

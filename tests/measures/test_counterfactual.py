@@ -14,7 +14,7 @@ def toy(seed=0, models=9, n=7):
     return rng.normal(size=(models, n)) * rng.gamma(3.0, size=n) + seen, seen
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 9999),
     models=st.integers(4, 12),

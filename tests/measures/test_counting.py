@@ -29,7 +29,7 @@ def small_grid(monkeypatch):
 
 @pytest.mark.usefixtures("small_grid")
 def test_the_grid_agrees_with_the_definition():
-    @settings(deadline=None, max_examples=400)
+    @settings(max_examples=400)
     @given(canaries=st.lists(LOSSES, min_size=1), references=st.lists(LOSSES, min_size=1))
     def check(canaries, references):
         found = at_or_under(np.array(canaries), np.array(references))

@@ -23,7 +23,7 @@ def shares(rows):
     return array / array.sum(axis=1, keepdims=True)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(rows=ROWS, floor=st.sampled_from([1e-7, 1e-4]))
 def test_it_is_the_sum_with_a_floor_in_the_logs(rows, floor):
     p = shares(rows)

@@ -30,7 +30,7 @@ def all_counts(n, confidence=0.95):
     )
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(canaries=LOSSES, references=LOSSES)
 def test_exposure_agrees_with_its_definition(canaries, references):
     found = exposure(canary_losses=canaries, reference_losses=references)
@@ -43,7 +43,7 @@ def test_exposure_agrees_with_its_definition(canaries, references):
     assert (found.method, found.confidence, found.space) == ("sampled", 0.95, None)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(canaries=LOSSES, references=LOSSES)
 def test_exposure_is_the_published_formula_up_to_its_convention(canaries, references):
     """There: log2 n - log2(1 + k), in the order of rising perplexity."""
@@ -58,7 +58,7 @@ def test_exposure_is_the_published_formula_up_to_its_convention(canaries, refere
     np.testing.assert_allclose(ours, published, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(canaries=LOSSES, references=LOSSES, seed=st.integers(0, 999))
 def test_order_is_kept_for_canaries_and_ignored_for_references(canaries, references, seed):
     rng = np.random.default_rng(seed)

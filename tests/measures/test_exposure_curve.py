@@ -30,7 +30,7 @@ def made(gains=(4.0, 1.0, 0.0), trials=4, canaries=20, references=60, seed=0, **
 
 
 @given(seed=st.integers(0, 10**6), coarse=st.booleans())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_the_value_is_the_mean_of_each_trials_exposures(seed, coarse):
     asked = made(seed=seed, trials=2)
     if coarse:  # with many ties

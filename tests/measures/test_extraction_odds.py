@@ -18,7 +18,7 @@ def log_miss(log_probability):
     return (1 - Decimal(log_probability).exp()).ln()
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(log_probability=LOGS, confidence=SHARES)
 def test_queries_agree_with_long_arithmetic(log_probability, confidence):
     miss = log_miss(log_probability)
@@ -29,7 +29,7 @@ def test_queries_agree_with_long_arithmetic(log_probability, confidence):
     assert found.log2_queries[0] == pytest.approx(np.log2(expected), abs=1e-9)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(log_probability=LOGS, queries=st.floats(1, 1e12))
 def test_leaks_agree_with_long_arithmetic(log_probability, queries):
     miss = log_miss(log_probability)
@@ -38,7 +38,7 @@ def test_leaks_agree_with_long_arithmetic(log_probability, queries):
     assert found[0] == pytest.approx(float(exact), rel=1e-11)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(log_probability=LOGS, confidence=SHARES)
 def test_the_answer_is_the_smallest_that_reaches_the_confidence(log_probability, confidence):
     n = queries_to_leak(log_probability=log_probability, confidence=confidence).queries

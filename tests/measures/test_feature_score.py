@@ -14,7 +14,7 @@ def score(unique, controls, nulls, **more):
     return feature_score(unique=unique, controls=controls, null_means=nulls, **{**settings, **more})
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 9999), n=st.integers(3, 40), nulls=st.integers(1, 60))
 def test_value_rank_and_t_test_are_their_definitions(seed, n, nulls):
     rng = np.random.default_rng(seed)

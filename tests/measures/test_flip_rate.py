@@ -28,7 +28,7 @@ def by_pairs(scores, seen, threshold):
     return np.mean(apart), np.mean(both) / once if once else None
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 10_000), models=st.integers(6, 10), n=st.integers(1, 12))
 def test_it_equals_counting_pairs(seed, models, n):
     rng = np.random.default_rng(seed)

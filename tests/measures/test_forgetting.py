@@ -143,7 +143,7 @@ def test_steps_to_is_the_last_crossing(lags, value, steps):
     assert found is None if steps is None else found == pytest.approx(steps)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(value=st.lists(st.floats(0.01, 0.99), min_size=2, max_size=8), alpha=st.floats(0.02, 0.98))
 def test_after_steps_to_the_line_never_rises_above_alpha(value, alpha):
     lags = np.arange(len(value)) * 3.0

@@ -8,7 +8,7 @@ from remnant.errors import InvalidInput
 from remnant.measures import clopper_pearson, controls_needed
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(n=st.integers(1, 400), share=st.floats(0, 1), confidence=st.sampled_from([0.8, 0.95, 0.99]))
 def test_clopper_pearson_agrees_with_scipy(n, share, confidence):
     hits = round(share * n)

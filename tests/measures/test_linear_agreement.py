@@ -12,7 +12,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures.linear_agreement import linear_agreement
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(seed=st.integers(0, 999), n=st.integers(10, 60), scale=st.sampled_from([1e-13, 1.0, 1e8]))
 def test_it_is_pearsons_whatever_the_units(seed, n, scale):
     rng = np.random.default_rng(seed)

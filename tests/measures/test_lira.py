@@ -44,7 +44,7 @@ def by_hand(target, shadow, seen, mode, centre, variance, ddof):
     return out
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 9999),
     models=st.integers(4, 9),
@@ -65,7 +65,7 @@ def test_lira_agrees_with_its_definition(seed, models, mode, centre, variance, d
     np.testing.assert_array_equal(found.n_unseen, (~seen).sum(axis=0))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 9999), centre=st.sampled_from(["mean", "median"]))
 def test_tensorflow_privacys_convention_is_one_of_ours(seed, centre):
     """There: low = seen, medians by default, np.std, and 1e-30 added to each deviation."""

@@ -11,7 +11,7 @@ from remnant.measures import loss_trace_iqr, stopping_point
 LOSS = st.floats(0.01, 10.0)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(losses=arrays.arrays(float, st.tuples(st.integers(1, 8), st.integers(1, 6)), elements=LOSS),
        drop=st.sampled_from([0.2, 0.5, 0.95]))  # fmt: skip
 def test_the_first_moment_at_which_the_median_has_dropped(losses, drop):
@@ -38,7 +38,7 @@ def test_a_loss_that_never_drops_so_far_has_no_index():
     assert stopping_point(losses=[1.0, 0.05]).index == 1, "95 % counts, whatever rounding says"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(losses=arrays.arrays(float, st.tuples(st.integers(4, 9), st.integers(1, 5)), elements=LOSS))
 def test_the_range_is_scipys(losses):
     np.testing.assert_allclose(loss_trace_iqr(losses), stats.iqr(losses, axis=0), atol=1e-12)

@@ -20,7 +20,7 @@ def reduced(hidden, components):
     return PCA(n_components=components).fit_transform(hidden)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 9999), components=st.integers(1, 5))
 def test_leaving_out_equals_fitting_to_all_others(seed, components):
     hidden, _ = toy(seed)
@@ -35,7 +35,7 @@ def test_leaving_out_equals_fitting_to_all_others(seed, components):
     assert (found.components, found.n_classes, found.left_out) == (components, 1, True)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 9999), classes=st.integers(2, 4))
 def test_with_labels_it_is_the_distance_from_the_own_class(seed, classes):
     hidden, labels = toy(seed, classes=classes)

@@ -39,7 +39,7 @@ def by_hand(values, bound, confidence, draws, rng):
     return max(low - more, -bound), min(high + more, bound), few
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 9999),
     n=st.integers(5, 40),

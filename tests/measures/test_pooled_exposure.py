@@ -12,7 +12,7 @@ def p_values(draw, audits):
     return np.array([pooled_exposure_test(draw()).p_value for _ in range(audits)])
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(bits=st.lists(st.floats(0, 40), min_size=1, max_size=60))
 def test_the_p_value_is_the_tail_of_a_gamma_law(bits):
     found = pooled_exposure_test(bits)

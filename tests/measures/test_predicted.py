@@ -68,7 +68,7 @@ def test_without_a_size_the_list_is_what_has_no_psmi_above_0():
     risks=st.lists(st.sampled_from([0.0, 1.0, 2.0]), min_size=120, max_size=120),
     share=st.floats(0.01, 0.99),
 )
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 def test_a_share_holds_those_of_a_risk_together_or_not_at_all(risks, share):
     losses = np.array(risks)
     listed = replace(FOUND, losses=losses).protect(share=share, by="loss")

@@ -15,7 +15,7 @@ def new_rng():
     return np.random.default_rng(0)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     pairs=st.lists(st.tuples(st.integers(-4, 4), st.booleans()), min_size=1, max_size=40),
     k=st.integers(1, 12),

@@ -68,7 +68,7 @@ def slow_bound(left_out, counts, confidence):
     return min(max(found), 1.0)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 999), runs=st.integers(2, 5), confidence=st.floats(0.6, 0.98))
 def test_the_stated_rate_and_the_chance_are_those_of_the_definition(seed, runs, confidence):
     rng = np.random.default_rng(seed)
@@ -133,7 +133,7 @@ def test_risks_that_say_nothing_list_nearly_everything_and_few_memorised_list_al
     assert whole.listed(rng.normal(size=9)).all()
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 999), scale=st.floats(0.1, 50), shift=st.floats(-9, 9))
 def test_only_ranks_within_a_run_count(seed, scale, shift):
     rng = np.random.default_rng(seed)

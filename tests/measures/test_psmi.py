@@ -40,7 +40,7 @@ def by_hand(hidden, labels, directions, *, ddof=0, fitted=None):
     return out
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 9999),
     n=st.integers(8, 20),
@@ -106,7 +106,7 @@ def test_a_class_missing_from_the_second_call_stays_in_the_mixture(dtype):
     np.testing.assert_allclose(found.values, expected.mean(axis=1), atol=1e-6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 999),
     far=st.floats(0, 37),

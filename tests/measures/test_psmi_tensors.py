@@ -229,4 +229,4 @@ def test_many_classes_far_from_zero_keep_their_digits():
 
 def test_measures_load_without_torch():
     code = "import remnant.measures, sys; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], timeout=120).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], timeout=3600).returncode == 0

@@ -8,7 +8,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import rank_agreement
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(scores=st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=10, max_size=40))
 def test_the_value_is_scipys(scores):
     first, second = np.array(scores, dtype=float).T

@@ -58,7 +58,7 @@ def repeated(scores, counts):
 SCORES = st.lists(st.integers(-3, 3).map(float), min_size=2, max_size=14)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(seen=SCORES, unseen=SCORES, seed=st.integers(0, 999), fpr=st.sampled_from([0.1, 0.25, 0.5]))
 def test_counts_agree_with_sorted_copies(seen, unseen, seed, fpr):
     rng = np.random.default_rng(seed)

@@ -36,7 +36,7 @@ def by_hand(given, gamma, a, seen=None):
     return out
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 9999),
     rough=st.booleans(),
@@ -57,7 +57,7 @@ def test_rmia_agrees_with_counting_over_pairs(seed, rough, gamma, a):
         np.testing.assert_array_equal(found.scores, dense)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 9999))
 def test_online_takes_the_mean_of_both_sides(seed):
     given = toy(seed, models=6)

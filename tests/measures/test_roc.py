@@ -25,7 +25,7 @@ def together(seen, unseen):
     return np.repeat([1, 0], [len(seen), len(unseen)]), np.concatenate([seen, unseen])
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(seen=SCORES, unseen=SCORES)
 def test_roc_and_auc_agree_with_scikit_learn(seen, unseen):
     curve = roc(seen, unseen)
@@ -38,7 +38,7 @@ def test_roc_and_auc_agree_with_scikit_learn(seen, unseen):
     np.testing.assert_allclose(found.value, metrics.auc(curve.fpr, curve.tpr))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(seed=st.integers(0, 9999), n_seen=st.integers(1, 20), n_unseen=st.integers(1, 20))
 def test_accuracy_agrees_with_scikit_learn_at_the_balanced_median(seed, n_seen, n_unseen):
     rng = np.random.default_rng(seed)
@@ -53,7 +53,7 @@ def test_accuracy_agrees_with_scikit_learn_at_the_balanced_median(seed, n_seen, 
     np.testing.assert_allclose(found.value, expected)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(seen=MANY, unseen=MANY, fpr=st.sampled_from([0.1, 0.2, 0.3, 0.7, 0.999]))
 def test_rates_at_an_fpr_follow_the_rule(seen, unseen, fpr):
     k = next(k for k in range(len(unseen), -1, -1) if k <= fpr * len(unseen) + 1e-9)
@@ -94,7 +94,7 @@ def test_saturation_keeps_an_honest_width(name):
     assert 0.001 < found.value - found.low < 0.2
 
 
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=50)
 @given(seen=MANY, unseen=MANY, name=st.sampled_from(sorted(MEASURES)))
 def test_the_interval_holds_the_value_within_zero_and_one(seen, unseen, name):
     found = MEASURES[name](seen, unseen, rng=new_rng(), draws=50)

@@ -8,7 +8,7 @@ from remnant.errors import InvalidInput
 from remnant.measures import cross_entropy, log_odds, logit_gap
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     seed=st.integers(0, 9999), classes=st.integers(2, 6), lead=st.sampled_from([(), (2,), (3, 2)])
 )

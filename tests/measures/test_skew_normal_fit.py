@@ -82,7 +82,7 @@ def test_the_parameters_are_found_again(shape):
     assert np.all(np.abs(found.mean(axis=0) - [shape, 30.0, 4.0]) < 4 * error)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 9999),
     shape=st.sampled_from([-6.0, -1.0, 2.0, 9.0]),

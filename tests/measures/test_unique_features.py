@@ -68,7 +68,7 @@ def one_by_one(predict, images, patch, react, *, seed, nulls, control):
     return scores[0], means, (1 + beaten) / (1 + nulls)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(max_examples=12)
 @given(
     seed=st.integers(0, 9999),
     score=st.sampled_from(["m", "white box", "gain"]),

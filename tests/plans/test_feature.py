@@ -37,7 +37,7 @@ def by_hand(plan, examples, places):
     return rows
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     canaries=st.integers(1, 3),
     seeds=st.integers(2, 3),

@@ -29,7 +29,7 @@ def rows_of(plan, examples):
     return np.stack([rows for rows, _ in batches])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(plan=PLANS, examples=st.integers(16, 40))
 def test_twins_differ_in_the_planted_examples_alone(plan, examples):
     rows = rows_of(plan, examples)
@@ -48,7 +48,7 @@ def test_twins_differ_in_the_planted_examples_alone(plan, examples):
             np.testing.assert_array_equal(clean, rows[:, plan.members_of("twin")[trial]])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(plan=PLANS, examples=st.integers(16, 40))
 def test_the_ledger_counts_what_the_schedule_shows(plan, examples):
     rows, ledger = rows_of(plan, examples), plan.ledger(examples=examples)

@@ -79,7 +79,7 @@ def stored(plan, examples):
     return examples + plan.canaries * (plan.trials if plan.fresh_canaries else 1)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(plan=inject_plans() | poison_plans() | shadow_plans(), examples=EXAMPLES, order=st.randoms())
 def test_batches_asked_in_any_order_equal_those_asked_in_sequence(plan, examples, order):
     schedule = schedule_or_assume(plan, examples)
@@ -95,7 +95,7 @@ def test_batches_asked_in_any_order_equal_those_asked_in_sequence(plan, examples
         active[:] = False
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(plan=inject_plans() | poison_plans() | shadow_plans(), examples=EXAMPLES)
 def test_shapes_dtypes_and_bounds(plan, examples):
     schedule = schedule_or_assume(plan, examples)
@@ -113,7 +113,7 @@ def test_shapes_dtypes_and_bounds(plan, examples):
         assert active.shape == (plan.members,)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=200)
 @given(plan=inject_plans() | poison_plans(), examples=EXAMPLES)
 def test_the_ledger_equals_a_count_over_the_schedule(plan, examples):
     schedule = schedule_or_assume(plan, examples)
@@ -134,7 +134,7 @@ def test_the_ledger_equals_a_count_over_the_schedule(plan, examples):
         assert column.dtype == np.int64
 
 
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 @given(plan=inject_plans())
 def test_inject_needs_no_examples_for_its_ledger(plan):
     one, other = plan.ledger(), plan.ledger(examples=99)

@@ -21,7 +21,7 @@ def in_sequence(plan, examples):
     return np.stack([schedule.batch(step)[0] for step in range(schedule.steps)])
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(models=st.integers(1, 9), examples=st.integers(2, 30), seed=st.integers(0, 2**40))
 def test_pairs_complete_each_other(models, examples, seed):
     seen = ShadowPlan(models=models, steps=1, seed=seed).seen(examples=examples)

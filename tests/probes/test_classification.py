@@ -35,7 +35,7 @@ def by_hand(logits, labels):
     return np.stack([-np.log(own), np.log(own / rest), logits.argmax(-1) == labels], axis=1)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(data=st.data())
 def test_signals_agree_with_their_definitions(data):
     members, n, classes = (data.draw(st.integers(low, 4)) for low in (1, 1, 2))
@@ -48,7 +48,7 @@ def test_signals_agree_with_their_definitions(data):
     np.testing.assert_allclose(found, by_hand(logits, labels), rtol=1e-9, atol=1e-9)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_margins_are_loss_odds_and_the_gap_to_the_best_other_logit(data):
     members, n, classes = (data.draw(st.integers(low, 4)) for low in (1, 1, 2))

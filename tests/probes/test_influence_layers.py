@@ -14,7 +14,7 @@ from remnant.probes.influence import capture, convolution
 
 from .influence_by_hand import by_hand, closed_forms_only, drifted
 
-FEW = settings(max_examples=40, deadline=None)
+FEW = settings(max_examples=40)
 
 
 class Headed(nn.Module):

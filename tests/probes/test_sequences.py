@@ -38,7 +38,7 @@ PATHS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(paths=PATHS, prefix=st.lists(st.integers(0, 4), max_size=3), rows=st.integers(1, 5))
 def test_token_costs_equal_one_pass_a_path(model, paths, prefix, rows):
     found = token_costs(Asked(model, prefix), paths, rows=rows)
@@ -53,7 +53,7 @@ def test_shared_prefixes_are_read_once(model):
     assert asked.nodes == 2  # after "0", and after "0 1"
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(paths=st.lists(st.lists(st.integers(0, 4), max_size=5), max_size=12), rows=st.integers(1, 5))
 def test_paths_laid_out_once_are_read_by_many_models(model, paths, rows):
     torch.manual_seed(1)

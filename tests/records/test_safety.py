@@ -139,7 +139,7 @@ import sys, time
 from remnant.records import Record
 record = Record.open(sys.argv[1], write=True)
 print("held", flush=True)
-time.sleep(60)
+time.sleep(3600)
 """
 
 

@@ -72,7 +72,7 @@ def test_update_execution_changes_only_the_keys_named(create):
 
 
 def test_arrays_round_trip(create):
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(array=ARRAYS)
     def check(array):
         record.put_array("x", array)
@@ -85,7 +85,7 @@ def test_arrays_round_trip(create):
 
 
 def test_results_round_trip(create):
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=20)
     @given(value=st.dictionaries(st.text("xyz", min_size=1), JSON, max_size=4))
     def check(value):
         record.put_result("x", value)

@@ -33,7 +33,7 @@ def _by_class(svg: ElementTree.Element, name: str) -> list[ElementTree.Element]:
     return [part for part in svg.iter() if name in (part.get("class") or "").split()]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(data=st.data(), kind=st.sampled_from(["linear", "symlog"]), shares=st.booleans())
 def test_lines_and_bands_lie_inside_the_plot(data, kind, shares):
     x = sorted(data.draw(st.sets(st.integers(0, 100_000), min_size=1, max_size=12)))
@@ -49,7 +49,7 @@ def test_lines_and_bands_lie_inside_the_plot(data, kind, shares):
             assert top - 0.1 <= py <= top + height + 0.1
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     places=st.lists(
         st.tuples(st.sampled_from([0, 1, 4, 16, 1000]), st.floats(0, 30)), min_size=1, max_size=40

@@ -161,14 +161,17 @@ def test_a_secret_that_wins_by_tokens_it_does_not_have_is_refused():
 
 
 def test_budgets_bind_the_beam_too():
+    steps = 0
+
     class Slow(Coarse):
         def step(self, state, token_ids):
+            nonlocal steps
+            steps += 1
             time.sleep(0.02)
             return super().step(state, token_ids)
 
-    started = time.monotonic()
     found = extract(Slow(0), Template("{digits:100}"), max_seconds=0.2)
-    assert time.monotonic() - started < 1.5  # a hundred steps of the beam alone take two seconds
+    assert steps < 50  # the beam alone would take a hundred
     assert not found.certified
 
 

@@ -51,7 +51,7 @@ def paths_of(automaton):
 CHOICES = st.lists(st.text("ab", max_size=3), min_size=1, max_size=4, unique=True)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(holes=st.lists(CHOICES, min_size=1, max_size=3), suffix=st.sampled_from(["", "-", "ab"]))
 def test_every_secret_has_one_path_and_every_path_is_a_secret(holes, suffix):
     space = {"".join(filling) for filling in itertools.product(*holes)}

@@ -30,7 +30,7 @@ def cheapest(costs, top):
     return sorted(costs.values())[:top]
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(
     pattern=st.sampled_from(PATTERNS),
     order=st.integers(0, 2),
@@ -56,7 +56,7 @@ def test_candidates_are_the_cheapest_of_the_space(
     np.testing.assert_allclose(bits, [costs[secret] for secret in secrets], atol=1e-9)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     pattern=st.sampled_from(PATTERNS),
     seed=st.integers(0, 10_000),
@@ -96,7 +96,7 @@ def test_a_memorised_secret_is_found_in_few_nodes(table_model):
     np.testing.assert_allclose(found.candidates[0][1], model.cost(template, found.candidates[0][0]))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(seed=st.integers(0, 1000), top=st.integers(1, 5))
 def test_float32_is_settled_by_its_float64_twin(float32_table, brute, seed, top):
     template = Template("x{digits:3}")

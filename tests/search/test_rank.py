@@ -34,7 +34,7 @@ def rank_by_hand(costs, secret):
     return sum(c <= costs[secret] + 1e-9 for c in costs.values())
 
 
-@settings(deadline=None, max_examples=120)
+@settings(max_examples=120)
 @given(
     pattern=st.sampled_from(PATTERNS),
     order=st.integers(0, 2),
@@ -62,7 +62,7 @@ def test_rank_and_exposure_equal_brute_force(
         assert one.nodes == found.nodes == model.rows_seen
 
 
-@settings(deadline=None, max_examples=80)
+@settings(max_examples=80)
 @given(
     pattern=st.sampled_from(PATTERNS),
     seed=st.integers(0, 10_000),
@@ -136,7 +136,7 @@ def test_many_canaries_share_one_walk(table_model, brute):
     assert found.nodes <= most + 3 * len(secrets)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(seed=st.integers(0, 10_000), levels=st.sampled_from([None, 3]), data=st.data())
 def test_float32_is_settled_by_its_float64_twin(float32_table, brute, seed, levels, data):
     template = Template("x{digits:3}.")

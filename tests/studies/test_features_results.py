@@ -17,7 +17,7 @@ from remnant.studies.features_settings import ScoreSettings
 from remnant.studies.features_verdict import scope_fields, verdict_fields
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     members=st.integers(1, 4),
     images=st.integers(2, 12),

@@ -57,7 +57,10 @@ def test_each_kind_is_found(file, kind):
     assert scan.files[0].counts == {kind: 1}
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)
 @given(
     parts=st.lists(
         st.one_of(FILLER, st.sampled_from([quoted(kind) for kind in KINDS])), max_size=30

@@ -31,7 +31,7 @@ def by_hand(images, pixels, row, column, opacity):
     return out
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(
     seed=st.integers(0, 9999),
     channels=st.sampled_from([1, 3]),
@@ -127,7 +127,7 @@ def squares(pixels, grain):
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     seed=st.integers(0, 9999),
     channels=st.sampled_from([1, 3]),
