@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures.decay import Decay, Forecast
 from remnant.measures.forgetting import ForgettingCurve
 from remnant.measures.protect_last import ProtectLast, protect_last
 from remnant.measures.safe_after import SafeAfter
-
-NEVER_FOUND = (
-    "The attack did not find the canaries right after they were planted, so that not finding them "
-    "later says nothing about any lag."
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,8 +40,8 @@ def forgetting_decision(
 ) -> Decision:
     """Ask a curve everything that a decision needs.
 
-    Where the curve starts at lag 0 and the attack did not find the canaries even there, no lag is
-    called safe: a ruler that never showed anything cannot show that something is gone.
+    Where the attack did not find the canaries at any lag (``curve.positive_control``), no lag is
+    called safe.
 
     Args:
         curve: Success against lag.
@@ -71,8 +66,6 @@ def forgetting_decision(
         (200.0, 12800, 137)
     """
     safe = curve.safe_after(limit, confidence)
-    if safe.lag is not None and curve.lags[0] == 0 and curve.low[0] <= curve.chance:
-        safe = replace(safe, lag=None, reason=NEVER_FOUND)
     protect = protect_last(safe, batch=batch)
     try:
         decay = curve.decay(confidence=confidence)

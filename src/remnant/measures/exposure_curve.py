@@ -1,11 +1,13 @@
 r"""Exposure curves: mean exposure of canaries against the steps since they were last seen.
 
 Three errors are to be carried: another model, other canaries, other references. Trials are
-independent and alike, so that the spread of their means holds all three, and Student's t says how
-far S²/T is known. It is never narrower than the *canary level*: within each trial canaries and
-references are both resampled, with the same draw at all lags, and their variance W gives W/T. With
-one trial this is all there is. Among the resampled is half an unobserved canary (and reference) at
-each end, so that canaries which all rank first do not claim to be without error.
+independent and alike, so that the spread of their means holds all three. Student's t says how far
+S²/T is known at the low end; at the high end, where too low a bound would be a false "safe", the
+quantile that also holds for skewed trials does (``skewed_trials``). The interval is never narrower
+than the *canary level*: within each trial canaries and references are both resampled, with the same
+draw at all lags, and their variance W gives W/T. With one trial this is all there is. Among the
+resampled is half an unobserved canary (and reference) at each end, so that canaries which all rank
+first do not claim to be without error.
 
 A mean of bits lies between 0 and the ceiling. As a share c of the ceiling, a variance v makes an
 effective number of canaries c(1-c)/v, and Clopper-Pearson with this size the interval (see
@@ -20,15 +22,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import special
+from scipy import special, stats
 
 from remnant.errors import InvalidInput, require
 from remnant.measures.checks import check_draws, check_rng, check_share, read_floats
+from remnant.measures.control import Control, positive_control
 from remnant.measures.counting import at_or_under
 from remnant.measures.crossing import last_crossing
+from remnant.measures.exposure import FOUND
 from remnant.measures.intervals import beta_ends, student_inflation
 from remnant.measures.resampling import smoothed_counts
-from remnant.measures.safe_after import SafeAfter, safe_after
+from remnant.measures.safe_after import SafeAfter, check_claim, safe_after
+from remnant.measures.skewed_trials import upper_quantile
+from remnant.measures.trial_interval import over_trials
+from remnant.measures.verdict import LastLag, Verdict, judge
 
 Floats = NDArray[np.float64]
 SUCCESS = "mean exposure in bits"
@@ -76,11 +83,15 @@ class ExposureEvidence:
             between = self.value.var(axis=1, ddof=1) / (trials * self.ceiling**2)
             # Trials that agree to the last digits show rounding, not variance.
             between = np.where(between > 1e-16, between, 0.0)
-            size = _ratio(
-                share * (1.0 - share), between * student_inflation(trials, confidence) ** 2
-            )
-            low_trials, high_trials = beta_ends(share * size, size, confidence)
-            low, high = np.minimum(low, low_trials), np.maximum(high, high_trials)
+            tail = (1.0 - confidence) / 2.0
+            below = student_inflation(trials, confidence)
+            above = upper_quantile(trials, tail, "heavy") / float(stats.norm.isf(tail))
+
+            def end(inflation: float, which: int) -> Floats:
+                size = _ratio(share * (1.0 - share), between * inflation**2)
+                return beta_ends(share * size, size, confidence)[which]
+
+            low, high = np.minimum(low, end(below, 0)), np.maximum(high, end(above, 1))
         return (
             np.minimum(low, share) * self.ceiling,
             np.maximum(high, share) * self.ceiling,
@@ -89,6 +100,10 @@ class ExposureEvidence:
     def upper(self, confidence: float) -> Floats:
         """The one-sided bound at each lag; ``confidence`` above one half."""
         return self.ends(2.0 * confidence - 1.0)[1]
+
+    def lower(self, confidence: float) -> Floats:
+        """The one-sided lower bound at each lag; ``confidence`` above one half."""
+        return self.ends(2.0 * confidence - 1.0)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +124,7 @@ class ExposureCurve:
         method: The interval's construction, in words.
         draws: Resamples of each trial behind the interval.
         evidence: What intervals of another confidence are made of.
+        control_at_zero: Whether lag 0 may be the positive control.
     """
 
     lags: Floats
@@ -126,6 +142,7 @@ class ExposureCurve:
     method: str
     draws: int
     evidence: ExposureEvidence = field(repr=False)
+    control_at_zero: bool = False
 
     def steps_to(self, bits: float) -> float | None:
         """The lag at which ``value`` comes down to ``bits`` for the last time.
@@ -145,7 +162,19 @@ class ExposureCurve:
             raise InvalidInput(f"bits={bits!r} is not a number above 0.", hint="Pass bits, as 2.0.")
         return last_crossing(lags=self.lags, value=self.value, level=float(bits))
 
-    def safe_after(self, limit: float, confidence: float = 0.95) -> SafeAfter:
+    def positive_control(self, confidence: float = 0.95) -> Control:
+        """Whether the canaries were exposed at some lag, as in ``ForgettingCurve``."""
+        return positive_control(
+            lags=self.lags,
+            lower=self.evidence.lower,
+            chance=self.null,
+            confidence=confidence,
+            at_zero=self.control_at_zero,
+        )
+
+    def safe_after(
+        self, limit: float, confidence: float = 0.95, *, control: bool = True
+    ) -> SafeAfter:
         """The smallest lag from which on mean exposure is shown to stay at or under ``limit``.
 
         Tested from the last lag backward, as in ``ForgettingCurve.safe_after``.
@@ -154,6 +183,8 @@ class ExposureCurve:
             limit: In bits, above ``null`` and under ``ceiling``.
             confidence: That no lag which is claimed has a mean exposure above ``limit``; above one
                 half.
+            control: Whether the canaries have to have been exposed at some lag; without it, the
+                bare bound.
 
         Raises:
             InvalidInput: ``limit`` is at or under the null or not under the ceiling,
@@ -167,7 +198,67 @@ class ExposureCurve:
             success=SUCCESS,
             confidence=confidence,
             most=self.ceiling,
+            control=self.positive_control(confidence) if control else None,
         )
+
+    def verdict(self, limit: float) -> Verdict:
+        """Judge the mean exposure at the last lag of the curve, and at no other.
+
+        As ``ForgettingCurve.verdict``. A canary that no reference was as cheap as counts with the
+        ceiling, though it may have any more bits: where there are more of these than chance
+        explains at 1 %, the mean is only a lower bound and there is no PASS.
+
+        Args:
+            limit: In bits, above ``null`` and under ``ceiling``.
+
+        Raises:
+            InvalidInput: ``limit`` is at or under the null, not under the ceiling, the curve's
+                confidence is not above one half, or it ends before planting.
+        """
+        check_claim(
+            self.lags,
+            limit=limit,
+            chance=self.null,
+            success=SUCCESS,
+            confidence=self.confidence,
+            most=self.ceiling,
+        )
+        trainings = "1 training" if self.trials == 1 else f"{self.trials} trainings"
+        last = LastLag(
+            what="mean exposure",
+            unit=" bits",
+            digits=2,
+            lag=float(self.lags[-1]),
+            value=float(self.value[-1]),
+            low=float(self.evidence.lower(self.confidence)[-1]),
+            high=float(self.evidence.upper(self.confidence)[-1]),
+            chance=self.null,
+            confidence=self.confidence,
+            trials=self.trials,
+            canaries=self.n_canaries,
+            sizes=f"{trainings}, {self.n_canaries} canaries and {self.n_references} references "
+            "each",
+            skew="heavy",
+        )
+        doubt = ""
+        if self.more_saturated_than_chance():
+            doubt = (
+                f"{self.saturated[-1]:.1%} of the canaries are cheaper than all "
+                f"{self.n_references} references and may have any exposure from "
+                f"{self.ceiling:.1f} bits on: draw more references"
+            )
+        return judge(last, limit, self.positive_control(self.confidence), doubt=doubt)
+
+    def more_saturated_than_chance(self) -> bool:
+        """Whether more canaries rank first at the last lag than chance explains at 1 %.
+
+        How many of m canaries are cheaper than all of n references drawn the same way has a tail
+        under that of a geometric variable with ratio m/(n+m); trials add up to a negative binomial
+        one.
+        """
+        count = round(float(self.saturated[-1]) * self.trials * self.n_canaries)
+        stays = self.n_references / (self.n_references + self.n_canaries)
+        return bool(stats.nbinom.sf(count - 1, self.trials, stays) <= FOUND)
 
 
 def exposure_curve(
@@ -178,6 +269,7 @@ def exposure_curve(
     confidence: float = 0.95,
     rng: np.random.Generator,
     draws: int = 400,
+    control_at_zero: bool = False,
 ) -> ExposureCurve:
     """Measure how mean exposure falls with the lag.
 
@@ -196,6 +288,8 @@ def exposure_curve(
         confidence: Of the interval at each lag.
         rng: Draws the resamples.
         draws: Resamples of each trial.
+        control_at_zero: Whether lag 0 may be the positive control: True where the references are
+            scored by the same models, so that the canaries could rank among them by chance.
 
     Guarantees:
         * A model that scores everything alike exposes nothing (ties count against the canary).
@@ -239,6 +333,7 @@ def exposure_curve(
         method=_describe(trials, draws),
         draws=int(draws),
         evidence=evidence,
+        control_at_zero=bool(control_at_zero),
     )
 
 
@@ -336,4 +431,4 @@ def _describe(trials: int, draws: int) -> str:
     ends = "Clopper-Pearson ends at the effective size"
     if trials == 1:
         return f"{within}, {ends}; one trial carries no between-model error"
-    return f"Student t over {trials} trials, no narrower than the {within}; {ends}"
+    return f"{over_trials(trials)}, no narrower than the {within}; {ends}"

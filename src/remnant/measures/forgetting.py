@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,13 +14,16 @@ from remnant.measures.checks import (
     read_floats,
     unseen_needed,
 )
+from remnant.measures.control import Control, positive_control
 from remnant.measures.crossing import last_crossing
 from remnant.measures.decay import Decay, Law, fit_decay
+from remnant.measures.groups import NO_GROUPS, read_group_pair
 from remnant.measures.protect_last import ProtectLast, protect_last
-from remnant.measures.safe_after import SafeAfter, safe_after
+from remnant.measures.safe_after import SafeAfter, check_claim, safe_after
 from remnant.measures.smoothing import moving_average
-from remnant.measures.success import Success, chance_level, check_attack
-from remnant.measures.trial_interval import Measured, describe, measure
+from remnant.measures.success import NAMES, Success, chance_level, check_attack
+from remnant.measures.trial_interval import Measured, describe, measure, skew_of
+from remnant.measures.verdict import LastLag, Verdict, judge
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +44,7 @@ class ForgettingCurve:
         method: The interval's construction, in words.
         draws: Canary resamples of each trial behind the interval.
         evidence: What intervals of another confidence are made of.
+        control_at_zero: Whether lag 0 may be the positive control.
     """
 
     lags: Floats
@@ -58,6 +62,7 @@ class ForgettingCurve:
     method: str
     draws: int
     evidence: Measured = field(repr=False)
+    control_at_zero: bool = False
 
     def steps_to(self, alpha: float) -> float | None:
         """The lag at which ``value`` comes down to ``alpha`` for the last time.
@@ -77,7 +82,27 @@ class ForgettingCurve:
         require(faults)
         return last_crossing(lags=self.lags, value=self.value, level=float(alpha))
 
-    def safe_after(self, limit: float, confidence: float = 0.95) -> SafeAfter:
+    def positive_control(self, confidence: float = 0.95) -> Control:
+        """Whether this attack found these canaries at a lag at which it could have failed.
+
+        It did where the lower bound of success exceeds chance at the first lag after 0, or at any
+        later one, corrected for their number. Lag 0 counts only with ``control_at_zero``.
+
+        Args:
+            confidence: An attack that sees nothing is taken to have found them with a probability
+                of at most ``(1 - confidence) / 2``.
+        """
+        return positive_control(
+            lags=self.lags,
+            lower=self.evidence.lower,
+            chance=self.chance,
+            confidence=confidence,
+            at_zero=self.control_at_zero,
+        )
+
+    def safe_after(
+        self, limit: float, confidence: float = 0.95, *, control: bool = True
+    ) -> SafeAfter:
         """The smallest lag from which on success is shown to stay at or under ``limit``.
 
         Lags are tested from the last one backward, each by its upper bound, and the first that
@@ -88,6 +113,12 @@ class ForgettingCurve:
         Args:
             limit: In the units of ``success``, above chance.
             confidence: That no lag which is claimed has a success above ``limit``; above one half.
+            control: Whether the attack has to have found the canaries (``positive_control``).
+                Without it, the bare bound: an attack that sees nothing then makes every lag safe.
+
+        Guarantees:
+            * With ``control``, an attack that sees nothing makes no lag safe, but with a
+              probability of ``(1 - confidence) / 2`` at most.
 
         Raises:
             InvalidInput: ``limit`` is at or under chance or not under 1, ``confidence`` is not
@@ -100,7 +131,57 @@ class ForgettingCurve:
             chance=self.chance,
             success=self.success,
             confidence=confidence,
+            control=self.positive_control(confidence) if control else None,
         )
+
+    def verdict(self, limit: float) -> Verdict:
+        """Judge the last lag of the curve, and no other.
+
+        PASS where the one-sided upper bound is at or under ``limit`` and the attack found the
+        canaries (``positive_control``); FAIL where the lower bound is above it; otherwise
+        INCONCLUSIVE, with a rough number of trials that would decide. No lag is searched for: the
+        first lag that looks safe is wrong far more often than the bound's confidence says.
+
+        Args:
+            limit: In the units of ``success``, above chance.
+
+        Raises:
+            InvalidInput: ``limit`` is at or under chance (nothing can be shown to lie there) or not
+                under 1, the curve's confidence is not above one half, or it ends before planting.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> noise = {"unseen_scores": rng.normal(size=(2, 8, 100)), "success": "auc"}
+            >>> blind = forgetting_curve(
+            ...     seen_scores=rng.normal(size=(2, 8, 100)), lags=[10, 100], rng=rng, **noise)
+            >>> blind.verdict(0.6).outcome
+            'INCONCLUSIVE'
+        """
+        check_claim(
+            self.lags,
+            limit=limit,
+            chance=self.chance,
+            success=self.success,
+            confidence=self.confidence,
+        )
+        at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
+        trainings = "1 training" if self.trials == 1 else f"{self.trials} trainings"
+        last = LastLag(
+            what=f"attack {NAMES[self.success]}{at}",
+            unit="",
+            digits=3,
+            lag=float(self.lags[-1]),
+            value=float(self.value[-1]),
+            low=float(self.evidence.lower(self.confidence)[-1]),
+            high=float(self.evidence.upper(self.confidence)[-1]),
+            chance=self.chance,
+            confidence=self.confidence,
+            trials=self.trials,
+            canaries=min(self.n_seen, self.n_unseen),
+            sizes=f"{trainings}, {self.n_seen} seen and {self.n_unseen} unseen scores each",
+            skew=skew_of(self.success),
+        )
+        return judge(last, limit, self.positive_control(self.confidence))
 
     def protect_last(self, limit: float, *, batch: int, confidence: float = 0.95) -> ProtectLast:
         """The most recent examples, which are not shown to be within ``limit``: protect these.
@@ -169,12 +250,14 @@ def forgetting_curve(
     confidence: float = 0.95,
     rng: np.random.Generator,
     draws: int = 400,
+    groups: Any = None,
+    control_at_zero: bool = False,
 ) -> ForgettingCurve:
     """Measure how attack success falls with the lag.
 
     Each trial is judged on its own scores and its own threshold, then trials are averaged. The
     interval speaks of the mean over models like these trials' and canaries like these canaries, at
-    the population's own threshold; how it is made is told in ``trial_interval``. Canaries are
+    the population's own threshold; ``trial_interval`` describes its construction. Canaries are
     resampled with the same draw at all lags. If all trials share their canaries, the error between
     trials says nothing about other canaries; the canary bootstrap keeps a lower bound on it.
 
@@ -188,6 +271,12 @@ def forgetting_curve(
         confidence: Of the interval at each lag.
         rng: Draws the resamples.
         draws: Canary resamples of each trial.
+        groups: For canaries that come in clusters (several of one author, one template, one
+            speaker): one label a canary, where both sides are the same canaries, or a pair
+            ``(seen, unseen)`` of such sequences. Whole clusters are then resampled.
+        control_at_zero: Whether lag 0 may be the positive control. False for INJECT, where the
+            unplanted twin equals its checkpoint at lag 0, so that the attack cannot fail there;
+            True for POISON, whose twins differ.
 
     Guarantees:
         * The order of the canaries within a trial does not matter to ``value``.
@@ -222,6 +311,10 @@ def forgetting_curve(
     if steps is not None and np.any(np.diff(steps) <= 0):
         faults.append("lags are not strictly increasing")
     check_attack(success, fpr=fpr, confidence=confidence, rng=rng, draws=draws, faults=faults)
+    clusters = NO_GROUPS
+    if seen is not None and unseen is not None:
+        sizes = {"n_seen": seen.shape[2], "n_unseen": unseen.shape[2]}
+        clusters = read_group_pair(groups, **sizes, faults=faults)
     require(faults)
     if seen is None or unseen is None or steps is None:
         raise InvalidInput("seen_scores, unseen_scores and lags must be arrays of numbers.")
@@ -233,7 +326,13 @@ def forgetting_curve(
             hint="Score more controls in each trial, or ask for a larger fpr.",
         )
     measured = measure(
-        seen=seen, unseen=unseen, success=success, fpr=float(fpr), draws=draws, rng=rng
+        seen=seen,
+        unseen=unseen,
+        success=success,
+        fpr=float(fpr),
+        draws=draws,
+        rng=rng,
+        groups=clusters,
     )
     low, high = measured.ends(float(confidence))
     per_trial = measured.evidence.value
@@ -250,7 +349,8 @@ def forgetting_curve(
         n_seen=seen.shape[2],
         n_unseen=unseen.shape[2],
         chance=chance_level(success, float(fpr)),
-        method=describe(seen.shape[1], draws),
+        method=describe(seen.shape[1], draws, clustered=measured.clustered),
         draws=int(draws),
         evidence=measured,
+        control_at_zero=bool(control_at_zero),
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,8 +14,13 @@ from remnant.measures.checks import (
     read_floats,
     unseen_needed,
 )
-from remnant.measures.success import Success, chance_level, check_attack
-from remnant.measures.trial_interval import measure
+from remnant.measures.control import Control
+from remnant.measures.groups import NO_GROUPS, GroupPair, read_groups
+from remnant.measures.resampling import Groups
+from remnant.measures.safe_after import check_claim
+from remnant.measures.success import NAMES, Success, chance_level, check_attack
+from remnant.measures.trial_interval import Measured, measure
+from remnant.measures.verdict import Verdict, cannot_exclude
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -46,6 +52,7 @@ class OneRunForgetting:
         calibrated: Whether each canary's score before the window was subtracted.
         confidence: Of each interval, for its row alone.
         method: The intervals' construction, in words.
+        evidence: What bounds of another confidence are made of.
     """
 
     lags: Floats
@@ -66,6 +73,135 @@ class OneRunForgetting:
     calibrated: bool
     confidence: float
     method: str
+    evidence: OneRunEvidence = field(repr=False)
+
+    def positive_control(self, confidence: float = 0.95) -> Control:
+        """Whether the attack found the canaries that were planted first, at some checkpoint.
+
+        It did where the lower bound of ``success`` exceeds chance, or that of ``effect`` exceeds 0,
+        at any row of the first window. Each of these tests is corrected for the number of all of
+        them.
+
+        Args:
+            confidence: An attack that sees nothing is taken to have found them with a probability
+                of at most ``(1 - confidence) / 2``.
+        """
+        first = np.flatnonzero(self.cohort == self.cohort.min())
+        effects = np.isfinite(self.effect[first])
+        each = 1.0 - (1.0 - confidence) / 2.0 / (first.size + int(effects.sum()))
+        found = self.evidence.lower(each)[first] > self.chance
+        found |= effects & (self.evidence.effect_lower(each)[first] > 0.0)
+        if not found.any():
+            return Control(
+                None,
+                "The attack did not find the canaries at any checkpoint, so not finding them at "
+                "the end says nothing. Plant more canaries, plant them more often, or use another "
+                "kind.",
+            )
+        lag = float(self.lags[first[found]].min())
+        return Control(lag, f"The attack found the canaries at lag {lag:.0f}.")
+
+    def verdict(self, limit: float) -> Verdict:
+        """Judge the canaries planted first, at the last checkpoint: the longest lag of the run.
+
+        Where they were planted more or less often, all of them have to be within the limit. PASS
+        where every one-sided upper bound is at or under ``limit``, the attack found the canaries at
+        some checkpoint (``positive_control``), and no later window at half that lag or more is
+        still beyond the limit at the end. FAIL where a lower bound, corrected for their number, is
+        above the limit. Otherwise INCONCLUSIVE.
+
+        Args:
+            limit: In the units of ``rate``, above chance.
+
+        Raises:
+            InvalidInput: ``limit`` is at or under chance or not under 1, or the curve's confidence
+                is not above one half.
+        """
+        check_claim(
+            self.lags,
+            limit=limit,
+            chance=self.chance,
+            success=self.rate,
+            confidence=self.confidence,
+        )
+        first = self.cohort == self.cohort.min()
+        end = self.checkpoint == self.checkpoint.max()
+        judged = np.flatnonzero(first & end)
+        upper = self.evidence.upper(self.confidence)
+        lower = self.evidence.lower(1.0 - (1.0 - self.confidence) / judged.size)
+        worst = int(judged[np.argmax(upper[judged])])
+        alike = end & ~first & (self.lags >= self.lags[worst] / 2.0)
+        still = np.flatnonzero(alike & (lower > limit))
+        control = self.positive_control(self.confidence)
+        lag = float(self.lags[worst])
+        bounds = f"one-sided {self.confidence:.0%}"
+        one = f"; {cannot_exclude(1)}."
+        if lower[judged].max() > limit:
+            row = int(judged[np.argmax(lower[judged])])
+            said = self._row_in_words(row)
+            claim = f"{said}, at least {lower[row]:.3f} ({bounds} bound)."
+            beyond = f"at least {lower[row]:.3f} ({bounds}), above the limit of {limit:g}"
+            sentence = f"{said}: {beyond}."
+            return Verdict("FAIL", _capital(sentence), _capital(claim), limit, lag)
+        said = self._row_in_words(worst)
+        claim = _capital(f"{said}, at most {upper[worst]:.3f} ({bounds} bound){one}")
+        begun = _capital(f"{said}: at most {upper[worst]:.3f} ({bounds})")
+        if upper[worst] > limit:
+            sentence = f"{begun}, above the limit of {limit:g}: plant more canaries."
+            return Verdict("INCONCLUSIVE", sentence, claim, limit, lag)
+        if not control.found:
+            sentence = f"{begun}, under the limit of {limit:g}. {control.reason}"
+            return Verdict("INCONCLUSIVE", sentence, f"No claim: {control.reason}", limit, lag)
+        if still.size:
+            row = int(still[-1])
+            sentence = (
+                f"{begun}, under the limit of {limit:g}; but {self._row_in_words(row)}, at least "
+                f"{lower[row]:.3f}, so the lag alone does not decide."
+            )
+            return Verdict("INCONCLUSIVE", sentence, claim, limit, lag)
+        sentence = f"{begun}, under the limit of {limit:g}. {control.reason}"
+        return Verdict("PASS", sentence, claim, limit, lag)
+
+    def _row_in_words(self, row: int) -> str:
+        at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
+        uses = int(self.repeats[row])
+        return (
+            f"{self.lags[row]:.0f} steps after their last use, the attack's {NAMES[self.rate]}{at} "
+            f"on {int(self.n_seen[row])} canaries planted {uses} time{'s' * (uses != 1)} is "
+            f"{self.success[row]:.3f}"
+        )
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneRunEvidence:
+    """What the bounds of any confidence are made of.
+
+    Attributes:
+        measured: The success of each cohort, in the order of the rows.
+        effect, error, freedom: The effect of each row, its standard error, and the degrees of
+            freedom of that; NaN where there is no effect.
+    """
+
+    measured: tuple[Measured, ...]
+    effect: Floats
+    error: Floats
+    freedom: Floats
+
+    def lower(self, confidence: float) -> Floats:
+        """The one-sided lower bound of success at each row."""
+        return np.concatenate([cohort.lower(confidence) for cohort in self.measured])
+
+    def upper(self, confidence: float) -> Floats:
+        """The one-sided upper bound of success at each row."""
+        return np.concatenate([cohort.upper(confidence) for cohort in self.measured])
+
+    def effect_lower(self, confidence: float) -> Floats:
+        """The one-sided lower bound of the effect at each row; NaN where there is none."""
+        return np.asarray(self.effect - stats.t.isf(1.0 - confidence, self.freedom) * self.error)
 
 
 def one_run_forgetting(
@@ -82,6 +218,7 @@ def one_run_forgetting(
     first_seen: ArrayLike | None = None,
     cohorts: ArrayLike | None = None,
     draws: int = 400,
+    groups: Any = None,
 ) -> OneRunForgetting:
     """Measure forgetting in one run from the scores of its canaries at its checkpoints.
 
@@ -104,10 +241,12 @@ def one_run_forgetting(
             window, as an attacker with two checkpoints would.
         first_seen: The step of each canary's first use, -1 for never. Without it a window is taken
             to begin with the first of its canaries' last uses.
-        cohorts: A number for each canary's window, -1 for never. Without it windows are told apart
+        cohorts: A number for each canary's window, -1 for never. Without it windows are separated
             by the last uses: where two in a row have a checkpoint between them and are further
             apart than a tenth of the widest such gap.
         draws: Canary resamples behind each success interval.
+        groups: One label a canary, where canaries come in clusters (several of one author, one
+            template, one speaker). Whole clusters are then resampled.
 
     Guarantees:
         * A row uses only canaries whose uses are all over at its checkpoint.
@@ -130,6 +269,9 @@ def one_run_forgetting(
     """
     faults: list[str] = []
     given = _read(scores, checkpoints, last_seen, repeats, first_seen, cohorts, faults)
+    clusters = None
+    if given is not None and groups is not None:
+        clusters = read_groups("groups", groups, given.scores.shape[1], faults)
     check_attack(success, fpr=fpr, confidence=confidence, rng=rng, draws=draws, faults=faults)
     require(faults)
     if given is None:
@@ -142,28 +284,35 @@ def one_run_forgetting(
             f"{controls.size} canaries were never planted; a threshold at FPR {fpr:g} takes at "
             f"least {needed}."
             if at_fpr
-            else "no canary was never planted.",
+            else "There are no controls: every canary was planted.",
             hint="Leave more canaries out of training, or ask for a larger fpr.",
         )
     rows: list[dict[str, Floats]] = []
+    measured: list[Measured] = []
     for number, uses in given.cells():
-        rows.append(
-            _row(
-                given,
-                number,
-                uses,
-                controls,
-                calibrate,
-                success=success,
-                fpr=fpr,
-                confidence=confidence,
-                draws=draws,
-                rng=rng,
-            )
+        row, cohort = _row(
+            given,
+            number,
+            uses,
+            controls,
+            calibrate,
+            clusters,
+            success=success,
+            fpr=fpr,
+            confidence=confidence,
+            draws=draws,
+            rng=rng,
         )
+        rows.append(row)
+        measured.append(cohort)
     joined = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    evidence = OneRunEvidence(
+        tuple(measured), joined["effect"], joined.pop("effect_error"), joined.pop("effect_freedom")
+    )
+    what = "canary" if clusters is None else "cluster"
     return OneRunForgetting(
         **{name: joined[name] for name in joined if name not in ("cohort", "repeats", "n_seen")},
+        evidence=evidence,
         cohort=joined["cohort"].astype(np.int64),
         repeats=joined["repeats"].astype(np.int64),
         n_seen=joined["n_seen"].astype(np.int64),
@@ -174,9 +323,10 @@ def one_run_forgetting(
         calibrated=bool(calibrate),
         confidence=float(confidence),
         method=(
-            f"canary bootstrap of both sides ({draws} draws, the same at all checkpoints), "
-            "Clopper-Pearson ends at the effective size; effect by Welch's t over canaries; one "
-            "run carries no between-model error"
+            f"{what} bootstrap of both sides ({draws} draws, the same at all checkpoints), "
+            f"Clopper-Pearson ends at the effective size; effect by Welch's t over "
+            f"{'canaries' if clusters is None else 'clusters'}; one run carries no between-model "
+            "error"
         ),
     )
 
@@ -206,14 +356,15 @@ def _row(
     uses: int,
     controls: Ints,
     calibrate: bool,
+    clusters: Groups | None,
     *,
     success: Success,
     fpr: float,
     confidence: float,
     draws: int,
     rng: np.random.Generator,
-) -> dict[str, Floats]:
-    """All rows of one cohort."""
+) -> tuple[dict[str, Floats], Measured]:
+    """All rows of one cohort, and the evidence behind their success."""
     mine = np.flatnonzero((given.cohort == number) & (given.repeats == uses))
     last = given.last_seen[mine]
     after = np.flatnonzero(given.checkpoints >= last.max())
@@ -230,11 +381,14 @@ def _row(
             hint="Score the canaries once before the first window, or pass calibrate=False.",
         )
     seen, unseen = given.scores[np.ix_(after, mine)], given.scores[np.ix_(after, controls)]
+    groups = NO_GROUPS
+    if clusters is not None:
+        groups = _numbered(clusters[mine]), _numbered(clusters[controls])
     effect = np.full((3, after.size), np.nan)
     if before.size:
         risen = seen - given.scores[before[-1], mine]
         drifted = unseen - given.scores[before[-1], controls]
-        effect = _difference(risen, drifted, confidence)
+        effect = _difference(risen, drifted, groups)
         if calibrate:
             seen, unseen = risen, drifted
     measured = measure(
@@ -244,38 +398,62 @@ def _row(
         fpr=float(fpr),
         draws=draws,
         rng=rng,
+        groups=groups,
     )
     low, high = measured.ends(confidence)
+    value, error, freedom = effect
+    reach = stats.t.isf((1.0 - confidence) / 2.0, freedom) * error
     same = np.ones(after.size)
     return {
         "lags": given.checkpoints[after] - last.mean(),
         "success": measured.evidence.value[:, 0],
         "low": low,
         "high": high,
-        "effect": effect[0],
-        "effect_low": effect[1],
-        "effect_high": effect[2],
+        "effect": value,
+        "effect_low": value - reach,
+        "effect_high": value + reach,
+        "effect_error": error,
+        "effect_freedom": freedom,
         "checkpoint": given.checkpoints[after],
         "cohort": number * same,
         "repeats": uses * same,
         "n_seen": mine.size * same,
-    }
+    }, measured
 
 
-def _difference(risen: Floats, drifted: Floats, confidence: float) -> Floats:
-    """The difference of the means of each row, and Welch's interval; infinite for one canary."""
-    n, m = risen.shape[1], drifted.shape[1]
+def _numbered(labels: Groups) -> Groups:
+    """Clusters numbered from 0 among those that occur."""
+    return np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _difference(risen: Floats, drifted: Floats, groups: GroupPair) -> Floats:
+    """The difference of the means of each row, its standard error, and Welch's degrees of freedom.
+
+    The error is infinite where a side has one canary, or one cluster, only.
+    """
+    (one, n), (other, m) = (
+        _error_of_mean(side, group) for side, group in zip((risen, drifted), groups, strict=True)
+    )
     value = risen.mean(axis=1) - drifted.mean(axis=1)
     if min(n, m) < 2:
-        wide = np.full(value.shape, np.inf)
-        return np.stack([value, -wide, wide])
-    one, other = risen.var(axis=1, ddof=1) / n, drifted.var(axis=1, ddof=1) / m
+        return np.stack([value, np.full(value.shape, np.inf), np.ones(value.shape)])
     total = one + other
     freedom = np.full(value.shape, float(n + m - 2))
     spread = one**2 / (n - 1) + other**2 / (m - 1)
     np.divide(total**2, spread, out=freedom, where=spread > 0.0)
-    half = stats.t.isf((1.0 - confidence) / 2.0, freedom) * np.sqrt(total)
-    return np.stack([value, value - half, value + half])
+    return np.stack([value, np.sqrt(total), freedom])
+
+
+def _error_of_mean(side: Floats, groups: Groups | None) -> tuple[Floats, int]:
+    """The variance of the mean of each row, by canary or by cluster, and how many there are."""
+    n = side.shape[1]
+    if groups is None:
+        return (np.full(len(side), np.nan) if n < 2 else side.var(axis=1, ddof=1) / n), n
+    apart = side - side.mean(axis=1, keepdims=True)
+    units = int(groups.max()) + 1
+    sums = np.stack([np.bincount(groups, row, minlength=units) for row in apart])
+    factor = units / (units - 1.0) if units > 1 else np.nan
+    return (sums**2).sum(axis=1) / n**2 * factor, units
 
 
 def _read(
@@ -325,7 +503,7 @@ def _read(
 
 
 def _windows(last: Floats, checkpoints: Floats) -> Ints:
-    """The number of each canary's window, told from the gaps between last uses."""
+    """The number of each canary's window, from the gaps between last uses."""
     uses = np.unique(last[last >= 0])
     gaps = np.diff(uses)
     parted = np.searchsorted(checkpoints, uses[1:]) > np.searchsorted(checkpoints, uses[:-1])

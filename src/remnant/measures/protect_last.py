@@ -59,8 +59,8 @@ def protect_last(found: SafeAfter, *, batch: int) -> ProtectLast:
         )
     if found.lag is None:
         reason = (
-            f"No measured lag is shown to be within {found.limit:g}, so no example that was ever "
-            "used can be left out."
+            f"No measured lag is shown to be within {found.limit:g}, so every example that was "
+            f"ever used counts as exposed. {found.reason}"
         )
         return ProtectLast(None, None, reason, found.limit, found.confidence)
     steps = math.ceil(found.lag)

@@ -8,7 +8,6 @@ sorted once and a thousand resamples cost a thousand columns of additions. Count
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
@@ -16,22 +15,38 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int32]
+Groups = NDArray[np.int64]
 Rate = Callable[[Floats, Floats, Counts, Counts], Floats]
 
 
-def smoothed_counts(*, n: int, draws: int, rng: np.random.Generator) -> Counts:
+def smoothed_counts(
+    *, n: int, draws: int, rng: np.random.Generator, groups: Groups | None = None
+) -> Counts:
     """Resample ``n`` canaries from the ``n`` observed ones and one that was not.
 
     The unobserved canary is split in halves: one scores above everything, one below. Without it the
     resamples of a saturated trial are all alike and claim that there is no error (the same step as
     Jeffreys' half counts for a proportion).
 
+    Args:
+        n: Canaries.
+        draws: Resamples.
+        rng: Draws them.
+        groups: The cluster of each canary, numbered from 0. Whole clusters are then resampled, and
+            the unobserved half canaries become half clusters of the mean size. A resample's counts
+            add up to ``n`` only on average.
+
     Returns:
         Counts of shape ``(n + 2, draws)``; the last two rows belong to the scores +inf and -inf.
     """
-    shares = np.full(n + 2, 1.0 / (n + 1))
-    shares[n:] = 0.5 / (n + 1)
-    return np.ascontiguousarray(rng.multinomial(n, shares, size=draws).T.astype(np.int32))
+    units = n if groups is None else int(groups.max()) + 1
+    shares = np.full(units + 2, 1.0 / (units + 1))
+    shares[units:] = 0.5 / (units + 1)
+    counts = rng.multinomial(units, shares, size=draws).T.astype(np.int32)
+    if groups is not None:
+        unobserved = counts[units:] * max(1, round(n / units))
+        counts = np.concatenate([counts[groups], unobserved])
+    return np.ascontiguousarray(counts)
 
 
 def with_unobserved(scores: Floats) -> Floats:
@@ -90,28 +105,27 @@ def resampled_tpr(fpr: float) -> Rate:
         falling = -unseen[unseen_up]
         seen_above = _running(seen_n[seen_up])
         unseen_above = _running(unseen_n[unseen_up])
-        n_unseen = int(unseen_above[-1, 0])
+        n_unseen = unseen_above[-1]
         over = np.searchsorted(-seen[seen_up], falling, side="left")
         upto = np.searchsorted(-seen[seen_up], falling, side="right")
         column = np.arange(seen_n.shape[1])
 
-        def at(rank: int) -> Floats:
-            if rank > n_unseen:
-                return np.ones(column.size)
-            row = (unseen_above[1:] < rank).sum(axis=0)
+        def at(rank: Floats) -> Floats:
+            row = np.minimum((unseen_above[1:] < rank).sum(axis=0), len(falling) - 1)
             start = np.searchsorted(falling, falling[row], side="left")
             stop = np.searchsorted(falling, falling[row], side="right")
             ahead = unseen_above[start, column]
             share = (rank - ahead) / (unseen_above[stop, column] - ahead + 1.0)
             strictly = seen_above[over[row], column]
             tied = seen_above[upto[row], column] - strictly
-            return np.asarray((strictly + tied * share) / seen_above[-1])
+            flagged = (strictly + tied * share) / seen_above[-1]
+            return np.asarray(np.where(rank > n_unseen, 1.0, flagged))
 
         r = fpr * (n_unseen + 1)
-        whole = math.floor(r + 1e-9)
-        part = max(r - whole, 0.0)
+        whole = np.floor(r + 1e-9)
+        part = np.maximum(r - whole, 0.0)
         lower = at(whole)
-        return lower if part == 0.0 else (1.0 - part) * lower + part * at(whole + 1)
+        return lower if not part.any() else (1.0 - part) * lower + part * at(whole + 1)
 
     return rate
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, require
 from remnant.measures.checks import check_share
+from remnant.measures.control import Control
 from remnant.measures.success import check_limit
 
 Floats = NDArray[np.float64]
@@ -20,9 +21,10 @@ class SafeAfter:
     """The claim "from this lag on, success is at or under the limit".
 
     Attributes:
-        lag: The smallest lag that holds; None where not even the last one does.
+        lag: The smallest lag that holds; None where not even the last one does, or where the
+            attack never found the canaries.
         reason: In one sentence, what was shown and what stopped the test.
-        limit: The success that may not be passed.
+        limit: The largest success allowed.
         confidence: That the claim is true of every lag from ``lag`` on that was measured.
         tested: How many lags were tested, the one that failed included.
     """
@@ -43,20 +45,38 @@ def safe_after(
     success: str,
     confidence: float,
     most: float = 1.0,
+    control: Control | None,
 ) -> SafeAfter:
     """Test the lags from the last backward until one fails.
 
     Args:
         lags: Strictly increasing; those before planting are not tested.
         upper: Gives the one-sided upper bound of success at each lag, for a confidence.
-        limit: The success that may not be passed, above ``chance``.
+        limit: The largest success allowed, above ``chance``.
         chance: What an attack without knowledge reaches.
         success: Its name, for the sentence.
         confidence: Of the claim, between one half and 1.
         most: What no value can pass.
+        control: Whether the attack found the canaries; None asks for no control.
 
     Raises:
         InvalidInput: As in ``ForgettingCurve.safe_after``.
+    """
+    check_claim(lags, limit=limit, chance=chance, success=success, confidence=confidence, most=most)
+    found = _backward(lags, upper(float(confidence)), limit, confidence, success)
+    if control is not None and not control.found and found.lag is not None:
+        return replace(found, lag=None, reason=control.reason)
+    return found
+
+
+def check_claim(
+    lags: Floats, *, limit: float, chance: float, success: str, confidence: float, most: float = 1.0
+) -> None:
+    """Refuse a claim that nothing could show.
+
+    Raises:
+        InvalidInput: ``limit`` is at or under chance or not under ``most``, ``confidence`` is not
+            between one half and 1, or all lags lie before planting.
     """
     faults: list[str] = []
     check_share("confidence", confidence, faults)
@@ -64,12 +84,16 @@ def safe_after(
         faults.append(f"confidence={confidence:g} is not above one half")
     require(faults, hint="Pass a share, such as confidence=0.95.")
     check_limit(limit, chance=chance, success=success, most=most)
-    after = np.flatnonzero(lags >= 0)
-    if after.size == 0:
+    if lags[-1] < 0:
         raise InvalidInput(f"the last lag, {lags[-1]:g}, lies before planting.")
-    bounds = upper(float(confidence))
+
+
+def _backward(
+    lags: Floats, bounds: Floats, limit: float, confidence: float, success: str
+) -> SafeAfter:
+    after = np.flatnonzero(lags >= 0)
     fails = after[bounds[after] > limit]
-    level = f"upper {confidence:.4g} bound of {success}"
+    level = f"one-sided {confidence:.4g} upper bound of {success}"
     if fails.size == 0:
         first = int(after[0])
         reason = f"At every lag from {lags[first]:g} on the {level} is at or under {limit:g}."

@@ -15,6 +15,12 @@ from remnant.measures.resampling import resampled_accuracy, resampled_auc
 Floats = NDArray[np.float64]
 Success = Literal["accuracy", "precision", "tpr", "auc"]
 SUCCESSES: tuple[Success, ...] = ("accuracy", "precision", "tpr", "auc")
+NAMES: dict[Success, str] = {
+    "accuracy": "accuracy",
+    "precision": "precision",
+    "tpr": "true-positive rate",
+    "auc": "AUC",
+}
 
 
 def chance_level(success: Success, fpr: float) -> float:
@@ -68,16 +74,20 @@ def check_attack(
 
 
 def rates_at_fpr(seen: Floats, unseen: Floats, fpr: float) -> tuple[float, float]:
-    """The TPR, and the realised FPR, of the rule "seen iff the score is above t".
+    """The TPR and FPR of the rule that flags ``k = floor(fpr * n_unseen)`` unseen scores.
 
-    ``t`` is the (k+1)-th largest unseen score with ``k = floor(fpr * n_unseen)``, so at most k
-    unseen scores are flagged, fewer where scores tie at t. With ``k >= n_unseen`` all are flagged.
+    A score is flagged if it is above the (k+1)-th largest unseen score ``t``. Where scores tie at
+    ``t``, the rule flags them at random, with the probability at which exactly k unseen scores are
+    flagged on average; the rates are expectations over that. The FPR is therefore ``k / n_unseen``,
+    with ties and without. With ``k >= n_unseen`` all scores are flagged.
     """
     k = math.floor(fpr * unseen.size + 1e-9)
     if k >= unseen.size:
         return 1.0, 1.0
     threshold = np.partition(unseen, unseen.size - 1 - k)[unseen.size - 1 - k]
-    return float(np.mean(seen > threshold)), float(np.mean(unseen > threshold))
+    tied = (k - int(np.sum(unseen > threshold))) / int(np.sum(unseen == threshold))
+    tpr = (int(np.sum(seen > threshold)) + tied * int(np.sum(seen == threshold))) / seen.size
+    return float(tpr), k / unseen.size
 
 
 def precision_of(tpr: float, fpr: float) -> float:

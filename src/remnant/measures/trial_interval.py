@@ -15,16 +15,22 @@ Construction, at each lag:
    models' own share of it is, S² - W, and then mapped. Its trial-level variance is a jackknife's.
 2. A variance v makes an effective number of canaries c(1-c)/v (Korn and Graubard 1998), and
    Clopper-Pearson with this size makes the interval: right in the middle, honest at 0 and 1 where v
-   vanishes. Trial level: v = (t/z)² S²/T, z and t being the normal and the Student quantile.
-   Canary level: v = W/T, W the resamples' variance, with half an unobserved canary at each end. The
-   wider of the two counts. One trial has a canary level only.
+   vanishes. Trial level: v = (t/z)² S²/T, z being the normal quantile and t Student's at the low
+   end; at the high end, where too low a bound would be a false "safe", the quantile that also holds
+   where trials differ in a skewed way (``skewed_trials``). Canary level: v = W/T, W the resamples'
+   variance, with half an unobserved canary at each end. The wider of the two counts. One trial has
+   a canary level only.
 3. A random threshold lowers a concave ROC curve on average. The resamples show by how much; the end
    that this threatens is moved by it.
 4. The interval is widened to hold the plain ``value``, and cut to [0, 1].
 
-``benchmarks/coverage.py`` simulates its coverage. It is too low where models differ strongly and
-nearly all leak totally, since a few trials seldom show the weak one; for models of two kinds;
-and, at the low end, for the mean precision of very many trials of few canaries near chance.
+Canaries that come in clusters are resampled by cluster, and the canary level then has Student's
+quantile with one degree of freedom less than there are clusters on the smaller side.
+
+``benchmarks/coverage.py`` and ``benchmarks/false_claims.py`` simulate its coverage. It is too low
+where models differ strongly and nearly all leak totally, since a few trials seldom show the weak
+one; for models of two kinds; and, at the low end, for models that differ with a skew to the left
+and for the mean precision of very many trials of few canaries near chance.
 """
 
 from __future__ import annotations
@@ -34,7 +40,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import stats
 
+from remnant.measures.groups import GroupPair
 from remnant.measures.intervals import beta_ends, student_inflation
 from remnant.measures.resampling import (
     Rate,
@@ -44,6 +52,7 @@ from remnant.measures.resampling import (
     smoothed_counts,
     with_unobserved,
 )
+from remnant.measures.skewed_trials import Skew, upper_quantile
 from remnant.measures.success import Success, trial_success
 
 Floats = NDArray[np.float64]
@@ -77,6 +86,7 @@ def gather(
     fpr: float,
     draws: int,
     rng: np.random.Generator,
+    groups: GroupPair = (None, None),
 ) -> TrialEvidence:
     """Measure every trial at every lag, and again on resampled canaries.
 
@@ -85,6 +95,7 @@ def gather(
         success, fpr: The rate to measure.
         draws: Canary resamples of each trial.
         rng: Where the resamples come from.
+        groups: The clusters of the seen and of the unseen canaries, numbered from 0, or None.
     """
     lags, trials, n_seen = seen.shape
     n_unseen = unseen.shape[2]
@@ -96,8 +107,8 @@ def gather(
     for trial in range(trials):
         for start in range(0, draws, block):
             size = min(block, draws - start)
-            seen_n = smoothed_counts(n=n_seen, draws=size, rng=rng)
-            unseen_n = smoothed_counts(n=n_unseen, draws=size, rng=rng)
+            seen_n = smoothed_counts(n=n_seen, draws=size, rng=rng, groups=groups[0])
+            unseen_n = smoothed_counts(n=n_unseen, draws=size, rng=rng, groups=groups[1])
             for lag in range(lags):
                 pool = with_unobserved(seen[lag, trial]), with_unobserved(unseen[lag, trial])
                 if success in ("tpr", "precision"):
@@ -112,6 +123,11 @@ def gather(
     return TrialEvidence(value, estimate, drawn.mean(axis=2), drawn.var(axis=2, ddof=1))
 
 
+def skew_of(success: Success) -> Skew:
+    """The law that the upper bound allows trials to have (see ``skewed_trials``)."""
+    return "heavy" if success == "tpr" else "moderate"
+
+
 def _rate(success: Success, fpr: float) -> Rate:
     if success == "auc":
         return resampled_auc
@@ -124,9 +140,19 @@ def trial_interval(
     success: Success,
     fpr: float,
     confidence: float,
-    n_seen: int,
+    units: tuple[int, int],
+    clustered: bool,
 ) -> tuple[Floats, Floats]:
-    """The ends of the interval at each lag (see the module's text)."""
+    """The ends of the interval at each lag (see the module's text).
+
+    Args:
+        evidence: What was measured.
+        success, fpr: The rate that was measured.
+        confidence: Of the interval.
+        units: How many canaries, or clusters of them, were resampled on each side.
+        clustered: Whether they are clusters.
+    """
+    n_seen = units[0]
     trials = evidence.value.shape[1]
     value = evidence.value.mean(axis=1)
     mean = evidence.estimate.mean(axis=1)
@@ -137,7 +163,15 @@ def trial_interval(
         return np.asarray(rate / (rate + fpr)) if bends else rate
 
     level = evidence.drawn_mean.mean(axis=1)
-    canary_size = trials * _ratio(level * (1.0 - level), canary_variance, otherwise=n_seen)
+    resampled = canary_variance
+    if clustered:
+        fewest = min(units)
+        scale = np.inf  # one cluster shows nothing of how clusters differ
+        if fewest > 1:
+            scale = student_inflation(fewest, confidence) ** 2 * fewest / (fewest - 1.0)
+        resampled = np.maximum(resampled, np.finfo(np.float64).tiny) * scale
+    canary_size = trials * _ratio(level * (1.0 - level), resampled, otherwise=n_seen)
+    canary_size = np.maximum(canary_size, 1e-3)
     low, high = beta_ends(mean * canary_size, canary_size, confidence)
     centre = _centre(evidence.estimate, canary_variance, fpr) if bends else mean
     bend = centre - mapped(mean)
@@ -154,10 +188,17 @@ def trial_interval(
         share = np.clip(centre / top, 0.0, 1.0)
         # Trials that agree to the last digits show rounding, not variance.
         variance = np.where(variance > 1e-16, variance, 0.0)
-        inflated = variance * student_inflation(trials, confidence) ** 2
-        size = np.clip(_ratio(share * (1.0 - share), inflated, otherwise=np.inf), 1e-3, 1e9)
-        trial_low, trial_high = beta_ends(share * size, size, confidence)
-        low, high = np.minimum(low, top * trial_low), np.maximum(high, top * trial_high)
+        tail = (1.0 - confidence) / 2.0
+        skewed = upper_quantile(trials, tail, skew_of(success))
+        below = student_inflation(trials, confidence)
+        above = skewed / float(stats.norm.isf(tail))
+
+        def end(inflation: float, which: int) -> Floats:
+            inflated = variance * inflation**2
+            size = np.clip(_ratio(share * (1.0 - share), inflated, otherwise=np.inf), 1e-3, 1e9)
+            return top * beta_ends(share * size, size, confidence)[which]
+
+        low, high = np.minimum(low, end(below, 0)), np.maximum(high, end(above, 1))
 
     if success in ("tpr", "precision"):
         unsmoothed = (level * (n_seen + 1.0) - 0.5) / n_seen
@@ -201,14 +242,16 @@ class Measured:
         evidence: At the false-positive rate asked for.
         lenient: At a threshold one unseen score lower, where there are few beyond it; else None.
         success, fpr: The rate that was measured.
-        n_seen: Seen scores of each trial.
+        units: How many canaries, or clusters of them, each trial has on either side.
+        clustered: Whether they are clusters.
     """
 
     evidence: TrialEvidence
     lenient: TrialEvidence | None
     success: Success
     fpr: float
-    n_seen: int
+    units: tuple[int, int]
+    clustered: bool
 
     def ends(self, confidence: float) -> tuple[Floats, Floats]:
         """The low and high end at each lag."""
@@ -216,7 +259,8 @@ class Measured:
             "success": self.success,
             "fpr": self.fpr,
             "confidence": confidence,
-            "n_seen": self.n_seen,
+            "units": self.units,
+            "clustered": self.clustered,
         }
         low, high = trial_interval(self.evidence, **made)
         if self.lenient is not None:
@@ -227,6 +271,10 @@ class Measured:
         """The one-sided bound at each lag; ``confidence`` above one half."""
         return self.ends(2.0 * confidence - 1.0)[1]
 
+    def lower(self, confidence: float) -> Floats:
+        """The one-sided lower bound at each lag; ``confidence`` above one half."""
+        return self.ends(2.0 * confidence - 1.0)[0]
+
 
 def measure(
     *,
@@ -236,6 +284,7 @@ def measure(
     fpr: float,
     draws: int,
     rng: np.random.Generator,
+    groups: GroupPair = (None, None),
 ) -> Measured:
     """Gather the evidence of scores of the shape ``(lags, trials, canaries)``.
 
@@ -243,18 +292,29 @@ def measure(
     uncertain that step 3 corrects too little, and the leak would be understated: the high end is
     then that of a threshold one unseen score lower.
     """
-    made: dict[str, Any] = {"seen": seen, "unseen": unseen, "success": success, "draws": draws}
+    made: dict[str, Any] = {"seen": seen, "unseen": unseen, "groups": groups}
+    made |= {"success": success, "draws": draws}
     evidence = gather(**made, fpr=fpr, rng=rng)
     rank = unseen.shape[2] + 1
     few = success in ("tpr", "precision") and fpr * rank < _FEW
     lenient = gather(**made, fpr=min(fpr + 1 / rank, 1.0), rng=rng) if few else None
-    return Measured(evidence, lenient, success, float(fpr), seen.shape[2])
+    sides = zip((seen, unseen), groups, strict=True)
+    units = [side.shape[2] if group is None else int(group.max()) + 1 for side, group in sides]
+    clustered = any(group is not None for group in groups)
+    return Measured(evidence, lenient, success, float(fpr), (units[0], units[1]), clustered)
 
 
-def describe(trials: int, draws: int) -> str:
+def describe(trials: int, draws: int, *, clustered: bool = False) -> str:
     """The construction, in the words that stand in a result's ``method``."""
-    canaries = f"canary bootstrap of both sides ({draws} draws)"
+    what = "cluster" if clustered else "canary"
+    canaries = f"{what} bootstrap of both sides ({draws} draws)"
     ends = "Clopper-Pearson ends at the effective size"
     if trials == 1:
         return f"{canaries}, {ends}; one trial carries no between-model error"
-    return f"Student t over {trials} trials, no narrower than the {canaries}; {ends}"
+    return f"{over_trials(trials)}, no narrower than the {canaries}; {ends}"
+
+
+def over_trials(trials: int) -> str:
+    """How the spread between trials makes an interval, in words."""
+    robust = ", with a quantile at the high end that holds for skewed trials" * (trials > 2)
+    return f"Student t over {trials} trials{robust}"

@@ -4,145 +4,203 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from scipy import stats
 
-from remnant.errors import InvalidInput
-from remnant.measures.exposure import FOUND
-from remnant.measures.exposure_curve import SUCCESS, ExposureCurve
-from remnant.measures.forgetting import ForgettingCurve
-from remnant.measures.success import check_limit
+from remnant.measures.control import Control
+from remnant.measures.skewed_trials import Skew, unseen_trainings, upper_quantile
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the interval says about a limit.
+    """What the bounds say about a limit.
 
     Attributes:
         outcome: "PASS", "FAIL" or "INCONCLUSIVE".
-        sentence: The same in plain words, with the numbers.
-        limit: The success that may not be passed.
+        sentence: What was measured and why that is the outcome.
+        claim: The strongest statement the evidence supports, in one sentence: a bound with its n
+            and confidence, and what so many trainings cannot exclude.
+        limit: The largest success allowed.
         lag: The lag that was judged.
     """
 
     outcome: Outcome
     sentence: str
+    claim: str
     limit: float
     lag: float
 
 
-def forgetting_verdict(curve: ForgettingCurve, limit: float) -> Verdict:
-    """Judge the last lag of a curve, and no other.
+class Judged(Protocol):
+    """A curve that judges itself."""
 
-    PASS when the whole interval is at or under ``limit``, FAIL when it is above, otherwise
-    INCONCLUSIVE, with a rough number of trials that would settle it (widths shrink like one over
-    the square root of their number). No lag is searched for: the first lag that looks safe is wrong
-    far more often than the interval's confidence says.
+    def verdict(self, limit: float) -> Verdict:
+        """Hold the last lag against a limit."""
+        ...
 
-    Raises:
-        InvalidInput: ``limit`` is at or under chance (nothing can be shown to lie there), not under
-            1, or the curve ends before planting.
+
+def forgetting_verdict(curve: Judged, limit: float) -> Verdict:
+    """The same as ``curve.verdict(limit)``."""
+    return curve.verdict(limit)
+
+
+def exposure_curve_verdict(curve: Judged, limit: float) -> Verdict:
+    """The same as ``curve.verdict(limit)``."""
+    return curve.verdict(limit)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LastLag:
+    """What was measured at the last lag of a curve.
+
+    Attributes:
+        what: The measurement's name, such as "attack AUC".
+        unit: Behind each number, such as " bits"; or empty.
+        digits: Of each number.
+        lag: Steps since the canaries were last used.
+        value: The measurement.
+        low, high: Its one-sided bounds, each of ``confidence``.
+        chance: What a model without memory gives.
+        confidence: Of each bound.
+        trials: Trainings.
+        canaries: Of each training, on the smaller side.
+        sizes: Trainings and canaries in words.
+        skew: The law that ``high`` allows for.
     """
-    check_limit(limit, chance=curve.chance, success=curve.success)
-    lag = float(curve.lags[-1])
-    if lag < 0:
-        raise InvalidInput(f"the last lag, {lag:g}, lies before planting; there is no forgetting.")
-    value, low, high = (float(ends[-1]) for ends in (curve.value, curve.low, curve.high))
-    at = "" if curve.fpr is None else f" at FPR {curve.fpr:g}"
-    found = (
-        f"{lag:g} steps after the canaries were last seen, attack {curve.success}{at} is "
-        f"{value:.3f} ({curve.confidence:.0%} interval {low:.3f} to {high:.3f})"
-    )
-    if high <= limit:
-        return Verdict("PASS", f"{found}: all of it within the limit {limit:g}.", limit, lag)
-    if low > limit:
-        return Verdict("FAIL", f"{found}: all of it above the limit {limit:g}.", limit, lag)
-    advice = _advice(
-        trials=curve.trials,
-        canaries=min(curve.n_seen, curve.n_unseen),
-        value=value,
-        reach=(value - low, high - value),
-        limit=limit,
-    )
-    sentence = f"{found}: the limit {limit:g} lies inside it. {advice}"
-    return Verdict("INCONCLUSIVE", sentence, limit, lag)
+
+    what: str
+    unit: str
+    digits: int
+    lag: float
+    value: float
+    low: float
+    high: float
+    chance: float
+    confidence: float
+    trials: int
+    canaries: int
+    sizes: str
+    skew: Skew
+
+    def number(self, value: float) -> str:
+        """A value with its unit."""
+        return f"{value:.{self.digits}f}{self.unit}"
 
 
-def exposure_curve_verdict(curve: ExposureCurve, limit: float) -> Verdict:
-    """Judge the mean exposure at the last lag of a curve, and at no other.
+def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> Verdict:
+    """Hold one measurement against a limit.
 
-    PASS when the whole interval is at or under ``limit``, FAIL when it is above, otherwise
-    INCONCLUSIVE. A canary that no reference was as cheap as counts with the ceiling, though it may
-    have any more bits: where there are more of these than chance explains at 1 %, the mean is a
-    lower bound and there is no PASS.
+    Args:
+        last: The measurement.
+        limit: The largest value allowed.
+        control: Whether the attack found the canaries at some lag.
+        doubt: Why an upper bound under the limit proves nothing; empty where it does.
 
-    Raises:
-        InvalidInput: ``limit`` is at or under the null, not under the ceiling, or the curve ends
-            before planting.
+    Guarantees:
+        * PASS only where the upper bound is at or under the limit and the control was found.
+        * FAIL only where the lower bound is above the limit.
     """
-    check_limit(limit, chance=curve.null, success=SUCCESS, most=curve.ceiling)
-    lag = float(curve.lags[-1])
-    if lag < 0:
-        raise InvalidInput(f"the last lag, {lag:g}, lies before planting; there is no forgetting.")
-    value, low, high = (float(ends[-1]) for ends in (curve.value, curve.low, curve.high))
-    found = (
-        f"{lag:g} steps after the canaries were last seen, their mean exposure is {value:.2f} bits "
-        f"({curve.confidence:.0%} interval {low:.2f} to {high:.2f}; chance gives {curve.null:.2f})"
+    said = (
+        f"{last.lag:g} steps after the canaries were last used, {last.what} is "
+        f"{last.number(last.value)} (one-sided {last.confidence:.0%} bounds "
+        f"{last.number(last.low)} and {last.number(last.high)})"
     )
-    if low > limit:
-        return Verdict("FAIL", f"{found}: all of it above the limit {limit:g}.", limit, lag)
-    if high <= limit and more_saturated_than_chance(curve):
-        sentence = (
-            f"{found}: within the limit {limit:g}, but {curve.saturated[-1]:.1%} of the canaries "
-            f"are cheaper than all {curve.n_references} references and may have any exposure from "
-            f"{curve.ceiling:.1f} bits on. Draw more references."
-        )
-        return Verdict("INCONCLUSIVE", sentence, limit, lag)
-    if high <= limit:
-        return Verdict("PASS", f"{found}: all of it within the limit {limit:g}.", limit, lag)
-    advice = _advice(
-        trials=curve.trials,
-        canaries=curve.n_canaries,
-        value=value,
-        reach=(value - low, high - value),
-        limit=limit,
-    )
-    sentence = f"{found}: the limit {limit:g} lies inside it. {advice}"
-    return Verdict("INCONCLUSIVE", sentence, limit, lag)
+    allowed = f"the limit of {limit:g}{last.unit}"
+    if last.low > limit:
+        return Verdict("FAIL", f"{said}: above {allowed}.", _at_least(last), limit, last.lag)
+    if last.high > limit:
+        advice = _advice(last, limit)
+        sentence = f"{said}: {allowed} lies between the bounds. {advice}"
+        return Verdict("INCONCLUSIVE", sentence, _between(last), limit, last.lag)
+    if not control.found:
+        sentence = f"{said}: under {allowed}. {control.reason}"
+        return Verdict("INCONCLUSIVE", sentence, f"No claim: {control.reason}", limit, last.lag)
+    if doubt:
+        sentence = f"{said}: under {allowed}, but {doubt}."
+        return Verdict("INCONCLUSIVE", sentence, f"No claim: {doubt}.", limit, last.lag)
+    sentence = f"{said}: under {allowed}. The attack found them at lag {control.lag:g}."
+    return Verdict("PASS", sentence, _at_most(last), limit, last.lag)
 
 
-def more_saturated_than_chance(curve: ExposureCurve) -> bool:
-    """Whether more canaries rank first at the last lag than chance explains at 1 %.
-
-    How many of m canaries are cheaper than all of n references drawn alike has a tail under that of
-    a geometric variable with ratio m/(n+m); trials add up to a negative binomial one.
-    """
-    count = round(float(curve.saturated[-1]) * curve.trials * curve.n_canaries)
-    stays = curve.n_references / (curve.n_references + curve.n_canaries)
-    return bool(stats.nbinom.sf(count - 1, curve.trials, stays) <= FOUND)
-
-
-def _advice(
-    *, trials: int, canaries: int, value: float, reach: tuple[float, float], limit: float
-) -> str:
-    """How much more evidence would bring the nearer end of the interval to the limit."""
-    gap = abs(value - limit)
-    half = reach[0] if value > limit else reach[1]
-    factor = math.inf if gap == 0.0 else (half / gap) ** 2
-    end = "FAIL" if value > limit else "PASS"
-    if factor > 1e4:
-        return "The value is too near the limit for more trials to settle it; choose another limit."
+def cannot_exclude(trials: int) -> str:
+    """What so many trainings that all behave leave open, as the end of a sentence."""
     if trials == 1:
-        wanted = math.ceil(factor * canaries - 1e-9)
-        more = f"About {wanted} canaries a side (here {canaries})"
-        extra = "; one trial shows no error between models, so run several trials as well"
+        return "one training does not show how trainings differ"
+    share = unseen_trainings(trials)
+    return f"{trials} trainings cannot exclude that up to {share:.0%} of trainings behave otherwise"
+
+
+def _at_most(last: LastLag) -> str:
+    still = ""
+    if last.low > last.chance:
+        still = (
+            f", yet the canaries are still detectable (at least {last.number(last.low)}, chance "
+            f"{last.number(last.chance)})"
+        )
+    return (
+        f"With {last.confidence:.0%} confidence, {last.what} {last.lag:g} steps after last use is "
+        f"at most {last.number(last.high)} on average ({last.sizes}){still}; "
+        f"{cannot_exclude(last.trials)}."
+    )
+
+
+def _at_least(last: LastLag) -> str:
+    return (
+        f"With {last.confidence:.0%} confidence, {last.what} {last.lag:g} steps after last use is "
+        f"at least {last.number(last.low)} on average ({last.sizes})."
+    )
+
+
+def _between(last: LastLag) -> str:
+    return (
+        f"With {last.confidence:.0%} confidence each, {last.what} {last.lag:g} steps after last "
+        f"use is at least {last.number(last.low)} and at most {last.number(last.high)} on average "
+        f"({last.sizes})."
+    )
+
+
+def _advice(last: LastLag, limit: float) -> str:
+    """How much more evidence would bring the nearer bound to the limit."""
+    over = last.value > limit
+    gap = abs(last.value - limit)
+    reach = last.value - last.low if over else last.high - last.value
+    end = "FAIL" if over else "PASS"
+    hold = "would most likely make it FAIL" if over else "would make it PASS if the value holds"
+    begun = "The value itself is above the limit. " if over else ""
+    if last.trials == 1:
+        factor = math.inf if gap == 0.0 else (reach / gap) ** 2
+        if factor <= 1e4:
+            wanted = math.ceil(factor * last.canaries - 1e-9)
+            return (
+                f"{begun}About {wanted} canaries a side (here {last.canaries}) {hold}; one "
+                "training shows no difference between models, so run several as well."
+            )
     else:
-        needed = max(math.ceil(factor * trials - 1e-9), trials + 1)
-        more = f"About {needed} trials (here {trials})"
-        extra = ""
-    if end == "FAIL":
-        return f"The value itself is above the limit. {more} would most likely make it FAIL{extra}."
-    return f"{more} would make it PASS if the value holds{extra}."
+        needed = _trials_needed(last, reach=reach, gap=gap, end=end)
+        if needed is not None:
+            return f"{begun}About {needed} trainings (here {last.trials}) {hold}."
+    return "The value is too near the limit for more evidence to decide; choose another limit."
+
+
+def _trials_needed(last: LastLag, *, reach: float, gap: float, end: str) -> int | None:
+    """The trainings with which the reach would shrink to the gap; None beyond ten thousand."""
+    skew = last.skew if end == "PASS" else None
+    now = _relative_reach(last.trials, last.confidence, skew)
+    most = 10_000 * last.trials
+    trials = last.trials + 1
+    while trials <= most:
+        if reach * _relative_reach(trials, last.confidence, skew) <= gap * now:
+            return trials
+        trials = max(trials + 1, math.ceil(trials * 1.02))
+    return None
+
+
+def _relative_reach(trials: int, confidence: float, skew: Skew | None) -> float:
+    """A bound's distance from the mean, in deviations of one training."""
+    tail = 1.0 - confidence
+    if skew is None:
+        return float(stats.t.isf(tail, trials - 1)) / math.sqrt(trials)
+    return upper_quantile(trials, tail, skew) / math.sqrt(trials)

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
-from remnant.measures import (
-    ForgettingCurve,
-    Success,
-    forgetting_curve,
-    forgetting_verdict,
-)
+from remnant.measures import ForgettingCurve, Success, Verdict, forgetting_curve
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.studies.decision_results import put_decision, seen_otherwise
 from remnant.studies.differences import adjust_for_number, difference_fields
+from remnant.studies.gates import put_verdict, with_negative_control, with_residual_memory
 from remnant.studies.grid import runs_of
 from remnant.studies.hidden_results import hidden_scope, measure_hidden
 from remnant.studies.image_canaries import columns
@@ -39,13 +34,14 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     plan, signals = study.plan, record.array("primary.signals")
     primary = _curve(study, plan, signals, "planted")
     record.put_result("curve", curve_fields(primary))
-    record.put_result("verdict", _verdict(primary, study.attack.limit))
     put_decision(record, primary, limit=study.attack.limit, batch=plan.batch)
     measure_hidden(record, study, signals)
-    if plan.aa:
-        record.put_result("curve_aa", curve_fields(_curve(study, plan, signals, "aa")))
+    unplanted = _curve(study, plan, signals, "aa") if plan.aa else None
+    if unplanted is not None:
+        record.put_result("curve_aa", curve_fields(unplanted))
     else:
         record.put_absent("curve_aa", "the plan has no A/A twins")
+    put_verdict(record, lambda: _verdict(record, primary, unplanted, study.attack.limit))
     if plan.controls:
         _put_curve(record, "curve_controls", study, signals, controls=True)
     else:
@@ -58,16 +54,12 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     record.put_result("scope", _scope(study))
 
 
-def _verdict(curve: ForgettingCurve, limit: float) -> dict[str, Any]:
-    """Judge the last lag, but only if the attack found the canaries when they were fresh."""
-    made = dataclasses.asdict(forgetting_verdict(curve, limit))
-    if made["outcome"] == "PASS" and curve.lags[0] == 0 and curve.low[0] <= curve.chance:
-        made["outcome"] = "INCONCLUSIVE"
-        made["sentence"] = (
-            "The attack did not find the canaries right after they were planted, so that not "
-            "finding them later says nothing: plant more, more often, or of another kind."
-        )
-    return made
+def _verdict(
+    record: Record, curve: ForgettingCurve, unplanted: ForgettingCurve | None, limit: float
+) -> Verdict:
+    """Judge the last lag together with what the run's own controls and later searches found."""
+    found = with_negative_control(curve.verdict(limit), unplanted)
+    return with_residual_memory(found, record.results())
 
 
 def curve_fields(curve: ForgettingCurve) -> dict[str, Any]:
@@ -99,7 +91,7 @@ def scores(
 ) -> NDArray[np.float64]:
     """Return the attack's scores of one arm on its trial's canaries, ``(lags, trials, canaries)``.
 
-    How they are calibrated is told in ``twin_scores``.
+    ``twin_scores`` describes how they are calibrated.
     """
     return twin_scores(plan, signals, arm, study.attack.calibration, controls=controls)
 
@@ -122,6 +114,7 @@ def _curve(
         fpr=attack.fpr,
         confidence=attack.confidence,
         rng=np.random.default_rng([plan.seed, 2]),
+        control_at_zero=isinstance(plan, PoisonPlan),
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from remnant.measures import OneRunForgetting, Success, one_run_forgetting
 from remnant.records import Record
-from remnant.studies.wording import times
+from remnant.studies.gates import put_verdict
 
 if TYPE_CHECKING:
     from remnant.studies.one_run import OneRunStudy
@@ -19,19 +19,13 @@ _ROWS = (
     *("lags", "success", "low", "high", "effect", "effect_low", "effect_high"),
     *("cohort", "repeats", "checkpoint", "n_seen"),
 )
-_RATES = {
-    "tpr": "a true-positive rate",
-    "precision": "a precision",
-    "auc": "an AUC",
-    "accuracy": "an accuracy",
-}
 
 
 def measure_one_run(record: Record, study: OneRunStudy) -> None:
     """Measure the run's curve, judge it, and put both into the record."""
     found = one_run_curve(study, record.array("scores"))
     record.put_result("one_run", one_run_fields(study, found))
-    record.put_result("verdict", one_run_verdict(found, study.attack.limit))
+    put_verdict(record, lambda: found.verdict(study.attack.limit))
     record.put_result("scope", _scope(study))
 
 
@@ -73,59 +67,6 @@ def one_run_fields(study: OneRunStudy, found: OneRunForgetting) -> dict[str, Any
 def _plain(row: NDArray[Any]) -> list[float | None]:
     """A row as plain data; what is not a finite number is absent."""
     return [one if math.isfinite(one) else None for one in row.tolist()]
-
-
-def one_run_verdict(found: OneRunForgetting, limit: float) -> dict[str, Any]:
-    """Judge the canaries planted first, at the last checkpoint: the longest lag of the run.
-
-    Where they were planted more or less often, all of them have to be within the limit. A PASS also
-    needs the attack to have found them at some earlier checkpoint, and no later window, at half
-    that lag or more, to be still beyond the limit at the end.
-    """
-    first = found.cohort == found.cohort.min()
-    end = found.checkpoint == found.checkpoint.max()
-    worst = int(np.flatnonzero(first & end)[np.argmax(found.high[first & end])])
-    alike = end & ~first & (found.lags >= found.lags[worst] / 2.0)
-    still = np.flatnonzero(alike & (found.low > limit))
-    noticed = np.any((found.low > found.chance)[first]) or np.any(found.effect_low[first] > 0.0)
-    if float(found.low[first & end].max()) > limit:
-        outcome, after = "FAIL", f"all of it above the limit {limit:g}."
-    elif float(found.high[worst]) > limit:
-        outcome = "INCONCLUSIVE"
-        after = f"the limit {limit:g} lies inside it: plant more canaries."
-    elif not noticed:
-        outcome = "INCONCLUSIVE"
-        after = (
-            "but the attack did not find them earlier either, so that this says nothing: plant "
-            "them more often, or another kind."
-        )
-    elif still.size:
-        outcome = "INCONCLUSIVE"
-        after = (
-            f"within the limit {limit:g}; but {_told(found, int(still[-1]))}, so that the lag "
-            "alone does not decide."
-        )
-    else:
-        outcome, after = "PASS", f"all of it within the limit {limit:g}."
-    told = _told(found, worst)
-    sentence = f"{told[0].upper()}{told[1:]}: {after}"
-    return {
-        "outcome": outcome,
-        "sentence": sentence,
-        "limit": limit,
-        "lag": float(found.lags[worst]),
-    }
-
-
-def _told(found: OneRunForgetting, row: int) -> str:
-    """One row in words."""
-    at = "" if found.fpr is None else f" at a false-positive rate of {found.fpr:.0%}"
-    return (
-        f"{found.lags[row]:.0f} steps after their last use, canaries planted "
-        f"{times(int(found.repeats[row]))} are found with {_RATES[found.rate]} of "
-        f"{found.success[row]:.3f}{at} ({found.confidence:.0%} interval {found.low[row]:.3f} to "
-        f"{found.high[row]:.3f}, one run)"
-    )
 
 
 def _scope(study: OneRunStudy) -> dict[str, list[str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -14,7 +13,6 @@ from remnant.measures import (
     ForgettingCurve,
     Success,
     exposure_curve,
-    exposure_curve_verdict,
     forgetting_curve,
 )
 from remnant.plans import InjectPlan
@@ -22,6 +20,7 @@ from remnant.probes import WINDOW_SIGNALS
 from remnant.records import Record
 from remnant.studies.differences import adjust_for_number, difference_fields
 from remnant.studies.forgetting_results import curve_fields
+from remnant.studies.gates import put_verdict, with_negative_control
 from remnant.studies.wording import times
 
 if TYPE_CHECKING:
@@ -45,8 +44,10 @@ def measure_text_forgetting(
     parts = study.parts()
     primary = _exposure(record, "primary", parts["primary"], "planted")
     record.put_result("curve_exposure", exposure_fields(primary, study.attack.limit))
-    record.put_result("verdict", text_verdict(primary, study.attack.limit))
-    _controls(record, parts["primary"])
+    unplanted = _controls(record, parts["primary"])
+    put_verdict(
+        record, lambda: with_negative_control(primary.verdict(study.attack.limit), unplanted)
+    )
     for success in get_args(Success):
         name = "curve" if success == "precision" else f"curve_{success}"
         curve = _success(record, study, "planted", success)
@@ -75,23 +76,6 @@ def calibrated_bits(
     return own[..., : plan.canaries], own[..., plan.canaries :]
 
 
-def text_verdict(curve: ExposureCurve, limit: float) -> dict[str, Any]:
-    """Judge the last lag, but only if the canaries were exposed at some lag at all.
-
-    That need not be lag 0: exposure was seen to rise for some steps after planting. All lags are
-    looked at, so each is held to an interval of a confidence that allows for their number.
-    """
-    made = dataclasses.asdict(exposure_curve_verdict(curve, limit))
-    each = 1.0 - (1.0 - curve.confidence) / len(curve.lags)
-    if made["outcome"] == "PASS" and not (curve.evidence.ends(each)[0] > curve.null).any():
-        made["outcome"] = "INCONCLUSIVE"
-        made["sentence"] = (
-            "The canaries were not exposed beyond chance at any lag, so that their not being so at "
-            "the last says nothing: plant more of them, or more often."
-        )
-    return made
-
-
 def exposure_fields(curve: ExposureCurve, limit: float) -> dict[str, Any]:
     """Return an exposure curve as plain data."""
     levels = sorted({bits for bits in (2.0, 3.0, 5.0, float(limit)) if bits < curve.ceiling})
@@ -115,7 +99,7 @@ def exposure_fields(curve: ExposureCurve, limit: float) -> dict[str, Any]:
     }
 
 
-def _controls(record: Record, study: TextForgettingStudy) -> None:
+def _controls(record: Record, study: TextForgettingStudy) -> ExposureCurve | None:
     """Put what the attack finds in the A/A twins, which saw no canary, into the record."""
     names = ("curve_exposure_aa", "curve_aa")
     reason = "the plan has no A/A twins"
@@ -123,11 +107,12 @@ def _controls(record: Record, study: TextForgettingStudy) -> None:
         exposed = _exposure(record, "primary", study, "aa")
         record.put_result(names[0], exposure_fields(exposed, study.attack.limit))
         record.put_result(names[1], curve_fields(_success(record, study, "aa", "precision")))
-        return
+        return exposed
     if study.plan.aa:
         reason = "the A/A twins have not parted within the lags that were measured"
     for name in names:
         record.put_absent(name, reason)
+    return None
 
 
 def moved(record: Record, study: TextForgettingStudy) -> NDArray[np.bool_]:
@@ -165,6 +150,7 @@ def _exposure(
         lags=lags,
         confidence=study.attack.confidence,
         rng=np.random.default_rng([study.plan.seed, 2]),
+        control_at_zero=True,
     )
 
 
@@ -185,6 +171,7 @@ def _success(
         fpr=study.attack.fpr,
         confidence=study.attack.confidence,
         rng=np.random.default_rng([study.plan.seed, 2]),
+        control_at_zero=True,
     )
 
 

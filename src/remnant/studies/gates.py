@@ -1,0 +1,102 @@
+"""A gate's verdict, and what the same run has to say about it.
+
+A gate judges one curve. The same run has a negative control (A/A twins) and may have searched for
+residual memory (weight noise, relearning, a scan of later checkpoints). What these found enters the
+outcome, or the claim names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from remnant.errors import InvalidInput
+from remnant.measures import ExposureCurve, ForgettingCurve, Verdict
+from remnant.records import Record, gate_row
+
+_CLAIMED = 0.05  # an adjusted p-value at or under this is named
+
+
+def put_verdict(record: Record, judged: Callable[[], Verdict]) -> None:
+    """Put a verdict into the record, or why there is none.
+
+    There is none where nothing can be claimed, such as at a confidence of one half.
+    """
+    try:
+        found = judged()
+    except InvalidInput as fault:
+        record.put_absent("verdict", str(fault))
+    else:
+        record.put_result("verdict", gate_row(**asdict(found)))
+
+
+def with_negative_control(
+    verdict: Verdict, unplanted: ForgettingCurve | ExposureCurve | None
+) -> Verdict:
+    """The verdict beside the A/A twins, of which neither saw a canary.
+
+    Where the attack distinguishes even these beyond the limit at the last lag, a FAIL is not shown
+    to be memory, and becomes INCONCLUSIVE. Where it distinguishes them at all, the claim says so.
+    """
+    if unplanted is None or unplanted.confidence <= 0.5:
+        return verdict
+    chance = unplanted.chance if isinstance(unplanted, ForgettingCurve) else unplanted.null
+    low = float(unplanted.evidence.lower(unplanted.confidence)[-1])
+    if low <= chance:
+        return verdict
+    seen = (
+        f"the A/A twins, which never saw a canary, are distinguished too (at least {low:.3g} at "
+        f"the last lag; chance {chance:.3g})"
+    )
+    if verdict.outcome == "FAIL" and low > verdict.limit:
+        sentence = f"{verdict.sentence} But {seen}, so this need not be memory."
+        return replace(
+            verdict, outcome="INCONCLUSIVE", sentence=sentence, claim=f"No claim: {seen}."
+        )
+    return replace(verdict, claim=f"{verdict.claim.removesuffix('.')}; {seen}.")
+
+
+def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, Any]]) -> Verdict:
+    """The verdict beside what disturbances and later checkpoints brought back.
+
+    A PASS becomes FAIL where success after a disturbance is shown to be above the limit. Otherwise
+    its claim names every search that found the canaries.
+
+    Args:
+        verdict: Of the curve.
+        results: The record's; ``hidden`` and ``returning`` are read where they were measured.
+    """
+    if verdict.outcome != "PASS":
+        return verdict
+    hidden = results.get("hidden", {})
+    rows = [row for row in hidden.get("disturbances", ()) if row["reading"] != "not found"]
+    worst = max(rows, key=lambda row: float(row["after_low"]), default=None)
+    if worst is not None and float(worst["after_low"]) > verdict.limit:
+        said = (
+            f"after {worst['label']} attack success is at least {worst['after_low']:.3f}, above "
+            f"the limit of {verdict.limit:g}"
+        )
+        sentence = f"{verdict.sentence} But the canaries are not erased: {said}."
+        claim = f"Residual memory: {said}."
+        return replace(verdict, outcome="FAIL", sentence=sentence, claim=claim)
+    named = []
+    if rows:
+        named.append(
+            f"{len(rows)} of {len(hidden['disturbances'])} disturbances (weight noise, relearning) "
+            "bring the canaries back above chance"
+        )
+    back = results.get("returning", {})
+    if "absent" not in back and float(back.get("pvalue", 1.0)) <= _CLAIMED:
+        named.append(
+            f"{back['returned']} of {back['lost']} lost canaries come back at a later checkpoint "
+            f"({back['chance_returned']} by chance, p = {back['pvalue']:.2g})"
+        )
+    if not named:
+        return verdict
+    said = " and ".join(named)
+    return replace(
+        verdict,
+        sentence=f"{verdict.sentence} Yet not erased: {said}.",
+        claim=f"{verdict.claim.removesuffix('.')}; yet not erased: {said}.",
+    )
