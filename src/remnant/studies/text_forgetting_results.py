@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -95,7 +96,7 @@ def exposure_fields(curve: ExposureCurve, limit: float) -> dict[str, Any]:
         },
         **{name: getattr(curve, name).tolist() for name in (*_ROWS, "saturated", "per_trial")},
         "steps_to": {f"{bits:g}": curve.steps_to(bits) for bits in levels},
-        "safe_after": dataclasses.asdict(curve.safe_after(limit)),
+        "safe_after": asdict(curve.safe_after(limit)),
     }
 
 
