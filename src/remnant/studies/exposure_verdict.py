@@ -19,7 +19,7 @@ from remnant.measures.holm import holm
 from remnant.measures.intervals import clopper_pearson
 from remnant.records.outcomes import Outcome, gate_row
 from remnant.studies.above_controls import above_controls, like_controls, not_all_memory
-from remnant.studies.wording import about, counted, times
+from remnant.studies.wording import about, times
 
 CONFIDENCE = 0.95
 _DRAWN = 1_000_000  # references that are still worth drawing
@@ -326,16 +326,18 @@ class _Evidence:
         p_value, repeats = min(tested)
         return min(p_value * len(tested), 1.0), repeats
 
-    @property
-    def which(self) -> str:
+    def _which(self, canaries: str = "canaries") -> str:
         """The judged canaries in words."""
         often = {canary.repeats for canary in self.canaries}
         if len(often) == 1:
-            return f"planted {times(often.pop())}"
-        return "planted" if self.judged is None else f"planted at most {times(self.judged)}"
+            return f"{canaries} planted {times(often.pop())}"
+        if self.judged is None:
+            return f"planted {canaries}"
+        return f"{canaries} planted at most {times(self.judged)}"
 
     @property
     def where(self) -> str:
+        """The models the bounds are about."""
         return "in this model" if self.trainings == 1 else f"in these {self.trainings} trainings"
 
     def _reached(self) -> tuple[Outcome, str, str]:
@@ -426,7 +428,7 @@ class _Evidence:
         return "INCONCLUSIVE", sentence, f"No claim: {why}."
 
     def _counted(self) -> str:
-        return f"{counted(len(self.canaries), 'canary', 'canaries')} {self.which}"
+        return f"{len(self.canaries)} {self._which()}"
 
     def _measured(self) -> str:
         """The most exposed judged canary, and on which side of the limit it is."""
@@ -440,7 +442,7 @@ class _Evidence:
                 under = f"and {len(self.sure)} reach the limit of {self.limit:g}"
         first = f"The most exposed of {self._counted()}"
         if len(self.canaries) == 1:
-            first = f"The one canary {self.which}"
+            first = f"The one {self._which('canary')}"
         return f"{first}, {worst.name}, has {high}, {under}"
 
     def _yet(self) -> str:
@@ -464,13 +466,13 @@ class _Evidence:
         yet = self._yet()
         if not above and self.high > _FEW:
             bound = (
-                f"{under} of {n} canaries {self.which} {'was' if n == 1 else 'were'} under "
+                f"{under} of {self._counted()} {'was' if n == 1 else 'were'} under "
                 f"{self.limit:g} bits {self.where}{yet}; up to {percent(self.high)} of such "
                 "secrets may be above it (95 % confidence)."
             )
         else:
             bound = (
-                f"At most {percent(self.high)} of canaries {self.which} have {self.limit:g} bits "
+                f"At most {percent(self.high)} of {self._which()} have {self.limit:g} bits "
                 f"or more {self.where} (95 % confidence): {under} of {n} were under it{yet}."
             )
         return f"{bound} {self._other_trainings()}"
