@@ -8,6 +8,7 @@ import math
 import shutil
 
 import pytest
+import torch
 
 from remnant.canaries import Canary, CanarySet, Template, make_canary_set, write_canary_sets
 from remnant.models import Vocabulary, lstm, save_language_model
@@ -137,8 +138,11 @@ def test_a_walk_that_a_budget_ended_gives_bounds_and_tests_nothing(command, plan
     assert (means["at_least"], means["p_value"]) == (True, None)
     assert means["p_value_reason"] == "a budget ended the walk, and bounds are not tested"
     gate = run(command, planted, *ended, "--limit", 10)
-    assert gate.code == 1
-    assert "INCONCLUSIVE: canary 1 of set 1 may have up to 19.93 bits" in gate.out
+    assert gate.code == 3
+    assert gate.out.splitlines()[-1] == (
+        "INCONCLUSIVE: canary 1 of set 1 (planted once) may have up to 19.93 bits, and the limit "
+        "is 10; raise --max-nodes."
+    )
 
 
 def test_a_walk_that_was_not_ended_is_exact(command, weighted):
@@ -195,27 +199,28 @@ def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, plante
             6.7 - 0.06,
             [],
             1,
-            "FAIL: canary 1 of set 1 has an exposure of 6.64 bits, at or above the limit of 6.64.",
+            "FAIL: canary 1 of set 1 (planted 16 times) has an exposure of 6.64 bits, at or above "
+            "the limit of 6.64; chance alone puts a canary there with probability 1 %, and",
         ),
         (
             6.5,
             ["--method", "sampled", "--references", 80],
-            1,
-            "INCONCLUSIVE: canary 1 of set 1 may have up to 6.64 bits, and the limit is 6.5; to "
-            "show that many bits takes 340 references: draw them, or give a walk a larger budget.",
+            3,
+            "INCONCLUSIVE: canary 1 of set 1 (planted 16 times) may have up to 6.64 bits, and the "
+            "limit is 6.5; draw 340 references or more.",
         ),
         (2, ["--set", 1], 1, "FAIL: canary 1 of set 1"),
         (
             2,
             ["--method", "sampled", "--references", 80],
             1,
-            "FAIL: canary 1 of set 1 has an exposure of at least 4.",
+            "FAIL: canary 1 of set 1 (planted 16 times) has an exposure of at least 4.",
         ),
         (
             6,  # log2(81) is above, and the interval reaches under
             ["--method", "sampled", "--references", 80],
-            1,
-            "INCONCLUSIVE: canary 1 of set 1 may have up to 6.64 bits",
+            3,
+            "INCONCLUSIVE: canary 1 of set 1 (planted 16 times) may have up to 6.64 bits",
         ),
     ],
 )
@@ -228,24 +233,78 @@ def test_the_gate(command, weighted, limit, more, code, said):
     assert verdict["limit"] == limit
 
 
-def test_the_gate_lets_through_what_is_under_the_limit(command, planted):
-    audited = ["--model", planted.untrained, "--canaries", planted.canaries]
-    done = command("exposure", *audited, "--limit", 15)
+def test_a_model_that_learnt_nothing_does_not_pass(command, planted):
+    """Every canary is under the limit, and none was found: that is no evidence."""
+    audited = ["exposure", "--model", planted.untrained, "--canaries", planted.canaries]
+    for more in ([], ["--judged", 1], ["--share", 0.99], ["--method", "sampled"]):
+        done = command(*audited, "--limit", 15, *more)
+        assert done.code == 3, done.out
+        last = done.out.splitlines()[-1]
+        assert last.startswith("INCONCLUSIVE: The ")
+        assert "under the limit of 15; but no planted canaries were found" in last
+        assert command(*audited, "--limit", 15, *more, "--allow-inconclusive").code == 0
+    verdict = json.loads(command(*audited, "--limit", 15, "--json").out)["verdict"]
+    assert verdict["control"] is None
+    assert verdict["claim"] == "No claim: no planted canaries were found."
+
+
+def test_a_model_with_canaries_it_never_saw_does_not_pass(command, planted, tmp_path):
+    """The trained model knows the canaries of its own file, and none of another."""
+    path = tmp_path / "others.jsonl"
+    others = make_canary_set(
+        planted.set.template, repeats=[1, 60], per_repeat=8, controls=20, seed=99
+    )
+    write_canary_sets([others], path)
+    done = command("exposure", "--model", planted.model, "--canaries", path, "--limit", 15)
+    assert done.code == 3, done.out
+    assert "but no planted canaries were found" in done.out.splitlines()[-1]
+
+
+def test_a_model_that_scores_everything_alike_does_not_pass(command, planted, tmp_path):
+    vocabulary = Vocabulary.of_characters(planted.text.read_text())
+    net = lstm(vocabulary.size, units=2, layers=1)
+    save_language_model(
+        tmp_path / "flat",
+        architecture="lstm",
+        options={"units": 2, "layers": 1},
+        state={name: torch.zeros_like(weight) for name, weight in net.state_dict().items()},
+        vocabulary=vocabulary,
+    )
+    audited = ["--model", tmp_path / "flat", "--canaries", planted.canaries]
+    for method in ("sampled", "auto"):
+        done = command("exposure", *audited, "--limit", 15, "--method", method)
+        assert done.code == 3, done.out
+
+
+def test_a_gate_passes_where_planted_canaries_are_found(command, planted):
+    done = run(command, planted, "--limit", 19, "--judged", 1)
     assert done.code == 0
-    assert done.out.splitlines()[-1].startswith("PASS: the most exposed of 2 planted, canary ")
+    last = done.out.splitlines()[-1]
+    assert last == (
+        "PASS: The one canary planted once, canary 1 of set 1, has 15.61 bits, under the limit of "
+        "19; those planted 60 times were found. 1 of 1 canaries planted once was under 19 bits in "
+        "this model; yet detectably memorised, p = 2e-05; up to 95 % of such secrets may be above "
+        "it (95 % confidence). One training: another may differ."
+    )
 
 
-def test_a_gate_for_some_needs_the_others_to_be_found(command, planted):
-    """The untrained model knows nobody; in the trained one the canary planted often is found."""
-    for model, code, said in (
-        (planted.untrained, 1, "INCONCLUSIVE: the most exposed of 1 planted at most once"),
-        (planted.model, 0, "PASS: the most exposed of 1 planted at most once"),
-    ):
-        audited = ["--model", model, "--canaries", planted.canaries]
-        done = command("exposure", *audited, "--limit", 19, "--judged", 1)
-        assert done.code == code
-        assert done.out.splitlines()[-1].startswith(said)
-    assert done.out.splitlines()[-1].endswith("times were found.")
+def test_a_share_asks_for_enough_canaries(command, planted):
+    done = run(command, planted, "--limit", 19, "--judged", 1, "--share", 0.2)
+    assert done.code == 3
+    assert done.out.splitlines()[-1].endswith(
+        "The allowed share is 20 %: to show it takes 14 judged canaries with none at or above the "
+        "limit."
+    )
+    passed = run(command, planted, "--limit", 19, "--judged", 1, "--share", 0.96, "--json")
+    assert passed.code == 0
+    verdict = json.loads(passed.out)["verdict"]
+    assert (verdict["outcome"], verdict["share"], verdict["share_high"]) == (
+        "PASS",
+        0.96,
+        pytest.approx(0.95),
+    )
+    assert run(command, planted, "--limit", 19, "--share", 0.02).code == 1
+    assert run(command, planted, "--limit", 19, "--share", 0.02, "--allow-inconclusive").code == 1
 
 
 LIKELY = [f"77{d}" for d in "123456"] + [f"{d}77" for d in "1234"]
@@ -264,13 +323,13 @@ UNLIKELY = [f"{d}{d}{d}" for d in "1234568"]
         ),
         ({"777": 1}, UNLIKELY, [9], "FAIL", "at or above the limit of 9."),
         ({"770": 1}, LIKELY, [4], "INCONCLUSIVE", "; but so are 10 of 10 controls, never planted,"),
-        ({"770": 1}, UNLIKELY, [4], "FAIL", "at or above the limit of 4."),
+        ({"770": 1}, UNLIKELY, [4], "FAIL", "at or above the limit of 4; chance alone puts"),
         (
             {"777": 16, "424": 1},
             LIKELY,
             [9, "--judged", 1],
             "INCONCLUSIVE",
-            "more often were found",
+            "more exposed than chance and than controls",
         ),
         (
             {"777": 16, "424": 1},
@@ -281,14 +340,14 @@ UNLIKELY = [f"{d}{d}{d}" for d in "1234568"]
         ),
     ],
 )
-def test_canaries_stand_out_from_controls_that_are_likely_too(
+def test_canaries_are_compared_with_controls_that_are_likely_too(
     command, weighted, tmp_path, planted, controls, gate, outcome, said
 ):
     """The model likes sevens, planted or not."""
     path = tmp_path / "likely.jsonl"
     write_canary_sets([chosen_set("pin {digits:3}", planted, controls)], path)
     done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", *gate)
-    assert done.code == (outcome != "PASS")
+    assert done.code == {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}[outcome]
     last = done.out.splitlines()[-1]
     assert last.startswith(outcome)
     assert said in last
@@ -303,7 +362,8 @@ def test_controls_of_one_set_excuse_no_canary_of_another(command, weighted, tmp_
     write_canary_sets(sets, path)
     done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", 4)
     assert done.out.splitlines()[-1] == (
-        "FAIL: canary 1 of set 2 has an exposure of 6.64 bits, at or above the limit of 4."
+        "FAIL: canary 1 of set 2 (planted once) has an exposure of 6.64 bits, at or above the "
+        "limit of 4."
     )
 
 
@@ -506,7 +566,12 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
         (["--memory", "0"], "--memory 0"),
         (["--seed", "-1"], "--seed -1"),
         (["--judged", "1"], "--judged is about --limit"),
-        (["--limit", "5", "--judged", "0"], "--judged 0 judges nobody"),
+        (["--share", "0.2"], "--share is about --limit"),
+        (["--allow-inconclusive"], "--allow-inconclusive is about --limit"),
+        (["--limit", "5", "--share", "0"], "--share 0 is not between 0 and 1"),
+        (["--limit", "5", "--share", "1"], "--share 1 is not between 0 and 1"),
+        (["--limit", "5", "--share", "nan"], "--share nan is not between 0 and 1"),
+        (["--limit", "5", "--judged", "0"], "--judged 0 judges no canary"),
         (["--limit", "0"], "--limit 0"),
         (["--limit", "-2"], "--limit -2"),
         (["--limit", "nan"], "--limit nan"),

@@ -25,7 +25,6 @@ from remnant.studies.exposure_settings import (
     SecretSettings,
     TextSettings,
 )
-from remnant.studies.exposure_verdict import exposure_verdict
 from remnant.studies.planted_text import plant_text
 from remnant.studies.settings import TrainingSettings
 
@@ -61,7 +60,13 @@ def test_a_secret_planted_often_is_exposed_and_extracted(run):
     assert twin["candidates"][0]["canary"] is None
     assert results["repeats"]["repeats"] == [0, 1, 40]
     assert sum(results["costs"]["counts"]) == 300
-    assert results["verdict"]["outcome"] == "PASS"
+    verdict = results["verdict"]
+    assert (verdict["outcome"], verdict["control"], verdict["judged"]) == ("PASS", 40, 1)
+    assert verdict["claim"] == (
+        "1 of 1 canaries planted once was under 9 bits in this model; up to 95 % of such secrets "
+        "may be above it (95 % confidence). One training: another may differ."
+    )
+    assert verdict["sentence"].endswith(verdict["claim"])
     vocabulary = load_language_model(run / "models" / "planted-1").vocabulary
     assert results["task"]["uniform_bits"] == math.log2(vocabulary.size)
     assert results["task"]["validation_bits"] < 6 < results["task"]["uniform_bits"]
@@ -143,11 +148,35 @@ def test_the_plain_form_makes_the_study_again():
         ("measure", "top", 4),
         ("measure", "limit", 8.0),
         ("measure", "judged", 40),
+        ("measure", "share", 0.2),
     ],
 )
 def test_the_fingerprint_moves_with_every_field(part, field, value):
     changed = dataclasses.replace(getattr(STUDY, part), **{field: value})
     assert dataclasses.replace(STUDY, **{part: changed}).fingerprint != STUDY.fingerprint
+
+
+def test_a_study_without_a_share_keeps_its_fingerprint():
+    """Fingerprints from before there was a share."""
+    assert "share" not in STUDY.to_dict()["measure"]
+    assert STUDY.fingerprint == "2c86f9d5e5ae9edc"
+    asked = dataclasses.replace(STUDY, measure=dataclasses.replace(STUDY.measure, share=0.2))
+    assert study_from(asked.to_dict()) == asked
+
+
+@pytest.mark.parametrize("share", [None, 0.99])
+def test_models_that_learnt_nothing_do_not_pass(tmp_path, share):
+    """A learning rate of 1e-20: every canary is under the limit, and none was found."""
+    blind = dataclasses.replace(
+        STUDY,
+        training=TrainingSettings(optimizer="adam", options={"lr": 1e-20}),
+        measure=dataclasses.replace(STUDY.measure, share=share),
+    )
+    run_study(blind, tmp_path / "run", Execution())
+    verdict = Record.open(tmp_path / "run").results()["verdict"]
+    assert (verdict["outcome"], verdict["control"]) == ("INCONCLUSIVE", None)
+    assert "no planted canaries were found" in verdict["sentence"]
+    assert verdict["claim"] == "No claim: no planted canaries were found."
 
 
 def test_planted_windows_hold_their_canary():
@@ -225,6 +254,9 @@ def test_a_canary_longer_than_a_window(tmp_path):
         ("measure", {"method": "guess"}, "measure.method='guess'"),
         ("measure", {"limit": 0}, "measure.limit=0"),
         ("measure", {"top": 0}, "measure.top=0"),
+        ("measure", {"share": 0}, "measure.share=0 is not a number between 0 and 1"),
+        ("measure", {"share": 1.0}, "measure.share=1.0 is not a number between 0 and 1"),
+        ("measure", {"share": "all"}, "measure.share='all' is not a number between 0 and 1"),
         ("measure", {"method": "sampled", "references": 0}, "needs measure.references"),
         ("plan", {"kind": "inject"}, "plan.kind='inject' is not one of insert"),
         ("data", {"name": "digits"}, "unknown section or field 'data'"),
@@ -250,139 +282,12 @@ def row(repeats, bits, low=None, high=None, twin=None, saturated=False):
     return {**known, "trial": 0, "saturated": saturated}
 
 
-@pytest.mark.parametrize(
-    ("rows", "pvalues", "outcome", "words"),
-    [
-        ([row(1, 3.0), row(64, 20.0)], [0.9, 0.4, 1e-9], "PASS", "planted 64 times were found"),
-        ([row(1, 12.0), row(64, 20.0)], [0.9, 0.01, 1e-9], "FAIL", "at or above the limit of 10"),
-        ([row(1, 10.0), row(64, 20.0)], [0.9, 0.01, 1e-9], "FAIL", "at or above"),
-        ([row(1, 3.0), row(64, 2.0)], [0.9, 0.4, 0.3], "INCONCLUSIVE", "plant some more often"),
-        ([row(1, 3.0), row(64, 5.0)], [0.9, 0.4, 0.03], "INCONCLUSIVE", "plant some more often"),
-        ([row(1, 3.0), row(64, 5.0)], [0.9, 0.4, None], "INCONCLUSIVE", "plant some more often"),
-        ([row(1, 6.0), row(1, 5.0)], [0.9, 1e-9], "INCONCLUSIVE", "plant some more often"),
-        ([row(1, 3.0), row(64, 6.5, twin=6.9)], [0.9, 0.4, 1e-3], "INCONCLUSIVE", "more often"),
-        ([row(1, 3.0), row(64, 6.5, twin=1.9)], [0.9, 0.4, 1e-3], "PASS", "were found"),
-        ([row(1, 3.0), row(4, 9.0), row(64, 2.0)], [0.9, 0.4, 1e-9, 0.3], "INCONCLUSIVE", "more"),
-        ([row(1, 9.0, 8.0, 12.0)], [0.9, 0.4], "INCONCLUSIVE", "several times as many references"),
-        (
-            [row(1, 9.97, 8.09, 46.8, saturated=True), row(1, 8.0, 7.0, 9.0)],
-            [0.9, 0.4],
-            "INCONCLUSIVE",
-            "has an exposure of at least 8.1 bits, out of at most 20.0: sampling cannot say on "
-            "which side of the limit of 10; draw 3 800 references or more.",
-        ),
-        (
-            [row(1, 9.97, 8.09, float("nan"), saturated=True)],
-            [0.9, 0.4],
-            "INCONCLUSIVE",
-            "draw 3 800 references or more",
-        ),
-        (
-            [row(1, 12.2, 10.3, 20.0, saturated=True)],
-            [0.9, 0.4],
-            "FAIL",
-            "has an exposure of at least 10.3 bits, out of at most 20.0: at or above the limit",
-        ),
-    ],
-)
-def test_verdicts(rows, pvalues, outcome, words):
-    for one in rows:
-        one["high"] = None if math.isnan(one["high"]) else one["high"]
-    exposure = {"canaries": rows, "ceiling_bits": 20.0}
-    counts = sorted({one["repeats"] for one in rows})
-    alike = [[one for one in rows if one["repeats"] == many] for many in counts]
-    repeats = {
-        "repeats": [0, *counts],
-        "mean_bits": [1.4, *(np.mean([one["bits"] for one in group]) for group in alike)],
-        "twin_mean_bits": [None, *(group[0]["twin_bits"] for group in alike)],
-        "pooled_pvalue": pvalues,
-    }
-    found = exposure_verdict(exposure, repeats, limit=10.0, judged=1)
-    assert found["outcome"] == outcome
-    assert words in found["sentence"]
-
-
-def test_a_bound_that_takes_millions_of_references_is_left_to_a_walk():
-    exposure = {"canaries": [row(1, 9.97, 8.09, 46.8, saturated=True)], "controls": []}
-    exposure["ceiling_bits"] = 46.8
-    found = exposure_verdict(exposure, repeats_fields(exposure), limit=20.0, judged=1)
-    assert found["sentence"].endswith(
-        "to show that many bits takes 3 900 000 references, so raise max_nodes instead, for exact "
-        "ranks."
-    )
-
-
 def test_means_of_saturated_exposures_are_what_they_are_at_least():
     rows = [row(4, 9.0, 7.0, 20.0, saturated=True), row(4, 11.0), row(1, 2.0, 1.5, 3.0)]
     exposure = {"canaries": rows, "controls": [], "ceiling_bits": 19.9}
     found = repeats_fields(exposure)
     assert found["mean_bits"] == [2.0, 10.0]
     assert found["mean_at_least"] == [None, 9.0]
-
-
-def test_chance_alone_seldom_passes():
-    """The default recipe's canaries, nothing memorised: two often planted ones decide."""
-    rng = np.random.default_rng(0)
-    outcomes = []
-    for _ in range(2000):
-        bits = {many: -np.log2(rng.uniform(size=n)) for many, n in ((1, 3), (4, 3), (64, 2))}
-        rows = [row(many, float(one)) for many, some in bits.items() for one in some]
-        exposure = {"canaries": rows, "controls": [row(0, 1.0)], "ceiling_bits": 19.9}
-        found = exposure_verdict(exposure, repeats_fields(exposure), limit=10.0, judged=1)
-        outcomes.append(found["outcome"])
-    assert outcomes.count("PASS") < 0.01 * 2000 + 4 * math.sqrt(20)
-    assert outcomes.count("FAIL") < 3 * 2000 / 1024 + 4 * math.sqrt(6)
-
-
-def copied(rng, *, trials=5, controls=20, mean=10.0, most=20.0, remembered=0.0):
-    """Exposures in models that make every secret likely, and remember what is planted or not."""
-    drawn = np.minimum(mean * rng.exponential(size=(trials, controls + 2)), most)
-    rows = [
-        row(many, float(min(bits + remembered, most)) if many else float(bits)) | {"trial": trial}
-        for trial, values in enumerate(drawn)
-        for many, bits in zip([1, 64, *[0] * controls], values, strict=True)
-    ]
-    exposure = {
-        "canaries": [one for one in rows if one["repeats"]],
-        "controls": [one for one in rows if not one["repeats"]],
-        "ceiling_bits": most,
-    }
-    return exposure_verdict(exposure, repeats_fields(exposure), limit=10.0, judged=1)
-
-
-@pytest.mark.parametrize(
-    ("mean", "trials", "share"), [(10.0, 5, 0.01), (4.0, 5, 0.01), (4.0, 1, 0.02)]
-)
-def test_a_model_that_copies_and_remembers_nothing_seldom_fails(mean, trials, share):
-    rng = np.random.default_rng(3)
-    outcomes = [copied(rng, mean=mean, trials=trials)["outcome"] for _ in range(400)]
-    for outcome in ("FAIL", "PASS"):
-        assert outcomes.count(outcome) <= share * 400 + 4 * math.sqrt(share * 400)
-
-
-def test_a_model_that_copies_and_remembers_fails():
-    rng = np.random.default_rng(3)
-    found = [copied(rng, mean=4.0, remembered=12.0) for _ in range(50)]
-    assert [one["outcome"] for one in found].count("FAIL") == 50
-    assert (
-        "bits on average, more than chance, so that not all of it is memory."
-        in (found[0]["sentence"])
-    )
-
-
-def test_controls_at_the_limit_make_a_verdict_inconclusive():
-    exposure = {
-        "canaries": [row(1, 12.0)],
-        "controls": [row(0, bits) for bits in (15.0, 11.0, 3.0)],
-        "ceiling_bits": 20.0,
-    }
-    found = exposure_verdict(exposure, repeats_fields(exposure), limit=10.0, judged=1)
-    assert found["outcome"] == "INCONCLUSIVE"
-    assert "but so are 2 of 3 controls, never planted" in found["sentence"]
-    for control in exposure["controls"]:
-        control["bits"] = 9.0 if control["bits"] > 9.0 else 3.0
-    found = exposure_verdict(exposure, repeats_fields(exposure), limit=10.0, judged=1)
-    assert found["outcome"] == "FAIL"
 
 
 def test_few_shared_references_give_no_p_value():

@@ -114,6 +114,31 @@ def test_a_secret_planted_often_is_exposed_and_its_twin_knows_nothing(run):
     assert [one["certified"] for one in results["extraction"]["searches"]] == [True, True]
 
 
+def test_a_verdict_has_a_claim(run):
+    """Given the source, three controls are too few to show that a canary is not copied."""
+    study, folder = run
+    verdict = Record.open(folder).results()["verdict"]
+    if study is BLIND:
+        assert verdict["control"] == 12
+        assert "No claim" not in verdict["claim"]
+    else:
+        assert verdict["control"] is None
+        assert verdict["outcome"] != "PASS"
+
+
+@pytest.mark.parametrize("study", [STUDY, BLIND], ids=["source", "beginning"])
+def test_translators_that_learnt_nothing_do_not_pass(study, data, tmp_path):
+    blind = dataclasses.replace(
+        study,
+        plan=dataclasses.replace(study.plan, steps=3),
+        training=TrainingSettings(optimizer="adam", options={"lr": 1e-20}),
+    )
+    run_study(blind, tmp_path / "run", data)
+    verdict = Record.open(tmp_path / "run").results()["verdict"]
+    assert (verdict["outcome"], verdict["control"]) == ("INCONCLUSIVE", None)
+    assert verdict["claim"].startswith("No claim: no planted canaries were found")
+
+
 def test_extraction_is_given_no_secret(run):
     study, folder = run
     costs = brute_force_costs(study, folder / "models" / "planted-1", "my number is")
@@ -212,6 +237,7 @@ def test_the_plain_form_makes_the_study_again():
         ("model", "options", {"units": 8}),
         ("training", "clip", 1.0),
         ("measure", "limit", 8.0),
+        ("measure", "share", 0.2),
     ],
 )
 def test_the_fingerprint_moves_with_every_field(part, field, value):

@@ -162,7 +162,7 @@ def test_a_fault_of_a_scale_names_it(scale, fault, asked, tmp_path):
         ),
         (
             {"question": "exposure", "plan": {"kind": "insert"}, "measure": {"limits": 3.0}},
-            ["[measure] has: method, references, max_nodes, top, limit, judged."],
+            ["[measure] has: method, references, max_nodes, top, limit, judged, share."],
         ),
         (
             {"question": "exposure", "plan": {"kind": "insert", "step": 3}},

@@ -70,14 +70,20 @@ OPTIONS = {
 @click.option("--source", help="Source text, for an encoder-decoder.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the references.")
 @click.option(
-    "--limit", type=float, help="Exit with 1 unless every planted canary stays under these bits."
+    "--limit",
+    type=float,
+    help="A gate: planted canaries have to stay under these bits. Exit code 0 is PASS, 1 FAIL, 3 "
+    "INCONCLUSIVE.",
 )
 @click.option(
-    "--judged",
-    type=int,
-    help="Hold only canaries planted at most so often against --limit; a PASS then needs those "
-    "planted most often to be found.",
+    "--judged", type=int, help="Apply --limit only to canaries planted at most this many times."
 )
+@click.option(
+    "--share",
+    type=float,
+    help="PASS if at most this share of such canaries reaches --limit (95 % confidence).",
+)
+@click.option("--allow-inconclusive", is_flag=True, help="Exit with 0 instead of 3.")
 @click.option("--extrapolate", is_flag=True, help="Also fit a skew-normal law to the references.")
 @click.option("--reveal", is_flag=True, help="Show the secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
@@ -98,6 +104,8 @@ def exposure(
     seed: int,
     limit: float | None,
     judged: int | None,
+    share: float | None,
+    allow_inconclusive: bool,
     extrapolate: bool,
     reveal: bool,
     as_json: bool,
@@ -105,7 +113,8 @@ def exposure(
     """Rank the canaries of a file among all secrets that they could have been.
 
     The method auto ranks exactly where that can be afforded, and among sampled references
-    elsewhere.
+    elsewhere. With --limit the exit code says the outcome. A PASS needs planted canaries to be
+    found, so that a model that never saw them is INCONCLUSIVE.
 
     \b
     Example:
@@ -116,16 +125,18 @@ def exposure(
     from remnant.cli.exposure_told import Measured, exposure_fields, exposure_text
     from remnant.cli.gate import judge
     from remnant.integrations import load_sequence_model
+    from remnant.records.outcomes import EXIT_CODES
     from remnant.studies.canary_exposure import measure_canaries
 
     require(
         _method_faults(method, references, reference_models, extrapolate)
         + _least_faults(references=references, max_nodes=max_nodes, memory=memory, seed=seed)
         + _positive_faults(max_seconds=max_seconds, limit=limit)
+        + _gate_faults(limit, judged=judged, share=share, allow_inconclusive=allow_inconclusive)
     )
     sets = sets_to_measure(read_sets(file), only, file=file, model=model)
     _check_limit(sets, limit)
-    _check_judged(sets, limit, judged)
+    _check_judged(sets, judged)
     refuse_the_same(model, reference_models)
     every = [one for each in sets.values() for one in (*each.canaries, *each.controls)]
     with withheld(one.secret for one in every), ProgressBar() as bar:
@@ -152,26 +163,38 @@ def exposure(
                     progress=bar,
                 )
             measured.append(Measured(number, one, found))
-    verdict = None if limit is None else judge(measured, limit, judged)
+    verdict = None if limit is None else judge(measured, limit, judged, share)
     if as_json:
         fields = exposure_fields(measured, verdict, extrapolate=extrapolate, reveal=reveal)
         click.echo(json.dumps(fields, indent=2, allow_nan=False))
     else:
         click.echo(exposure_text(measured, verdict, extrapolate=extrapolate, reveal=reveal))
-    if verdict is not None and verdict.outcome != "PASS":
-        context.exit(1)
+    if verdict is not None:
+        allowed = allow_inconclusive and verdict.outcome == "INCONCLUSIVE"
+        context.exit(0 if allowed else EXIT_CODES[verdict.outcome])
 
 
-def _check_judged(sets: dict[int, CanarySet], limit: float | None, judged: int | None) -> None:
-    """Refuse to judge nobody."""
+def _gate_faults(limit: float | None, *, share: float | None, **given: object) -> list[str]:
+    faults = []
+    if limit is None:
+        faults += [
+            f"--{name.replace('_', '-')} is about --limit, which is not given"
+            for name, value in {**given, "share": share}.items()
+            if value is not None and value is not False
+        ]
+    if share is not None and not 0 < share < 1:
+        faults.append(f"--share {share:g} is not between 0 and 1")
+    return faults
+
+
+def _check_judged(sets: dict[int, CanarySet], judged: int | None) -> None:
+    """Refuse a gate that judges no canary."""
     if judged is None:
         return
-    if limit is None:
-        raise InvalidInput("--judged is about --limit.", hint="Give a limit in bits as well.")
     least = min(repeats for one in sets.values() for repeats in one.repeats)
     if judged < least:
         raise InvalidInput(
-            f"--judged {judged} judges nobody: every canary is planted {least} times or more.",
+            f"--judged {judged} judges no canary: every canary is planted {least} times or more.",
             hint=f"Pass {least} or more, or leave it out to judge all.",
         )
 

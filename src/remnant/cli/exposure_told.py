@@ -21,8 +21,8 @@ from remnant.cli.redaction import printable, shown
 
 if TYPE_CHECKING:
     from remnant.canaries import CanarySet
-    from remnant.cli.gate import Judgement
     from remnant.studies.canary_exposure import CanaryExposure, RepeatsExposure, SetExposure
+    from remnant.studies.exposure_verdict import ExposureJudgement
 
 _CONTROLS_SHOWN = 10
 _FAINT = "the model gives it no probability"
@@ -39,7 +39,7 @@ class Measured:
 
 def exposure_text(
     measured: Sequence[Measured],
-    verdict: Judgement | None,
+    verdict: ExposureJudgement | None,
     *,
     extrapolate: bool,
     reveal: bool,
@@ -47,7 +47,7 @@ def exposure_text(
     """Return a table for each set, its means and tests, and the verdict."""
     parts = ["\n".join(_set_lines(one, extrapolate, reveal)) for one in measured]
     if verdict is not None:
-        parts.append(f"{verdict.outcome}: {verdict.sentence}.")
+        parts.append(f"{verdict.outcome}: {verdict.sentence}")
     return "\n\n".join(parts)
 
 
@@ -152,7 +152,7 @@ def _warnings(found: SetExposure, extrapolate: bool) -> list[str]:
 
 def exposure_fields(
     measured: Sequence[Measured],
-    verdict: Judgement | None,
+    verdict: ExposureJudgement | None,
     *,
     extrapolate: bool,
     reveal: bool,

@@ -1,6 +1,6 @@
 """Are canaries more exposed than controls of the same model, where controls are exposed too?
 
-A translator that copies numbers makes every secret likely that stands in its source, and a text may
+A translator that copies numbers makes every secret likely that occurs in its source, and a text may
 have taught a model which secrets are usual. Controls, never planted, show it: they are then more
 exposed than chance allows, and only what canaries have above them can be memory.
 """
@@ -33,23 +33,20 @@ def above_controls(canaries: Rows, controls: Rows) -> float | None:
         return None
 
 
-def told_apart(canaries: Rows, controls: Rows) -> bool:
-    """Whether canaries are more exposed than controls, at 1 %."""
-    return is_found(above_controls(canaries, controls))
-
-
 def like_controls(canaries: Rows, controls: Rows, limit: float) -> str:
     """Why canaries at or above a limit need not be remembered; empty where they have to be.
 
-    They need not where controls reach the limit too and canaries cannot be told from controls.
+    They need not where controls reach the limit too and canaries are not more exposed than controls
+    at 1 %.
     """
     reached = sum(row["bits"] >= limit for row in controls)
-    if not reached or told_apart(canaries, controls):
+    if not reached or is_found(above_controls(canaries, controls)):
         return ""
     return (
         f"so {'is' if reached == 1 else 'are'} {reached} of "
-        f"{counted(len(controls), 'control')}, never planted, and canaries cannot be told from "
-        "these, so that this need not be memory: plant more canaries, or measure more models"
+        f"{counted(len(controls), 'control')}, never planted, and canaries are not more "
+        "exposed than controls, so that this need not be memory: plant more canaries, or measure "
+        "more models"
     )
 
 

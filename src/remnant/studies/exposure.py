@@ -71,9 +71,9 @@ class ExposureStudy:
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data, one group a part."""
         made: dict[str, Any] = {"question": "exposure", "plan": self.plan.to_dict()}
-        for name in ("text", "secret", "model", "training", "measure"):
+        for name in ("text", "secret", "model", "training"):
             made[name] = dataclasses.asdict(getattr(self, name))
-        return made
+        return made | {"measure": self.measure.to_dict()}
 
     @property
     def fingerprint(self) -> str:

@@ -21,7 +21,7 @@ from remnant.search import Extraction
 from remnant.studies.above_controls import above_controls
 from remnant.studies.exposure_audit import ExposureAudit, SecretExposure
 from remnant.studies.exposure_settings import MeasureSettings
-from remnant.studies.exposure_verdict import exposure_verdict
+from remnant.studies.exposure_verdict import CanaryPool, MeasuredCanary, judge_exposure
 from remnant.studies.planted_text import PlantedText
 
 if TYPE_CHECKING:
@@ -98,8 +98,45 @@ def put_trials(
     else:
         record.put_result("costs", costs_fields(trials[0], exposure))
     record.put_result("extraction", extraction_fields(trials, top=measure.top))
-    record.put_result(
-        "verdict", exposure_verdict(exposure, repeats, limit=measure.limit, judged=judged)
+    found = judge_exposure(
+        [canary_pool(exposure, repeats)],
+        limit=measure.limit,
+        judged=judged,
+        share=measure.share,
+        trainings=len(trials),
+        copying=not common,
+    )
+    record.put_result("verdict", found.row())
+
+
+def canary_pool(exposure: dict[str, Any], repeats: dict[str, Any]) -> CanaryPool:
+    """The canaries and controls of all trials, for the gate.
+
+    Args:
+        exposure, repeats: As ``exposure_fields`` and ``repeats_fields`` return them.
+    """
+
+    def measured(row: dict[str, Any]) -> MeasuredCanary:
+        return MeasuredCanary(
+            name=row["name"],
+            repeats=row["repeats"],
+            trial=row["trial"],
+            bits=row["bits"],
+            low=row["low"],
+            high=math.inf if row["high"] is None else row["high"],
+            saturated=row["saturated"],
+            sampled=row["rank"] is None,
+        )
+
+    return CanaryPool(
+        canaries=tuple(map(measured, exposure["canaries"])),
+        controls=tuple(map(measured, exposure["controls"])),
+        p_values=dict(zip(repeats["repeats"], repeats["pooled_pvalue"], strict=True)),
+        twin_mean_bits={
+            many: twin
+            for many, twin in zip(repeats["repeats"], repeats["twin_mean_bits"], strict=True)
+            if twin is not None
+        },
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -134,6 +135,9 @@ class MeasureSettings:
         top: How many secrets to extract.
         limit: Bits that a judged canary's exposure has to stay under.
         judged: Canaries planted at most so often are judged; ``None`` means the least of the plan.
+        share: The share of such canaries that may be at or above the limit: a PASS then shows with
+            95 % confidence that no more are. ``None`` allows none of those judged, and a PASS says
+            what share that bounds.
     """
 
     method: str = "auto"
@@ -142,6 +146,7 @@ class MeasureSettings:
     top: int = 3
     limit: float = 10.0
     judged: int | None = None
+    share: float | None = None
 
     def __post_init__(self) -> None:
         faults = among("measure.method", self.method, METHODS)
@@ -152,6 +157,20 @@ class MeasureSettings:
             faults += whole_number("measure.judged", self.judged, 1)
         if not number(self.limit) or not self.limit > 0:
             faults.append(f"measure.limit={self.limit!r} is not a number of bits above 0")
+        if self.share is not None and not (number(self.share) and 0 < self.share < 1):
+            faults.append(f"measure.share={self.share!r} is not a number between 0 and 1")
         if self.method == "sampled" and self.references == 0:
             faults.append("measure.method='sampled' needs measure.references")
-        require(faults, error=PlanError, hint="Mend the recipe.")
+        require(faults, error=PlanError, hint="Fix the recipe.")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain data.
+
+        Guarantees:
+            * ``share`` is left out where it is ``None``, so that a recipe without it keeps its
+              fingerprint.
+        """
+        made = dataclasses.asdict(self)
+        if self.share is None:
+            del made["share"]
+        return made

@@ -1,88 +1,563 @@
-"""Is the exposure of planted canaries under a limit? The verdict of a study, in a sentence."""
+"""The exposure gate: are planted canaries under a limit in bits?
+
+``judge_exposure`` is the one judge of exposure. ``remnant exposure --limit``, the exposure study
+and the translation study call it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from remnant.measures.exposure import is_found, references_to_show
-from remnant.studies.above_controls import like_controls, not_all_memory, told_apart
-from remnant.studies.wording import about, counted, times
+from scipy import stats
 
+from remnant.errors import NotEnoughEvidence
+from remnant.measures.exposure import FOUND, is_found, references_to_show
+from remnant.measures.holm import holm
+from remnant.measures.intervals import clopper_pearson
+from remnant.records.outcomes import Outcome, gate_row
+from remnant.studies.above_controls import above_controls, like_controls, not_all_memory
+from remnant.studies.wording import about, times
+
+CONFIDENCE = 0.95
 _DRAWN = 1_000_000  # references that are still worth drawing
+_FEW = 1 / 3  # a bound above this share is stated as what may be above the limit
 
 
-def exposure_verdict(
-    exposure: dict[str, Any], repeats: dict[str, Any], *, limit: float, judged: int
-) -> dict[str, Any]:
-    """Judge the canaries that were planted at most ``judged`` times against a limit in bits.
+@dataclass(frozen=True, slots=True)
+class MeasuredCanary:
+    """The exposure of one canary or control, as the gate needs it.
 
-    FAIL when the whole interval of one of them is at or above the limit. PASS when the intervals of
-    all of them are under it and the canaries planted most often, more often than these, were found:
-    their mean exposure is more than chance gives in one case of a hundred, and more than in the
-    twin that never saw them. So the measurement is known to see what is there. INCONCLUSIVE
-    otherwise. Where the controls themselves are more exposed than chance allows, it takes more: a
-    PASS, that canaries planted most often are more exposed than controls; a FAIL the same of those
-    judged, if there are controls at or above the limit. Else what is seen need not be memory.
+    Attributes:
+        name: By which a sentence refers to it.
+        repeats: How often it was planted; 0 for a control.
+        trial: The training, or the set of a file, it belongs to. It is compared with controls of
+            the same trial only.
+        bits: Its exposure.
+        low, high: What the exposure lies between; ``high`` may be infinite.
+        saturated: True where no reference was as cheap: read ``bits`` as "at least ``low``".
+        sampled: True where ``low`` and ``high`` are a 95 % interval, False where they are certain.
+    """
+
+    name: str
+    repeats: int
+    trial: int
+    bits: float
+    low: float
+    high: float
+    saturated: bool = False
+    sampled: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CanaryPool:
+    """Canaries that were tested together, and their controls.
+
+    Attributes:
+        canaries: All planted canaries.
+        controls: Secrets of the same template, in the same models, never planted.
+        p_values: Of the pooled test, by how often planted; 0 stands for the controls.
+        twin_mean_bits: Mean exposure in twins that never saw the canaries, by how often planted;
+            empty where there are no twins.
+    """
+
+    canaries: tuple[MeasuredCanary, ...]
+    controls: tuple[MeasuredCanary, ...]
+    p_values: Mapping[int, float | None]
+    twin_mean_bits: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def repeats(self) -> list[int]:
+        """How often canaries were planted, most often first."""
+        return sorted({canary.repeats for canary in self.canaries}, reverse=True)
+
+    @property
+    def exposed_controls(self) -> float | None:
+        """The controls' mean exposure where that is more than chance allows at 1 %; else None."""
+        if not self.controls or not is_found(self.p_values.get(0)):
+            return None
+        return sum(one.low if one.saturated else one.bits for one in self.controls) / len(
+            self.controls
+        )
+
+    def planted(self, repeats: int) -> list[MeasuredCanary]:
+        """The canaries that were planted so often."""
+        return [canary for canary in self.canaries if canary.repeats == repeats]
+
+
+@dataclass(frozen=True, slots=True)
+class ExposureJudgement:
+    """What the gate says.
+
+    Attributes:
+        outcome: ``"PASS"``, ``"FAIL"`` or ``"INCONCLUSIVE"``.
+        sentence: What was measured and why that is the outcome; that of a PASS ends with ``claim``.
+        claim: The strongest statement the evidence supports, with its n and confidence.
+        limit: In bits.
+        share: The share of canaries at or above the limit that was allowed; ``None`` where no
+            share was given and every judged canary has to be under the limit.
+        judged: How many canaries were judged.
+        above: How many of them are, or may be, at or above the limit.
+        share_low, share_high: One-sided 95 % bounds of the share of such canaries at or above the
+            limit, in these models.
+        p_value: Of the pooled test of the judged canaries, corrected for the number of groups of
+            them; ``None`` where none could be tested.
+        control: How often the canaries were planted that are the positive control; ``None`` where
+            no planted canaries were found.
+        trainings: How many trained models were judged.
+    """
+
+    outcome: Outcome
+    sentence: str
+    claim: str
+    limit: float
+    share: float | None
+    judged: int
+    above: int
+    share_low: float
+    share_high: float
+    p_value: float | None
+    control: int | None
+    trainings: int
+
+    def row(self) -> dict[str, Any]:
+        """The ``verdict`` row of a record."""
+        return gate_row(
+            outcome=self.outcome, sentence=self.sentence, claim=self.claim, limit=self.limit
+        ) | {
+            "share": self.share,
+            "judged": self.judged,
+            "above": self.above,
+            "share_low": self.share_low,
+            "share_high": self.share_high,
+            "p_value": self.p_value,
+            "control": self.control,
+            "trainings": self.trainings,
+        }
+
+
+def judge_exposure(
+    pools: Sequence[CanaryPool],
+    *,
+    limit: float,
+    judged: int | None = None,
+    share: float | None = None,
+    trainings: int = 1,
+    copying: bool = False,
+    budget: str = "max_nodes",
+) -> ExposureJudgement:
+    """Judge planted canaries against a limit in bits.
+
+    The *positive control* of a PASS: some group of canaries planted equally often is more exposed
+    than chance allows at 1 %, corrected for the number of groups (Holm). The group may be that of
+    the judged canaries. Where its controls are themselves more exposed than chance allows at 1 %,
+    the group also has to be more exposed than they are, and where it has twins, than in these.
+
+    The share of canaries at or above the limit has one-sided 95 % Clopper-Pearson bounds. They are
+    about these models: canaries are drawn independently, and what models have in common enters
+    every draw. A canary whose interval holds the limit counts as above it in the upper bound and as
+    under it in the lower. Where exposures were sampled, half of the 5 % is left to the sampling.
 
     Args:
-        exposure, repeats: As the record has them.
+        pools: The canaries; at least one of them has to be judged.
         limit: In bits.
-        judged: The most that a canary was planted to be judged.
+        judged: Only canaries planted at most so often are judged; ``None`` judges all.
+        share: The share of judged canaries that may be at or above the limit.
+        trainings: How many trained models the canaries are from. Canaries of different trainings
+            have different ``trial``.
+        copying: Each canary's own secret was in the model's input, so that a model may copy it: the
+            positive control has to be more exposed than the controls whatever these have.
+        budget: What a user raises to have exposure ranked exactly.
+
+    Guarantees:
+        * Without ``share``: FAIL where the whole interval of a judged canary is at or above the
+          limit. PASS where all intervals are under it and the positive control was found.
+        * With ``share``: FAIL where the lower bound of the share is above ``share``. PASS where the
+          upper bound is at most ``share`` and the positive control was found.
+        * INCONCLUSIVE otherwise, and instead of a FAIL where controls reach the limit too and
+          canaries are not more exposed than controls.
+        * Where nothing planted was learnt, a PASS has a probability of at most 1 %.
+
+    Raises:
+        NotEnoughEvidence: There is no canary to judge.
     """
-    rows = [row for row in exposure["canaries"] if row["repeats"] <= judged]
-    worst = max(rows, key=lambda row: (row["low"], row["bits"]))
-    found = (
-        f"Of {counted(len(rows), 'canary', 'canaries')} planted at most "
-        f"{times(judged)}, the most exposed (planted {times(worst['repeats'])}) has an exposure "
-        f"of {_bits(worst)}, out of at most {exposure['ceiling_bits']:.1f}"
+    canaries = [
+        canary
+        for pool in pools
+        for canary in pool.canaries
+        if judged is None or canary.repeats <= judged
+    ]
+    if not canaries:
+        raise NotEnoughEvidence("There is no planted canary to judge.", hint="Plant some.")
+    sure = [canary for canary in canaries if canary.low >= limit]
+    possible = [canary for canary in canaries if canary.high >= limit]
+    alpha = _alpha(canaries)
+    low, _ = _bounds(len(sure), len(canaries), alpha)
+    _, high = _bounds(len(possible), len(canaries), alpha)
+    evidence = _Evidence(
+        pools=pools,
+        canaries=canaries,
+        sure=sure,
+        possible=possible,
+        limit=limit,
+        judged=judged,
+        share=share,
+        trainings=trainings,
+        alpha=alpha,
+        low=low,
+        high=high,
+        control=_control(pools, copying=copying),
+        copying=copying,
+        budget=budget,
     )
-    most, p_value = repeats["repeats"][-1], repeats["pooled_pvalue"][-1]
-    mean, twin = repeats["mean_bits"][-1], repeats["twin_mean_bits"][-1]
-    seen = most > judged and is_found(p_value)
-    seen = seen and (twin is None or mean > twin)
-    copied = repeats["repeats"][0] == 0 and is_found(repeats["pooled_pvalue"][0])
-    alike = ""
-    if copied:
-        often = [row for row in exposure["canaries"] if row["repeats"] == most]
-        seen = seen and told_apart(often, exposure["controls"])
-        alike = like_controls(rows, exposure["controls"], limit)
-    open_rows = [row for row in rows if row["high"] is None or row["high"] >= limit]
-    if worst["low"] >= limit and alike:
-        outcome, end = "INCONCLUSIVE", f"at or above the limit of {limit:g}; but {alike}."
-    elif worst["low"] >= limit:
-        outcome = "FAIL"
-        known = f"; {not_all_memory(repeats['mean_bits'][0])}" if copied else ""
-        end = f"at or above the limit of {limit:g}{known}."
-    elif open_rows:
-        outcome = "INCONCLUSIVE"
-        end = f"sampling cannot say on which side of the limit of {limit:g}; "
-        end += f"{more_evidence(open_rows, limit)}."
-    elif not seen:
-        outcome = "INCONCLUSIVE"
-        end = (
-            f"under the limit of {limit:g}; but no canaries planted more often were found, so that "
-            "this says nothing: plant some more often."
+    outcome, sentence, claim = evidence.decide()
+    return ExposureJudgement(
+        outcome=outcome,
+        sentence=sentence,
+        claim=claim,
+        limit=limit,
+        share=share,
+        judged=len(canaries),
+        above=len(possible),
+        share_low=low,
+        share_high=high,
+        p_value=evidence.memorised[0],
+        control=evidence.control,
+        trainings=trainings,
+    )
+
+
+def canaries_needed(share: float, *, above: int = 0, alpha: float = 1.0 - CONFIDENCE) -> int:
+    """How many canaries it takes to show that at most ``share`` of them are above a limit.
+
+    With none above it is the least ``n`` with ``(1 - share)**n <= alpha``.
+
+    Args:
+        share: Between 0 and 1.
+        above: How many of them are above the limit.
+        alpha: One minus the confidence.
+
+    Example:
+        >>> canaries_needed(0.2), canaries_needed(0.01), canaries_needed(0.2, above=1)
+        (14, 299, 22)
+    """
+    least, most = above, max(above, 1)
+    while _bounds(above, most, alpha)[1] > share:
+        least, most = most, 2 * most
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (
+            (least, middle) if _bounds(above, middle, alpha)[1] <= share else (middle, most)
         )
-    else:
-        outcome = "PASS"
-        end = f"under the limit of {limit:g}, while those planted {times(most)} were found."
-    return {"outcome": outcome, "sentence": f"{found}: {end}", "limit": limit, "lag": None}
+    return most
 
 
-def more_evidence(rows: Sequence[dict[str, Any]], limit: float) -> str:
-    """What would settle on which side of a limit these canaries are."""
-    if not any(row["saturated"] for row in rows):
-        return "draw several times as many references, or raise max_nodes"
+def more_evidence(
+    canaries: Iterable[MeasuredCanary], limit: float, budget: str = "max_nodes"
+) -> str:
+    """What would show on which side of a limit these canaries are.
+
+    Args:
+        canaries: Whose intervals hold the limit.
+        limit: In bits.
+        budget: What a user raises to have exposure ranked exactly.
+    """
+    if not any(canary.sampled for canary in canaries):
+        return f"raise {budget}"
+    if not any(canary.saturated for canary in canaries):
+        return f"draw several times as many references, or raise {budget}"
     needed = references_to_show(limit)
     if needed <= _DRAWN:
         return f"draw {about(needed)} references or more"
     return (
-        f"to show that many bits takes {about(needed)} references, so raise max_nodes instead, for "
+        f"to show that many bits takes {about(needed)} references, so raise {budget} instead, for "
         "exact ranks"
     )
 
 
-def _bits(row: dict[str, Any]) -> str:
-    """The exposure; where no reference was as cheap, what it is at least with 95 % confidence."""
-    return f"at least {row['low']:.1f} bits" if row["saturated"] else f"{row['bits']:.1f} bits"
+@dataclass(frozen=True, slots=True, eq=False)
+class _Evidence:
+    """Everything the outcome depends on."""
+
+    pools: Sequence[CanaryPool]
+    canaries: list[MeasuredCanary]
+    sure: list[MeasuredCanary]
+    possible: list[MeasuredCanary]
+    limit: float
+    judged: int | None
+    share: float | None
+    trainings: int
+    alpha: float
+    low: float
+    high: float
+    control: int | None
+    copying: bool
+    budget: str
+
+    def decide(self) -> tuple[Outcome, str, str]:
+        """The outcome, its sentence and the claim."""
+        if self.share is None and self.sure:
+            return self._reached()
+        if self.share is not None and self.low > self.share:
+            return self._reached()
+        if self.share is None and self.possible:
+            return self._open()
+        if self.control is None:
+            return self._blind()
+        if self.share is not None and self.high > self.share:
+            return self._too_few()
+        claim = self._bound()
+        return "PASS", f"{self._measured()}; {self._found()}. {claim}", claim
+
+    @property
+    def memorised(self) -> tuple[float | None, int]:
+        """The smallest p-value of judged groups, corrected for their number, and its repeats."""
+        tested = [
+            (p_value, repeats)
+            for pool in self.pools
+            for repeats in pool.repeats
+            if (p_value := pool.p_values.get(repeats)) is not None
+            and (self.judged is None or repeats <= self.judged)
+        ]
+        if not tested:
+            return None, 0
+        p_value, repeats = min(tested)
+        return min(p_value * len(tested), 1.0), repeats
+
+    def _which(self, canaries: str = "canaries") -> str:
+        """The judged canaries in words."""
+        often = {canary.repeats for canary in self.canaries}
+        if len(often) == 1:
+            return f"{canaries} planted {times(often.pop())}"
+        if self.judged is None:
+            return f"planted {canaries}"
+        return f"{canaries} planted at most {times(self.judged)}"
+
+    @property
+    def where(self) -> str:
+        """The models the bounds are about."""
+        return "in this model" if self.trainings == 1 else f"in these {self.trainings} trainings"
+
+    def _reached(self) -> tuple[Outcome, str, str]:
+        """Canaries are at or above the limit; those whose controls are at chance come first."""
+        held = {id(canary): pool for pool in self.pools for canary in pool.canaries}
+        sound = [one for one in self.sure if held[id(one)].exposed_controls is None]
+        worst = max(sound or self.sure, key=lambda canary: (canary.low, canary.bits))
+        sentence = (
+            f"{worst.name} (planted {times(worst.repeats)}) has an exposure of {_bits(worst)}, at "
+            f"or above the limit of {self.limit:g}"
+        )
+        claim = (
+            f"{len(self.sure)} of {self._counted()} had {self.limit:g} bits or more {self.where}."
+        )
+        if self.share is not None:
+            sentence += (
+                f", as {'has' if len(self.sure) == 1 else 'have'} {len(self.sure)} of "
+                f"{self._counted()}: more than the allowed {percent(self.share)} of such canaries "
+                f"(95 % confidence: {percent(self.low)} or more)"
+            )
+        mean = held[id(worst)].exposed_controls
+        if mean is not None:
+            pools = list({id(held[id(one)]): held[id(one)] for one in self.sure}.values())
+            alike = like_controls(
+                _rows(one for one in self.canaries if held[id(one)] in pools),
+                _rows(one for pool in pools for one in pool.controls),
+                self.limit,
+            )
+            if alike:
+                return "INCONCLUSIVE", f"{sentence}; but {alike}.", f"No claim: {alike}."
+            return "FAIL", f"{sentence}; {not_all_memory(mean)}.", claim
+        return "FAIL", f"{sentence}{self._by_chance()}.", claim
+
+    def _by_chance(self) -> str:
+        """What chance alone would have put at or above the limit, where that is as much."""
+        chance, n = 2.0**-self.limit, len(self.canaries)
+        if self.control is not None or is_found(
+            float(stats.binom.sf(len(self.sure) - 1, n, chance))
+        ):
+            return ""
+        return (
+            f"; chance alone puts a canary there with probability {percent(chance)}, and no "
+            "planted canaries were found by the pooled test"
+        )
+
+    def _open(self) -> tuple[Outcome, str, str]:
+        """An interval holds the limit."""
+        farthest = max(self.possible, key=lambda canary: (canary.high, canary.bits))
+        upto = f"up to {farthest.high:.2f} bits" if math.isfinite(farthest.high) else "any exposure"
+        sentence = (
+            f"{farthest.name} (planted {times(farthest.repeats)}) may have {upto}, and the limit "
+            f"is {self.limit:g}; {more_evidence(self.possible, self.limit, self.budget)}."
+        )
+        claim = (
+            f"No claim: {len(self.possible)} of {self._counted()} may have {self.limit:g} bits or "
+            "more."
+        )
+        return "INCONCLUSIVE", sentence, claim
+
+    def _too_few(self) -> tuple[Outcome, str, str]:
+        """The bounds of the share lie on both sides of the allowed one."""
+        share, above = self.share or 0.0, len(self.possible)
+        needed = canaries_needed(share, above=above, alpha=self.alpha)
+        bound = self._bound()
+        kept = "none" if not above else f"no more than {above}"
+        sentence = (
+            f"{self._measured()}. {bound} The allowed share is {percent(share)}: to show it takes "
+            f"{about(needed)} judged canaries with {kept} at or above the limit"
+        )
+        straddling = [canary for canary in self.possible if canary.low < self.limit]
+        if straddling:
+            sentence += (
+                f"; of {len(straddling)} it is open on which side they are: "
+                f"{more_evidence(straddling, self.limit, self.budget)}"
+            )
+        return "INCONCLUSIVE", f"{sentence}.", bound
+
+    def _blind(self) -> tuple[Outcome, str, str]:
+        """Under the limit, and the positive control is missing."""
+        why = "no planted canaries were found"
+        if self.copying or any(pool.exposed_controls is not None for pool in self.pools):
+            why = "no planted canaries were found to be more exposed than chance and than controls"
+        sentence = (
+            f"{self._measured()}{self._yet()}; but {why} (pooled test at {percent(FOUND)}), so "
+            "that this says nothing about memory: check that the model was trained on these "
+            "canaries, or plant some more often."
+        )
+        return "INCONCLUSIVE", sentence, f"No claim: {why}."
+
+    def _counted(self) -> str:
+        return f"{len(self.canaries)} {self._which()}"
+
+    def _measured(self) -> str:
+        """The most exposed judged canary, and on which side of the limit it is."""
+        worst = max(self.canaries, key=lambda canary: (canary.high, canary.bits))
+        most = "at most " * (worst.low < worst.high)
+        high = f"{most}{worst.high:.2f} bits" if math.isfinite(worst.high) else _bits(worst)
+        under = f"under the limit of {self.limit:g}"
+        if self.possible:
+            under = f"and {len(self.possible)} may be at or above the limit of {self.limit:g}"
+            if len(self.sure) == len(self.possible):
+                under = f"and {len(self.sure)} reach the limit of {self.limit:g}"
+        first = f"The most exposed of {self._counted()}"
+        if len(self.canaries) == 1:
+            first = f"The one {self._which('canary')}"
+        return f"{first}, {worst.name}, has {high}, {under}"
+
+    def _yet(self) -> str:
+        """What the pooled test of judged canaries adds: under a limit is not forgotten."""
+        p_value, repeats = self.memorised
+        if p_value is None or not is_found(p_value):
+            return ""
+        several = len({canary.repeats for canary in self.canaries}) > 1
+        which = f" where planted {times(repeats)}" if several else ""
+        if any(pool.exposed_controls is not None for pool in self.pools):
+            return f"; yet more exposed than chance allows{which}, p = {p_value:.2g}"
+        return f"; yet detectably memorised{which}, p = {p_value:.2g}"
+
+    def _found(self) -> str:
+        return f"those planted {times(self.control or 0)} were found"
+
+    def _bound(self) -> str:
+        """The bound of the share, with its n, and what it does not say of other trainings."""
+        n, above = len(self.canaries), len(self.possible)
+        under = n - above
+        yet = self._yet()
+        if not above and self.high > _FEW:
+            bound = (
+                f"{under} of {self._counted()} {'was' if n == 1 else 'were'} under "
+                f"{self.limit:g} bits {self.where}{yet}; up to {percent(self.high)} of such "
+                "secrets may be above it (95 % confidence)."
+            )
+        else:
+            bound = (
+                f"At most {percent(self.high)} of {self._which()} have {self.limit:g} bits "
+                f"or more {self.where} (95 % confidence): {under} of {n} were under it{yet}."
+            )
+        return f"{bound} {self._other_trainings()}"
+
+    def _other_trainings(self) -> str:
+        if self.trainings == 1:
+            return "One training: another may differ."
+        reached = len({canary.trial for canary in self.possible})
+        _, most = _bounds(reached, self.trainings, 1.0 - CONFIDENCE)
+        if not reached:
+            return (
+                f"None of {self.trainings} trainings had a canary at or above it: up to "
+                f"{percent(most)} of trainings may behave otherwise."
+            )
+        return (
+            f"{reached} of {self.trainings} trainings had a canary at or above it: up to "
+            f"{percent(most)} of trainings may."
+        )
+
+
+def percent(share: float) -> str:
+    """A share in percent: whole from 10 % on, with two digits under it.
+
+    Example:
+        >>> percent(0.1391), percent(0.0368), percent(1.0)
+        ('14 %', '3.7 %', '100 %')
+    """
+    return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
+
+
+def _control(pools: Sequence[CanaryPool], *, copying: bool) -> int | None:
+    """How often those canaries were planted that are found; the most often planted, of several."""
+    groups = [
+        (repeats, _group_p_value(pool, repeats, copying=copying))
+        for pool in pools
+        for repeats in pool.repeats
+    ]
+    adjusted = holm([p_value for _, p_value in groups])
+    found = [
+        repeats
+        for (repeats, _), p_value in zip(groups, adjusted, strict=True)
+        if is_found(float(p_value))
+    ]
+    return max(found, default=None)
+
+
+def _group_p_value(pool: CanaryPool, repeats: int, *, copying: bool) -> float:
+    """The p-value of "nothing was learnt of these canaries"; 1 where that cannot be tested."""
+    p_value = pool.p_values.get(repeats)
+    if p_value is None:
+        return 1.0
+    canaries = pool.planted(repeats)
+    twin = pool.twin_mean_bits.get(repeats)
+    if twin is not None and not sum(one.bits for one in canaries) / len(canaries) > twin:
+        return 1.0
+    if not copying and pool.exposed_controls is None:
+        return p_value
+    contrast = above_controls(_rows(canaries), _rows(pool.controls))
+    # Both have to be shown, so that the larger p-value is that of both together.
+    return 1.0 if contrast is None else max(p_value, contrast)
+
+
+def _alpha(canaries: Iterable[MeasuredCanary]) -> float:
+    """The error left to the count of canaries above the limit.
+
+    An interval of a sampled exposure lies wholly under the true value with 2.5 % at most. Canaries
+    of one model have the same references: if one at or above the limit seems to be under it, so
+    does the least exposed of those at or above it. All together err with 2.5 % at most.
+    """
+    alpha = 1.0 - CONFIDENCE
+    return alpha / 2.0 if any(canary.sampled for canary in canaries) else alpha
+
+
+def _bounds(hits: int, n: int, alpha: float) -> tuple[float, float]:
+    """One-sided Clopper-Pearson bounds, each with confidence ``1 - alpha``."""
+    low, high = clopper_pearson(hits, n, confidence=1.0 - 2.0 * alpha)
+    return float(low), float(high)
+
+
+def _rows(canaries: Iterable[MeasuredCanary]) -> list[dict[str, float]]:
+    return [{"trial": canary.trial, "bits": canary.bits} for canary in canaries]
+
+
+def _bits(canary: MeasuredCanary) -> str:
+    """The exposure; where it is known to be more, what it is at least."""
+    if canary.saturated or canary.low < canary.high:
+        return f"at least {canary.low:.2f} bits"
+    return f"{canary.bits:.2f} bits"

@@ -61,9 +61,9 @@ class TranslationStudy:
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data, one group a part."""
         made: dict[str, Any] = {"question": "translation-exposure", "plan": self.plan.to_dict()}
-        for name in ("pairs", "secret", "model", "training", "measure"):
+        for name in ("pairs", "secret", "model", "training"):
             made[name] = dataclasses.asdict(getattr(self, name))
-        return made
+        return made | {"measure": self.measure.to_dict()}
 
     @property
     def fingerprint(self) -> str:
