@@ -48,7 +48,7 @@ def test_the_last_examples_are_those_with_a_smaller_lag(lag, steps, examples):
 def test_where_no_lag_holds_nothing_is_left_out():
     found = protect_last(safe(None), batch=16)
     assert (found.steps, found.examples) == (None, None)
-    assert "no example that was ever used can be left out" in found.reason
+    assert "every example that was ever used counts as exposed" in found.reason
 
 
 @pytest.mark.parametrize("batch", [0, -3, 2.5, True, None])
@@ -92,10 +92,11 @@ def test_too_few_lags_have_a_claim_but_no_law():
 
 def test_a_ruler_that_never_showed_anything_calls_nothing_safe():
     blind = curve(start=0.0)
-    assert blind.safe_after(0.6).lag is not None
+    assert blind.safe_after(0.6, control=False).lag is not None
+    assert blind.safe_after(0.6).lag is None
     found = forgetting_decision(blind, 0.6, batch=64)
     assert found.safe.lag is None
-    assert "did not find the canaries right after they were planted" in found.safe.reason
+    assert "did not find the canaries" in found.safe.reason
     assert found.protect.steps is None
 
 

@@ -226,33 +226,34 @@ def test_bad_input_is_named_all_at_once(changes, words):
         exposure_curve(**made(**changes))
 
 
-def ending(low, value, high, saturated=0.0):
-    curve = exposure_curve(**made())
-    ends = {
-        name: np.array([6.0, 3.0, end])
-        for name, end in (("low", low), ("value", value), ("high", high))
-    }
-    return dataclasses.replace(curve, **ends, saturated=np.array([1.0, 0.2, saturated]))
-
-
 @pytest.mark.parametrize(
-    ("curve", "outcome", "words"),
+    ("gains", "outcome", "words"),
     [
-        (ending(1.0, 1.5, 1.9), "PASS", "mean exposure is 1.50 bits (95% interval 1.00 to 1.90"),
-        (ending(2.1, 2.5, 2.9), "FAIL", "all of it above the limit 2"),
-        (ending(1.0, 1.9, 2.5), "INCONCLUSIVE", "trials (here 4)"),
-        (ending(1.0, 1.5, 1.9, saturated=0.2), "INCONCLUSIVE", "20.0% of the canaries are cheaper"),
-        (ending(1.0, 1.5, 1.9, saturated=0.025), "PASS", "within the limit"),
+        ((4.0, 2.0, 0.0), "PASS", "mean exposure is"),
+        ((4.0, 3.0, 3.0), "FAIL", "above the limit of 3 bits"),
+        ((4.0, 2.0, 0.9), "INCONCLUSIVE", "trainings (here 8)"),
+        ((0.0, 0.0, 0.0), "INCONCLUSIVE", "did not find the canaries"),
     ],
 )
-def test_the_verdict_is_about_the_last_lag(curve, outcome, words):
-    found = exposure_curve_verdict(curve, 2.0)
+def test_the_verdict_is_about_the_last_lag(gains, outcome, words):
+    curve = exposure_curve(**made(gains=gains, trials=8, canaries=60))
+    found = curve.verdict(3.0)
     assert (found.outcome, found.lag) == (outcome, 20.0)
     assert words in found.sentence
+    assert exposure_curve_verdict(curve, 3.0) == found
+
+
+def test_more_canaries_at_the_ceiling_than_chance_allows_keep_a_pass_back():
+    curve = exposure_curve(**made(gains=(4.0, 2.0, 0.0), trials=8, canaries=60))
+    for share, outcome in ((0.2, "INCONCLUSIVE"), (0.025, "PASS")):
+        shown = dataclasses.replace(curve, saturated=np.array([1.0, 0.2, share]))
+        assert shown.verdict(3.0).outcome == outcome
+    beyond = dataclasses.replace(curve, saturated=np.array([1.0, 0.2, 0.2])).verdict(3.0)
+    assert "20.0% of the canaries are cheaper" in beyond.sentence
 
 
 def test_a_limit_that_nothing_can_be_held_against_is_refused():
-    curve = ending(1.0, 1.5, 1.9)
+    curve = exposure_curve(**made())
     for limit, words in ((1.0, "not above chance"), (9.0, "is not under")):
         with pytest.raises(InvalidInput, match=words):
             exposure_curve_verdict(curve, limit)
@@ -263,11 +264,11 @@ def test_a_limit_that_nothing_can_be_held_against_is_refused():
 def test_chance_alone_seldom_looks_saturated():
     """Canaries and references drawn alike: of 400 audits about one in a hundred at most."""
     rng = np.random.default_rng(0)
-    curve = ending(1.0, 1.5, 1.9)
+    curve = exposure_curve(**made())
     wrong = 0
     for _ in range(400):
         losses = rng.random((4, 80))
         share = np.mean([(row[:20] < row[20:].min()).mean() for row in losses])
         shown = dataclasses.replace(curve, saturated=np.array([0.0, 0.0, share]))
-        wrong += exposure_curve_verdict(shown, 2.0).outcome != "PASS"
+        wrong += shown.more_saturated_than_chance()
     assert stats.binomtest(wrong, 400, 0.01, alternative="greater").pvalue > 0.001

@@ -184,3 +184,94 @@ def test_nan_scores_are_refused():
     scores[2, 3] = np.nan
     with pytest.raises(InvalidInput, match=r"scores holds 1 value\(s\) that are NaN"):
         measured(scores, np.random.default_rng(0))
+
+
+def one_run(rng, shifts, *, canaries=100, law=None, second=None, **choices):
+    """A cohort planted at step 50, checkpoints every 100 steps; a second one at step 450."""
+    steps = 100 * np.arange(len(shifts))
+    planted = np.repeat([-1, 50], canaries)
+    shift = np.asarray(shifts)[:, None] * (planted == 50)
+    if second is not None:
+        planted = np.append(planted, np.full(canaries, 450))
+        later = np.where(steps > 450, second, 0.0)[:, None] * (planted == 450)
+        shift = np.concatenate([shift, np.zeros((len(steps), canaries))], axis=1) + later
+    noise = (law or rng.normal)(size=(len(steps), planted.size))
+    return one_run_forgetting(
+        scores=noise + shift,
+        checkpoints=steps,
+        last_seen=planted,
+        repeats=np.ones(planted.size),
+        rng=rng,
+        **({"draws": 40} | choices),
+    )
+
+
+FADING = [0.0, 2.5, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("shifts", "limit", "outcome", "words"),
+    [
+        (FADING, 0.3, "PASS", "under the limit of 0.3. The attack found the canaries at lag 50."),
+        ([0.0, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5], 0.3, "FAIL", "above the limit of 0.3"),
+        ([0.0, 2.5, 2.0, 1.0, 0.7, 0.7, 0.7, 0.7], 0.3, "INCONCLUSIVE", "plant more canaries"),
+        ([0.0] * 8, 0.3, "INCONCLUSIVE", "did not find the canaries at any checkpoint"),
+    ],
+)
+def test_verdicts_are_about_the_first_cohort_at_the_end(shifts, limit, outcome, words):
+    found = one_run(np.random.default_rng(1), shifts).verdict(limit)
+    assert (found.outcome, found.lag) == (outcome, 650.0)
+    assert words in found.sentence
+    assert "650 steps after their last use" in found.sentence
+    if outcome == "PASS":
+        assert found.claim.endswith("one training does not show how trainings differ.")
+        assert "on 100 canaries planted 1 time is" in found.claim
+
+
+def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
+    long = FADING + [0.0] * 3
+    rng = np.random.default_rng(2)
+    assert one_run(rng, long, second=0.0).verdict(0.3).outcome == "PASS"
+    still = one_run(rng, long, second=3.0).verdict(0.3)
+    assert still.outcome == "INCONCLUSIVE"
+    assert "but 550 steps after their last use" in still.sentence
+    # Right after its window a cohort may be found: half of the judged lag is not over.
+    assert one_run(rng, FADING, second=3.0).verdict(0.3).outcome == "PASS"
+
+
+@pytest.mark.parametrize("checkpoints", [8, 31])
+def test_an_attack_that_sees_nothing_seldom_passes_however_many_checkpoints(checkpoints):
+    rng, audits = np.random.default_rng(3), 150
+    passes = sum(
+        one_run(rng, np.zeros(checkpoints), draws=20).verdict(0.3).outcome == "PASS"
+        for _ in range(audits)
+    )
+    assert stats.binomtest(passes, audits, 0.025, alternative="greater").pvalue > 0.001
+
+
+def test_clusters_are_covered_where_they_are_named(covers):
+    """Twenty clusters of five a side, correlation .3: the interval of single canaries is short."""
+    rng, groups = np.random.default_rng(4), np.arange(200) // 5
+
+    def clustered(size):
+        shared = np.repeat(rng.normal(size=(size[0], size[1] // 5)), 5, axis=1)
+        return np.sqrt(0.3) * shared + np.sqrt(0.7) * rng.normal(size=size)
+
+    truth = stats.norm.sf(stats.norm.isf(0.1) - 1.0)
+    inside, alone, effects = [], [], []
+    for _ in range(300):
+        shifts = [0.0, 1.0]
+        found = one_run(rng, shifts, law=clustered, groups=groups)
+        bare = one_run(rng, shifts, law=clustered)
+        inside.append(found.low[0] <= truth <= found.high[0])
+        effects.append(found.effect_low[0] <= 1.0 <= found.effect_high[0])
+        alone.append(bare.effect_low[0] <= 1.0 <= bare.effect_high[0])
+    assert "cluster bootstrap" in found.method
+    assert covers(inside), np.mean(inside)
+    assert covers(effects), np.mean(effects)
+    assert np.mean(alone) < 0.9
+
+
+def test_faulty_groups_are_refused():
+    with pytest.raises(InvalidInput, match="groups has 3 labels for 200 canaries"):
+        one_run(np.random.default_rng(0), FADING, groups=[1, 2, 3])

@@ -56,20 +56,29 @@ def test_accuracy_agrees_with_scikit_learn_at_the_balanced_median(seed, n_seen, 
 @settings(max_examples=100)
 @given(seen=MANY, unseen=MANY, fpr=st.sampled_from([0.1, 0.2, 0.3, 0.7, 0.999]))
 def test_rates_at_an_fpr_follow_the_rule(seen, unseen, fpr):
+    """The mean over all orders of tied scores of "flag the top k unseen, and all above them"."""
     k = next(k for k in range(len(unseen), -1, -1) if k <= fpr * len(unseen) + 1e-9)
-    threshold = -np.inf if k >= len(unseen) else sorted(unseen, reverse=True)[k]
-    flagged_seen = sum(s > threshold for s in seen)
-    flagged_unseen = sum(u > threshold for u in unseen)
-    tpr, realised = flagged_seen / len(seen), flagged_unseen / len(unseen)
-    assert flagged_unseen <= k
+    tpr = realised = 1.0
+    if k < len(unseen):
+        threshold = sorted(unseen, reverse=True)[k]
+        above, tied = (sum(f(u) for u in unseen) for f in (threshold.__lt__, threshold.__eq__))
+        chance = (k - above) / tied
+        flagged = sum((s > threshold) + chance * (s == threshold) for s in seen)
+        tpr, realised = flagged / len(seen), k / len(unseen)
     found = tpr_at_fpr(seen, unseen, fpr=fpr, rng=new_rng(), draws=20)
-    assert found.value == tpr
+    np.testing.assert_allclose(found.value, tpr)
     expected = tpr / (tpr + realised) if tpr + realised else 0.5
     found = precision_at_fpr(seen, unseen, fpr=fpr, rng=new_rng(), draws=20)
     np.testing.assert_allclose(found.value, expected)
-    if len(seen) == len(unseen) and tpr + realised:
-        truth, scores = together(seen, unseen)
-        np.testing.assert_allclose(found.value, metrics.precision_score(truth, scores > threshold))
+
+
+def test_without_ties_precision_agrees_with_scikit_learn():
+    rng = new_rng()
+    seen, unseen = rng.normal(1.0, size=40), rng.normal(size=40)
+    truth, scores = together(seen, unseen)
+    flagged = scores > np.sort(unseen)[-5]
+    found = precision_at_fpr(seen, unseen, fpr=0.1, rng=rng, draws=20)
+    np.testing.assert_allclose(found.value, metrics.precision_score(truth, flagged))
 
 
 def test_whole_products_survive_rounding():
@@ -83,7 +92,7 @@ def test_whole_products_survive_rounding():
 def test_scores_that_are_all_alike_say_nothing():
     alike = np.zeros(40)
     values = {name: f(alike, alike, rng=new_rng()).value for name, f in MEASURES.items()}
-    assert values == {"auc": 0.5, "accuracy": 0.5, "tpr": 0.0, "precision": 0.5}
+    assert values == {"auc": 0.5, "accuracy": 0.5, "tpr": 0.1, "precision": 0.5}
 
 
 @pytest.mark.parametrize("name", MEASURES)

@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 from remnant.errors import InvalidInput
+from remnant.measures.control import Control
 from remnant.measures.forgetting import forgetting_curve
 from remnant.measures.safe_after import safe_after
 
@@ -21,6 +22,7 @@ def claimed(bounds, **changes):
         "chance": 0.5,
         "success": "auc",
         "confidence": 0.95,
+        "control": None,
     }
     return safe_after(**(asked | changes))
 
@@ -28,7 +30,7 @@ def claimed(bounds, **changes):
 @pytest.mark.parametrize(
     ("bounds", "lag", "tested", "words"),
     [
-        ([0.9, 0.9, 0.8, 0.6, 0.55], 200, 3, "at lag 100 the upper 0.95 bound of auc is 0.800"),
+        ([0.9, 0.9, 0.8, 0.6, 0.55], 200, 3, "0.95 upper bound of auc is 0.800"),
         ([0.9, 0.5, 0.5, 0.5, 0.5], 0, 4, "At every lag from 0 on"),
         ([0.1, 0.1, 0.1, 0.1, 0.61], None, 1, "Not even the last lag"),
         ([0.9, 0.55, 0.7, 0.55, 0.5], 200, 3, "at lag 100"),  # lag 0 looks safe and is no evidence
@@ -54,6 +56,15 @@ def test_bad_input_is_named(changes, words):
         claimed([0.5] * 5, **changes)
 
 
+def test_no_lag_is_safe_where_the_attack_never_found_the_canaries():
+    missed = Control(None, "The attack did not find the canaries.")
+    found = claimed([0.9, 0.9, 0.8, 0.6, 0.55], control=missed)
+    assert (found.lag, found.reason) == (None, missed.reason)
+    beyond = claimed([0.9, 0.9, 0.8, 0.6, 0.65], control=missed)
+    assert "Not even the last lag" in beyond.reason
+    assert claimed([0.9, 0.9, 0.8, 0.6, 0.55], control=Control(1.0, "")).lag == 200
+
+
 def test_false_claims_are_as_rare_as_said():
     """Twelve trials whose models differ, success falling through the limit; 300 audits.
 
@@ -61,7 +72,7 @@ def test_false_claims_are_as_rare_as_said():
     covers is above the limit. ``benchmarks/safe_after.py`` runs a thousand audits a set-up.
     """
     audits, trials, canaries = 300, 12, 40
-    shift = np.array([1.2, 0.8, 0.5, 0.3, 0.2])
+    shift = np.array([1.2, 0.8, 0.5, 0.3, 0.0])
     own = 0.25
     truth = stats.norm.cdf(shift / np.sqrt(2.0 + own**2))
     limit = (truth[2] + truth[3]) / 2

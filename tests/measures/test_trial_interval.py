@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from remnant.measures import SUCCESSES, forgetting_curve
+from remnant.measures.skewed_trials import upper_quantile
 from remnant.measures.trial_interval import TrialEvidence, gather, trial_interval
 
 
@@ -53,20 +54,24 @@ def evidence_of(value, canary_variance):
     return TrialEvidence(value, value, value, np.full_like(value, canary_variance))
 
 
-def test_the_trial_level_is_student_t_in_the_middle():
-    """Far from 0 and 1, with little canary error, the ends are those of the t interval."""
+def ends(evidence):
+    asked = {"success": "auc", "fpr": 0.1, "confidence": 0.95}
+    return trial_interval(evidence, **asked, units=(100, 100), clustered=False)
+
+
+def test_the_trial_level_is_student_t_below_and_holds_for_skewed_trials_above():
+    """Far from 0 and 1, with little canary error, the ends are those of the quantiles."""
     trials = np.array([[0.49, 0.50, 0.51, 0.50]])
-    low, high = trial_interval(
-        evidence_of(trials, 1e-9), success="auc", fpr=0.1, confidence=0.95, n_seen=100
-    )
-    half = 3.1824 * trials.std(ddof=1) / 2
-    np.testing.assert_allclose([low[0], high[0]], [0.5 - half, 0.5 + half], atol=2e-4)
+    low, high = ends(evidence_of(trials, 1e-9))
+    error = trials.std(ddof=1) / 2
+    robust = upper_quantile(4, 0.025, "moderate")
+    assert robust == pytest.approx(2.539 * 3.1824, rel=1e-3)
+    expected = [0.5 - 3.1824 * error, 0.5 + robust * error]
+    np.testing.assert_allclose([low[0], high[0]], expected, atol=1e-3)
 
 
 def test_the_canary_level_is_the_floor_where_trials_agree():
-    low, high = trial_interval(
-        evidence_of([[0.5] * 4], 0.05**2), success="auc", fpr=0.1, confidence=0.95, n_seen=100
-    )
+    low, high = ends(evidence_of([[0.5] * 4], 0.05**2))
     np.testing.assert_allclose((high - low) / 2, 1.96 * 0.05 / 2, rtol=0.03)
 
 

@@ -1,97 +1,342 @@
+"""What bounds say about a limit: the rule, its words, and how often it is wrong."""
+
+from __future__ import annotations
+
 import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from remnant.errors import InvalidInput
-from remnant.measures import forgetting_curve, forgetting_verdict
+from remnant.measures import exposure_curve, forgetting_curve, forgetting_verdict
+from remnant.measures.control import Control
+from remnant.measures.verdict import LastLag, judge
+
+FOUND = Control(10.0, "The attack found the canaries at lag 10.")
+MISSED = Control(None, "The attack did not find the canaries.")
+LAST = LastLag(
+    what="attack AUC",
+    unit="",
+    digits=3,
+    lag=500.0,
+    value=0.50,
+    low=0.46,
+    high=0.55,
+    chance=0.5,
+    confidence=0.95,
+    trials=4,
+    canaries=30,
+    sizes="4 trainings, 30 seen and 30 unseen scores each",
+    skew="moderate",
+)
 
 
-@pytest.fixture(scope="module")
-def curve():
-    rng = np.random.default_rng(0)
-    shift = np.array([3.0, 0.0])[:, None, None]
-    return forgetting_curve(
-        seen_scores=shift + rng.normal(size=(2, 4, 30)),
-        unseen_scores=rng.normal(size=(2, 4, 30)),
-        lags=[0, 500],
-        success="auc",
-        rng=rng,
-        draws=20,
-    )
-
-
-def ending(curve, low, value, high, **changes):
-    ends = {
-        name: np.array([0.99, end])
-        for name, end in (("low", low), ("value", value), ("high", high))
-    }
-    return dataclasses.replace(curve, **ends, **changes)
+def last(low, value, high, **changes):
+    return dataclasses.replace(LAST, low=low, value=value, high=high, **changes)
 
 
 @pytest.mark.parametrize(
-    ("low", "value", "high", "outcome"),
+    ("low", "value", "high", "control", "outcome"),
     [
-        (0.46, 0.50, 0.55, "PASS"),
-        (0.56, 0.60, 0.65, "FAIL"),
-        (0.55, 0.60, 0.65, "INCONCLUSIVE"),
-        (0.45, 0.50, 0.56, "INCONCLUSIVE"),
+        (0.46, 0.50, 0.55, FOUND, "PASS"),
+        (0.46, 0.50, 0.55, MISSED, "INCONCLUSIVE"),
+        (0.56, 0.60, 0.65, FOUND, "FAIL"),
+        (0.56, 0.60, 0.65, MISSED, "FAIL"),
+        (0.55, 0.60, 0.65, FOUND, "INCONCLUSIVE"),
+        (0.45, 0.50, 0.56, FOUND, "INCONCLUSIVE"),
     ],
 )
-def test_only_the_last_lag_is_judged(curve, low, value, high, outcome):
-    verdict = forgetting_verdict(ending(curve, low, value, high), 0.55)
+def test_a_pass_needs_its_bound_and_its_control(low, value, high, control, outcome):
+    verdict = judge(last(low, value, high), 0.55, control)
     assert verdict.outcome == outcome
     assert (verdict.limit, verdict.lag) == (0.55, 500.0)
-    assert f"auc is {value:.3f} (95% interval {low:.3f} to {high:.3f})" in verdict.sentence
+    bounds = f"attack AUC is {value:.3f} (one-sided 95% bounds {low:.3f} and {high:.3f})"
+    assert bounds in verdict.sentence
+
+
+def test_a_doubt_keeps_a_pass_back():
+    verdict = judge(LAST, 0.55, FOUND, doubt="nothing was measured")
+    assert verdict.outcome == "INCONCLUSIVE"
+    assert verdict.claim == "No claim: nothing was measured."
+
+
+def test_a_claim_has_its_bound_its_n_its_confidence_and_what_it_leaves_open():
+    assert judge(LAST, 0.55, FOUND).claim == (
+        "With 95% confidence, attack AUC 500 steps after last use is at most 0.550 on average "
+        "(4 trainings, 30 seen and 30 unseen scores each); 4 trainings cannot exclude that up to "
+        "53% of trainings behave otherwise."
+    )
+    still = judge(last(0.51, 0.53, 0.55), 0.55, FOUND)
+    assert still.outcome == "PASS"
+    assert "yet the canaries are still detectable (at least 0.510, chance 0.500)" in still.claim
+    one = judge(dataclasses.replace(LAST, trials=1), 0.55, FOUND).claim
+    assert one.endswith("one training does not show how trainings differ.")
+    assert "is at least 0.560 on average" in judge(last(0.56, 0.6, 0.65), 0.55, FOUND).claim
+    unknown = judge(last(0.4, 0.5, 0.6), 0.55, FOUND).claim
+    assert "at least 0.400 and at most 0.600" in unknown
+    assert judge(LAST, 0.55, MISSED).claim == f"No claim: {MISSED.reason}"
 
 
 @pytest.mark.parametrize(
     ("ends", "changes", "words"),
     [
-        ((0.30, 0.50, 0.60), {}, "About 16 trials (here 4) would make it PASS if the value holds."),
-        ((0.50, 0.60, 0.90), {}, "above the limit. About 16 trials (here 4) would most likely"),
+        ((0.30, 0.50, 0.60), {}, "About 8 trainings (here 4) would make it PASS if the value"),
+        ((0.50, 0.60, 0.90), {}, "above the limit. About 10 trainings (here 4) would most likely"),
         ((0.50, 0.60, 0.90), {}, "make it FAIL"),
         ((0.40, 0.55, 0.60), {}, "too near the limit"),
         ((0.30, 0.50, 0.60), {"trials": 1}, "About 120 canaries a side (here 30)"),
-        ((0.30, 0.50, 0.60), {"trials": 1}, "run several trials as well"),
-        ((0.30, 0.50, 0.60), {"fpr": 0.1, "success": "precision"}, "precision at FPR 0.1 is"),
+        ((0.30, 0.50, 0.60), {"trials": 1}, "run several as well"),
     ],
 )
-def test_an_open_verdict_says_what_would_close_it(curve, ends, changes, words):
-    verdict = forgetting_verdict(ending(curve, *ends, **changes), 0.55)
+def test_an_open_verdict_says_what_would_close_it(ends, changes, words):
+    verdict = judge(last(*ends, **changes), 0.55, FOUND)
     assert verdict.outcome == "INCONCLUSIVE"
     assert words in verdict.sentence
+
+
+def faded(rng, lags=(0, 10, 500), shifts=(3.0, 2.0, 0.0), trials=8, n=100, **choices):
+    shape = (len(lags), trials, n)
+    return forgetting_curve(
+        seen_scores=np.array(shifts)[:, None, None] + rng.normal(size=shape),
+        unseen_scores=rng.normal(size=shape),
+        lags=lags,
+        rng=rng,
+        **({"success": "auc", "draws": 40} | choices),
+    )
+
+
+@pytest.fixture(scope="module")
+def curve():
+    return faded(np.random.default_rng(0))
+
+
+def test_only_the_last_lag_is_judged(curve):
+    verdict = curve.verdict(0.6)
+    assert (verdict.outcome, verdict.lag) == ("PASS", 500.0)
+    assert forgetting_verdict(curve, 0.6) == verdict
+    assert "The attack found them at lag 10." in verdict.sentence
+    assert f"at most {curve.evidence.upper(0.95)[-1]:.3f} on average" in verdict.claim
 
 
 @pytest.mark.parametrize("limit", [0.5, 0.4, 0.0, 1.0, "high", True])
 def test_a_limit_has_to_lie_between_chance_and_one(curve, limit):
     with pytest.raises(InvalidInput, match=r"limit="):
-        forgetting_verdict(curve, limit)
+        curve.verdict(limit)
 
 
-def test_chance_of_a_tpr_is_its_fpr(curve):
-    tpr = ending(curve, 0.05, 0.1, 0.15, success="tpr", fpr=0.1, chance=0.1)
-    assert forgetting_verdict(tpr, 0.2).outcome == "PASS"
+def test_chance_of_a_tpr_is_its_fpr():
+    tpr = faded(np.random.default_rng(0), success="tpr")
+    assert tpr.verdict(0.3).outcome == "PASS"
+    assert "attack true-positive rate at FPR 0.1" in tpr.verdict(0.3).claim
     with pytest.raises(InvalidInput, match=r"chance, which is 0\.1 for tpr"):
-        forgetting_verdict(tpr, 0.1)
+        tpr.verdict(0.1)
 
 
 def test_there_is_no_forgetting_before_planting(curve):
     with pytest.raises(InvalidInput, match="before planting"):
-        forgetting_verdict(dataclasses.replace(curve, lags=np.array([-2.0, -1.0])), 0.6)
+        dataclasses.replace(curve, lags=np.array([-3.0, -2.0, -1.0])).verdict(0.6)
 
 
-def test_a_null_rarely_fails(curve):
-    """A wrong FAIL takes an interval wholly above a limit that is itself above the truth."""
-    rng = np.random.default_rng(1)
-    outcomes = []
-    for _ in range(100):
-        null = forgetting_curve(
-            seen_scores=rng.normal(size=(1, 5, 40)),
-            unseen_scores=rng.normal(size=(1, 5, 40)),
-            lags=[10],
+@pytest.mark.parametrize("lags", [(0, 10, 100), (1, 10, 100), (-5, 0, 100), (0,), (100,)])
+def test_an_attack_that_sees_nothing_claims_nothing(lags):
+    """Pure noise, 8 trainings of 100 canaries: nominally 2.5 % of audits find a control."""
+    rng, audits, claims, bare = np.random.default_rng(1), 60, 0, 0
+    for _ in range(audits):
+        blind = faded(rng, lags=lags, shifts=(0.0,) * len(lags), draws=20)
+        safe = blind.safe_after(0.6)
+        assert blind.verdict(0.6).outcome != "FAIL"
+        bare += blind.safe_after(0.6, control=False).lag is not None
+        assert blind.protect_last(0.6, batch=4).steps == safe.lag
+        claims += safe.lag is not None or blind.verdict(0.6).outcome == "PASS"
+        if safe.lag is None:
+            assert "find the canaries" in safe.reason or "Not even" in safe.reason
+    assert bare > 0.9 * audits
+    assert stats.binomtest(claims, audits, 0.025, alternative="greater").pvalue > 0.01
+
+
+def test_success_by_construction_at_lag_zero_is_no_control():
+    """Calibrated scores of INJECT's unplanted twin are exactly 0 at lag 0."""
+    rng = np.random.default_rng(2)
+    seen, unseen = rng.normal(size=(2, 2, 8, 100))
+    seen[0], unseen[0] = np.abs(seen[0]) + 1e-12, 0.0
+    made = {"seen_scores": seen, "unseen_scores": unseen, "lags": [0, 100], "success": "auc"}
+    curve = forgetting_curve(**made, rng=rng, draws=20)
+    assert curve.value[0] == 1.0
+    assert curve.verdict(0.6).outcome == "INCONCLUSIVE"
+    assert curve.safe_after(0.6).lag is None
+    poison = forgetting_curve(**made, rng=rng, draws=20, control_at_zero=True)
+    assert poison.verdict(0.6).outcome == "PASS"
+
+
+def test_exposure_of_an_attack_that_sees_nothing_claims_nothing():
+    rng, passes = np.random.default_rng(3), 0
+    for _ in range(60):
+        curve = exposure_curve(
+            canary_losses=rng.normal(size=(3, 8, 32)),
+            reference_losses=rng.normal(size=(3, 8, 200)),
+            lags=[0, 10, 100],
+            rng=rng,
+            draws=20,
+        )
+        passes += curve.verdict(3.0).outcome == "PASS" or curve.safe_after(3.0).lag is not None
+        assert curve.safe_after(3.0, control=False).lag is not None
+    assert stats.binomtest(passes, 60, 0.025, alternative="greater").pvalue > 0.01
+
+
+def effects(rng, law, size):
+    if law == "normal":
+        return rng.normal(size=size)
+    if law == "exponential":
+        return rng.exponential(size=size) - 1.0
+    return (np.exp(rng.normal(size=size)) - np.exp(0.5)) / np.sqrt((np.e - 1.0) * np.e)
+
+
+@pytest.mark.parametrize("law", ["normal", "exponential", "lognormal"])
+@pytest.mark.parametrize("trials", [3, 8])
+@pytest.mark.parametrize("success", ["auc", "tpr"])
+def test_trainings_that_differ_in_a_skewed_way_are_seldom_called_safe(law, trials, success):
+    """The true mean is a hair above the limit; all audits are lags of one curve."""
+    rng, audits, limit = np.random.default_rng(4), 200, {"auc": 0.6, "tpr": 0.25}[success]
+    models = 0.5 * effects(rng, law, 200_000)
+
+    def mean(shift):
+        at = stats.norm.isf(0.1)
+        rate = stats.norm.cdf((shift + models) / np.sqrt(2)) if success == "auc" else None
+        return (stats.norm.sf(at - shift - models) if rate is None else rate).mean()
+
+    low, high = -3.0, 3.0
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if mean(middle) < limit else (low, middle)
+    own = high + 1e-3 + 0.5 * effects(rng, law, (audits, trials, 1))
+    curve = forgetting_curve(
+        seen_scores=own + rng.normal(size=(audits, trials, 100)),
+        unseen_scores=rng.normal(size=(audits, trials, 100)),
+        lags=np.arange(audits),
+        success=success,
+        rng=rng,
+        draws=20,
+    )
+    false = int(np.sum(curve.evidence.upper(0.95) <= limit))
+    assert stats.binomtest(false, audits, 0.05, alternative="greater").pvalue > 0.001
+
+
+def test_silence_is_not_soundness():
+    """With the truth at chance and the control found, nearly all audits of 8 x 100 pass."""
+    rng, audits = np.random.default_rng(5), 60
+    passes = 0
+    for _ in range(audits):
+        own = 0.1 * rng.normal(size=(1, 8, 1))
+        shift = np.array([2.0, 0.0])[:, None, None] + own
+        curve = forgetting_curve(
+            seen_scores=shift + rng.normal(size=(2, 8, 100)),
+            unseen_scores=rng.normal(size=(2, 8, 100)),
+            lags=[10, 500],
+            success="auc",
+            rng=rng,
+            draws=20,
+        )
+        passes += curve.verdict(0.6).outcome == "PASS"
+    assert passes >= 0.8 * audits
+
+
+def test_two_trainings_of_many_scores_still_say_when_it_is_safe():
+    rng, audits = np.random.default_rng(6), 40
+    said = 0
+    for _ in range(audits):
+        shift = np.array([3.0, 2.0, 1.0, 0.0])[:, None, None]
+        curve = forgetting_curve(
+            seen_scores=shift + rng.normal(size=(4, 2, 400)),
+            unseen_scores=rng.normal(size=(4, 2, 500)),
+            lags=[0, 10, 100, 1000],
             rng=rng,
             draws=40,
         )
-        outcomes.append(forgetting_verdict(null, 0.55).outcome)
+        said += curve.safe_after(0.75).lag == 1000
+    assert said >= audits / 2
+
+
+@pytest.mark.parametrize("success", ["tpr", "precision"])
+@pytest.mark.parametrize(("trials", "n"), [(3, 100), (8, 300)])
+def test_scores_that_tie_have_one_target(success, trials, n, covers):
+    """Integer scores: the value of very many of them is what the interval covers."""
+    rng = np.random.default_rng(7)
+    many = {"draws": 20, "success": success, "rng": rng}
+    sides = np.round(rng.normal(size=(2, 1, 1, 400_000)))
+    truth = forgetting_curve(
+        seen_scores=np.round(sides[0] + 1.0), unseen_scores=sides[1], lags=[0], **many
+    ).value[0]
+    audits = 300
+    shape = (audits, trials, n)
+    curve = forgetting_curve(
+        seen_scores=np.round(rng.normal(size=shape)) + 1.0,
+        unseen_scores=np.round(rng.normal(size=shape)),
+        lags=np.arange(audits),
+        **many,
+    )
+    assert covers((curve.low <= truth) & (truth <= curve.high))
+
+
+@pytest.mark.parametrize("success", ["auc", "tpr"])
+def test_clusters_are_covered_where_they_are_named(success, covers):
+    """One training, forty clusters of five with a correlation of .5: single canaries fall short."""
+    rng, audits, n = np.random.default_rng(8), 300, 200
+    groups = np.repeat(np.arange(40), 5)
+
+    def side(shift):
+        shared = np.repeat(rng.normal(size=(audits, 1, 40)), 5, axis=-1)
+        own = rng.normal(size=(audits, 1, n))
+        return shift + np.sqrt(0.5) * shared + np.sqrt(0.5) * own
+
+    truth = stats.norm.cdf(1 / np.sqrt(2))
+    if success == "tpr":
+        truth = stats.norm.sf(stats.norm.isf(0.1) - 1.0)
+    made = {"seen_scores": side(1.0), "unseen_scores": side(0.0), "lags": np.arange(audits)}
+    made |= {"success": success, "rng": rng, "draws": 60}
+    curve = forgetting_curve(**made, groups=groups)
+    assert "cluster bootstrap" in curve.method
+    assert covers((curve.low <= truth) & (truth <= curve.high))
+    alone = forgetting_curve(**made)
+    assert np.mean((alone.low <= truth) & (truth <= alone.high)) < 0.9
+    pair = forgetting_curve(**(made | {"rng": np.random.default_rng(0)}), groups=(groups, groups))
+    named = [f"author {label:02}" for label in groups]
+    same = forgetting_curve(**(made | {"rng": np.random.default_rng(0)}), groups=named)
+    np.testing.assert_array_equal(pair.high, same.high)
+
+
+@pytest.mark.parametrize(
+    ("groups", "words"),
+    [
+        ([0, 1, 2], "groups has 3 labels for 30 canaries"),
+        ([0] * 30, "puts all canaries into one cluster"),
+        (np.zeros((30, 2)), "is not one label a canary"),
+        (([0, 1], [0, 1] * 15), r"groups\[0\] has 2 labels for 30"),
+        ([float("nan")] * 30, "NaN or infinite"),
+    ],
+)
+def test_faulty_groups_are_refused(groups, words):
+    with pytest.raises(InvalidInput, match=words):
+        faded(np.random.default_rng(0), trials=2, n=30, groups=groups)
+
+
+def test_one_sequence_of_groups_needs_equal_sides():
+    rng = np.random.default_rng(0)
+    with pytest.raises(InvalidInput, match="30 seen and 40 unseen canaries; pass a pair"):
+        forgetting_curve(
+            seen_scores=rng.normal(size=(1, 2, 30)),
+            unseen_scores=rng.normal(size=(1, 2, 40)),
+            lags=[1],
+            rng=rng,
+            groups=np.arange(30) // 3,
+        )
+
+
+def test_a_null_rarely_fails():
+    """A wrong FAIL takes a lower bound above a limit that is itself above the truth."""
+    rng = np.random.default_rng(1)
+    outcomes = []
+    for _ in range(100):
+        null = faded(rng, lags=(10,), shifts=(0.0,), trials=5, n=40, success="precision")
+        outcomes.append(null.verdict(0.55).outcome)
     assert outcomes.count("FAIL") <= 5

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from remnant.errors import NotEnoughEvidence, PlanError
-from remnant.measures import OneRunForgetting
 from remnant.plans import StaggeredPlan
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies.one_run import OneRunStudy
-from remnant.studies.one_run_results import one_run_curve, one_run_verdict
+from remnant.studies.one_run_results import one_run_curve
 from remnant.studies.settings import DataSettings, OneRunSettings, TrainingSettings
 
 STUDY = OneRunStudy(
@@ -114,59 +113,6 @@ def test_the_estimate_writes_nothing():
     found = estimate_study(STUDY, Execution())
     assert found["steps"] == 220
     assert found["minutes"] >= 0
-
-
-def curve(*, fresh, last, later=(0.05, 0.1, 0.2), later_lag=505.0, rate="tpr"):
-    """Two checkpoints of one cohort and one of a later; values as (low, value, high)."""
-    low, value, high = np.array([fresh, last, later]).T
-    return OneRunForgetting(
-        lags=np.array([5.0, 905.0, later_lag]),
-        success=value,
-        low=low,
-        high=high,
-        effect=value,
-        effect_low=low - 0.1,
-        effect_high=high,
-        cohort=np.array([0, 0, 1]),
-        repeats=np.array([4, 4, 1]),
-        checkpoint=np.array([99.0, 999.0, 999.0]),
-        n_seen=np.array([50, 50, 50]),
-        n_unseen=100,
-        rate=rate,
-        fpr=0.1,
-        chance=0.1,
-        calibrated=True,
-        confidence=0.95,
-        method="",
-    )
-
-
-@pytest.mark.parametrize(
-    ("fresh", "last", "outcome", "words"),
-    [
-        ((0.7, 0.8, 0.9), (0.05, 0.1, 0.2), "PASS", "within the limit 0.3"),
-        ((0.7, 0.8, 0.9), (0.4, 0.5, 0.6), "FAIL", "above the limit 0.3"),
-        ((0.7, 0.8, 0.9), (0.2, 0.3, 0.4), "INCONCLUSIVE", "plant more canaries"),
-        ((0.05, 0.1, 0.2), (0.05, 0.1, 0.2), "INCONCLUSIVE", "did not find them earlier"),
-    ],
-)
-def test_verdicts(fresh, last, outcome, words):
-    found = one_run_verdict(curve(fresh=fresh, last=last), 0.3)
-    assert found["outcome"] == outcome
-    assert words in found["sentence"]
-    assert "905 steps after their last use" in found["sentence"]
-
-
-def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
-    made = curve(fresh=(0.7, 0.8, 0.9), last=(0.05, 0.1, 0.2), later=(0.4, 0.5, 0.6))
-    found = one_run_verdict(made, 0.3)
-    assert found["outcome"] == "INCONCLUSIVE"
-    assert "505 steps after their last use, canaries planted once" in found["sentence"]
-
-
-def test_a_window_that_was_planted_just_now_does_not():
-    fading = {"fresh": (0.7, 0.8, 0.9), "last": (0.05, 0.1, 0.2), "later": (0.4, 0.5, 0.6)}
-    assert one_run_verdict(curve(**fading, later_lag=200.0), 0.3)["outcome"] == "PASS"
 
 
 def test_a_cohort_of_one_has_no_interval_of_its_effect(tmp_path):

@@ -61,7 +61,8 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
     """The verdict beside what disturbances and later checkpoints brought back.
 
     A PASS becomes FAIL where success after a disturbance is shown to be above the limit. Otherwise
-    its claim names every search that found the canaries.
+    its claim names every search that found the canaries, and the largest success after a
+    disturbance that the run does not exclude, where that is above the limit.
 
     Args:
         verdict: Of the curve.
@@ -69,8 +70,8 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
     """
     if verdict.outcome != "PASS":
         return verdict
-    hidden = results.get("hidden", {})
-    rows = [row for row in hidden.get("disturbances", ()) if row["reading"] != "not found"]
+    disturbed = results.get("hidden", {}).get("disturbances", ())
+    rows = [row for row in disturbed if row["reading"] != "not found"]
     worst = max(rows, key=lambda row: float(row["after_low"]), default=None)
     if worst is not None and float(worst["after_low"]) > verdict.limit:
         said = (
@@ -83,8 +84,14 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
     named = []
     if rows:
         named.append(
-            f"{len(rows)} of {len(hidden['disturbances'])} disturbances (weight noise, relearning) "
-            "bring the canaries back above chance"
+            f"the canaries are found after {len(rows)} of {len(disturbed)} disturbances (weight "
+            "noise, relearning)"
+        )
+    most = max(disturbed, key=lambda row: float(row["after_high"]), default=None)
+    if most is not None and float(most["after_high"]) > verdict.limit:
+        named.append(
+            f"after {most['label']} attack success may be up to {most['after_high']:.3f}, above "
+            "the limit"
         )
     back = results.get("returning", {})
     if "absent" not in back and float(back.get("pvalue", 1.0)) <= _CLAIMED:
@@ -97,6 +104,6 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
     said = " and ".join(named)
     return replace(
         verdict,
-        sentence=f"{verdict.sentence} Yet not erased: {said}.",
-        claim=f"{verdict.claim.removesuffix('.')}; yet not erased: {said}.",
+        sentence=f"{verdict.sentence} Yet not shown to be erased: {said}.",
+        claim=f"{verdict.claim.removesuffix('.')}; yet not shown to be erased: {said}.",
     )
