@@ -219,13 +219,13 @@ FADING = [0.0, 2.5, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0]
     ],
 )
 def test_verdicts_are_about_the_first_cohort_at_the_end(shifts, limit, outcome, words):
-    found = one_run(np.random.default_rng(1), shifts).verdict(limit)
+    found = one_run(np.random.default_rng(1), shifts, canaries=200).verdict(limit)
     assert (found.outcome, found.lag) == (outcome, 650.0)
     assert words in found.sentence
     assert "650 steps after their last use" in found.sentence
     if outcome == "PASS":
         assert found.claim.endswith("one training does not show how trainings differ.")
-        assert "on 100 canaries planted 1 time is" in found.claim
+        assert "on 200 canaries planted 1 time is" in found.claim
 
 
 def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
