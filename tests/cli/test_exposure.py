@@ -25,10 +25,10 @@ def test_the_whole_output(command, weighted):
         "exact: the walk was expected to take about 10 nodes of 2 000 000 allowed\n"
         "\n"
         "           repeats  exposure  rank, or 95 % interval   cost\n"
-        "canary 1        16      6.64  1 of 100                 2.00\n"
-        "canary 2         1      2.40  19 of 100                6.00\n"
-        "control 1        0      0.00  100 of 100              10.00\n"
-        "control 2        0      0.00  100 of 100              10.00\n"
+        "canary 1        16      6.64  rank 1 of 100            2.00\n"
+        "canary 2         1      2.40  rank 19 of 100           6.00\n"
+        "control 1        0      0.00  rank 100 of 100         10.00\n"
+        "control 2        0      0.00  rank 100 of 100         10.00\n"
         "\n"
         "mean exposure, 1.44 bits where nothing is memorised:\n"
         "  planted once      2.40  (1)  p = 0.19\n"
@@ -548,3 +548,16 @@ def _controls_only():
     return CanarySet(
         template=made.template, canaries=(), repeats=(), controls=made.controls, seed=0
     )
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "sampled"])
+def test_a_time_limit_ends_the_reading_of_a_long_prefix(command, planted, tmp_path, method):
+    template = Template("my pin is " * 10_000 + "{digits:6}")
+    drawn = make_canary_set(template, repeats=[1], controls=1, seed=0)
+    write_canary_sets(tmp_path / "long.jsonl", [drawn])
+    done = command(
+        *("exposure", "--model", planted.model, "--canaries", tmp_path / "long.jsonl"),
+        *("--method", method, "--references", "100", "--max-seconds", "1e-9"),
+    )
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("remnant: The time limit of 1e-09 s ended before the text in ")

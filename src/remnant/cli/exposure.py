@@ -64,7 +64,9 @@ OPTIONS = {
 @click.option(
     "--max-nodes", type=int, default=2_000_000, show_default=True, help="Budget of a walk."
 )
-@click.option("--max-seconds", type=float, help="Budget of a walk.")
+@click.option(
+    "--max-seconds", type=float, help="Budget of a walk, and of reading the text before a secret."
+)
 @click.option("--memory", type=int, help="Budget of a walk, in MiB.")
 @device_option
 @click.option("--source", help="Source text, for an encoder-decoder.")

@@ -47,7 +47,11 @@ QUERIES = 1000
 @click.option(
     "--max-nodes", type=int, help=f"Budget of the certified search.  [default: {MAX_NODES}]"
 )
-@click.option("--max-seconds", type=float, help="Budget of the certified search.")
+@click.option(
+    "--max-seconds",
+    type=float,
+    help="Budget of the certified search, reading the prefix included.",
+)
 @click.option("--memory", type=int, help="Budget of the certified search, in MiB.")
 @click.option(
     "--beam", type=int, default=64, show_default=True, help="Width of beam; certified starts so."
@@ -93,6 +97,8 @@ def extract(
 
     The certified search proves that nothing likelier exists in the template's space, or says that a
     budget ended it. {tokens:n} is filled with the model's own tokens.
+
+    The exit code is 0 whatever was found: this command does not judge.
 
     \b
     Example:

@@ -100,7 +100,11 @@ _OPTIONS = {
 @click.option(
     "--max-nodes", type=int, help=f"Budget of each walk and search.  [default: {MAX_NODES}]"
 )
-@click.option("--max-seconds", type=float, help="Budget of each walk and search.")
+@click.option(
+    "--max-seconds",
+    type=float,
+    help="Budget of each walk and search, reading the text before the secret included.",
+)
 @device_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the references.")
 @click.option(

@@ -116,6 +116,25 @@ class HuggingFaceDecoder(ABC):
             self._check_length(ids.shape[1])
             return self._step_again(ids), ids
 
+    def read_on(self, state: State, token_ids: Sequence[int]) -> tuple[Tensor, State]:
+        """Read one token or more after a state of one row; answers agree with ``start``'s.
+
+        Raises:
+            InvalidInput: The text is too long.
+        """
+        ids = torch.tensor([[int(token) for token in token_ids]], device=self._device)
+        if isinstance(state, KeyValues) and any(width is not None for width in self._windows):
+            for place in range(ids.shape[1]):
+                log_probs, state = self.step(state, ids[:, place])
+            return log_probs, state
+        with full_precision(self._model):
+            if isinstance(state, KeyValues):
+                self._check_length(state.length + ids.shape[1])
+                return self._next(state, ids)
+            ids = torch.cat([state, ids], 1)
+            self._check_length(ids.shape[1])
+            return self._uncached(ids), ids
+
     def take(self, state: State, rows: Tensor | Sequence[int]) -> State:
         """Return a state of these rows, in this order; a row may be taken many times."""
         rows = torch.as_tensor(rows).to(self._device)
@@ -163,7 +182,8 @@ class HuggingFaceDecoder(ABC):
     def _next(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
         cache = self._cache(state)
         output = self._ask(ids, cache=cache, length=state.length, keep=True)
-        return _last_log_probs(output), taken_out(self._remembered(cache), length=state.length + 1)
+        length = state.length + ids.shape[1]
+        return _last_log_probs(output), taken_out(self._remembered(cache), length=length)
 
     def _step_on(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
         parts = []
