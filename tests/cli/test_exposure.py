@@ -123,7 +123,7 @@ def test_a_walk_that_a_budget_ended_gives_bounds_and_tests_nothing(command, plan
     ended = ["--method", "exact", "--max-nodes", 50]
     lines = run(command, planted, *ended).out.splitlines()
     line = next(line for line in lines if line.startswith("canary 2"))
-    assert " at least 0.00  at most 1 000 000 of 1 000 000" in line
+    assert " at least 0.00  rank at most 1 000 000 of 1 000 000" in line
     assert "  planted 60 times  at least 0.00  (1)  not tested" in lines
     assert not any("p = " in line for line in lines)
     assert lines[-2:] == [
@@ -554,7 +554,7 @@ def _controls_only():
 def test_a_time_limit_ends_the_reading_of_a_long_prefix(command, planted, tmp_path, method):
     template = Template("my pin is " * 10_000 + "{digits:6}")
     drawn = make_canary_set(template, repeats=[1], controls=1, seed=0)
-    write_canary_sets(tmp_path / "long.jsonl", [drawn])
+    write_canary_sets([drawn], tmp_path / "long.jsonl")
     done = command(
         *("exposure", "--model", planted.model, "--canaries", tmp_path / "long.jsonl"),
         *("--method", method, "--references", "100", "--max-seconds", "1e-9"),

@@ -124,6 +124,7 @@ def measure_exposure(
     max_nodes: int = MAX_NODES,
     max_seconds: float | None = None,
     memory: int | None = None,
+    fit: bool = True,
     progress: Progress | None = None,
 ) -> ExposureAudit:
     """Measure the exposure of secrets, and say by which method.
@@ -145,6 +146,7 @@ def measure_exposure(
             of costs does not grow along the tree.
         max_nodes, max_seconds, memory: Budgets of the walk. ``max_seconds`` also binds while
             texts are encoded and the prefix is read, by each model.
+        fit: Whether a skew-normal law is fitted to the references.
         progress: Called with what is being done, how much is done, and of how much.
 
     Raises:
@@ -187,7 +189,9 @@ def measure_exposure(
         costs = calibrated_losses(losses=costs, reference_model_losses=[c for c, _ in others])
         nodes += sum(n for _, n in others)
     many, calibrated = len(secrets), bool(reference_models)
-    return _audit(template, costs[:many], costs[many:], exact, reason, nodes, calibrated=calibrated)
+    return _audit(
+        template, costs[:many], costs[many:], exact, reason, nodes, calibrated=calibrated, fit=fit
+    )
 
 
 def measure_costs(
