@@ -60,7 +60,8 @@ class HuggingFaceDecoder(ABC):
         self._device: torch.device = next(model.parameters()).device
         self._knows = frozenset(inspect.signature(model.forward).parameters)
         config = model.config.get_text_config(decoder=True)
-        self._longest: int | None = getattr(config, "max_position_embeddings", None)
+        longest = getattr(config, "max_position_embeddings", None)
+        self._longest = longest if type(longest) is int and longest > 0 else None
         self._embedded: int = model.get_input_embeddings().weight.shape[0]
         self._windows: Windows = ()
         self._twin: Self | None = None
