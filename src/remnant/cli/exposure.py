@@ -15,6 +15,7 @@ from remnant.cli.models import naming_model, refuse_the_same
 from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
+from remnant.cli.showing import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
 if TYPE_CHECKING:
@@ -159,7 +160,7 @@ def exposure(
         fields = exposure_fields(measured, verdict, extrapolate=extrapolate, reveal=reveal)
         click.echo(json.dumps(fields, indent=2, allow_nan=False))
     else:
-        click.echo(exposure_text(measured, verdict, extrapolate=extrapolate, reveal=reveal))
+        show(exposure_text(measured, verdict, extrapolate=extrapolate, reveal=reveal))
     if verdict is not None and verdict.outcome != "PASS":
         context.exit(1)
 

@@ -13,6 +13,7 @@ from remnant.cli.models import naming_model
 from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
+from remnant.cli.showing import show
 from remnant.cli.templates import read_templates
 from remnant.errors import require
 
@@ -149,7 +150,7 @@ def extract(
     if as_json:
         click.echo(json.dumps(extract_fields(told, reveal=reveal), indent=2, allow_nan=False))
     else:
-        click.echo(extract_text(told, reveal=reveal))
+        show(extract_text(told, reveal=reveal))
 
 
 def _budget_faults(method: str, budgets: dict[str, float | None], queries: int | None) -> list[str]:
