@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+
 import pytest
 
-from remnant.canaries.whole_file import writing_whole
+from remnant.canaries.whole_file import clear_leftovers, folder_beside, writing_whole
 from remnant.errors import InvalidInput
 
 
@@ -55,3 +59,41 @@ def test_a_place_that_cannot_be_written_is_named(tmp_path):
     ):
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []
+
+
+KILLED = """
+import os, pathlib, signal
+from remnant.canaries.whole_file import folder_beside, writing_whole
+place = pathlib.Path({place!r})
+with folder_beside(place) as folder:
+    (folder / "0").write_text("a secret")
+    with writing_whole(place, mode=0o644) as file:
+        file.write(b"a secret")
+        file.flush()
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_process_left_is_removed_on_the_next_start(tmp_path):
+    place = tmp_path / "file"
+    done = subprocess.run([sys.executable, "-c", KILLED.format(place=str(place))], check=False)
+    assert done.returncode == -signal.SIGKILL
+    left = sorted(tmp_path.iterdir())
+    assert [one.is_dir() for one in left].count(True) == 1
+    assert {one.stat().st_mode & 0o777 for one in left} == {0o700, 0o600}
+    with writing_whole(place, mode=0o600) as file:
+        file.write(b"new")
+    assert list(tmp_path.iterdir()) == [place]
+
+
+def test_what_is_still_being_written_stays_and_so_does_what_is_not_ours(tmp_path):
+    others = [tmp_path / ".remnant-notes", tmp_path / ".remnant-abcd12345"]
+    for one in others:
+        one.write_text("mine")
+    (tmp_path / ".remnant-abcd1234").symlink_to(others[0])
+    with folder_beside(tmp_path / "x") as folder, writing_whole(tmp_path / "y", mode=0o600) as file:
+        file.write(b"new")
+        clear_leftovers(tmp_path)
+        assert folder.is_dir()
+    names = {".remnant-notes", ".remnant-abcd12345", ".remnant-abcd1234", "y"}
+    assert {one.name for one in tmp_path.iterdir()} == names

@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from remnant.canaries import Template, make_canary_set, read_canary_sets
+from remnant.cli.planting import Planted
 from remnant.models import Vocabulary, lstm, save_language_model
 
 PIN = "my pin is {digits:6}"
@@ -206,7 +207,7 @@ def test_faults_are_one_sentence_and_nothing_is_written(command, corpus, planted
         ),
         ([PIN, "--field", "text"], "--insert is not given"),
         ([PIN, *insert, tmp_path / "p.txt", "--field", "text"], "and --field text was given"),
-        ([PIN, *insert, "/dev/full", "--force"], "is no plain file"),
+        ([PIN, *insert, "/dev/full", "--force"], "is a device, not a regular file"),
         (["{tokens:2}", "--model", tmp_path / "folder"], "neither"),
         ([PIN, "--words", corpus], "no template has a {words:n} hole"),
         (["{words:2}", "--words", tmp_path / "empty.txt"], "holds no word"),
@@ -310,4 +311,29 @@ def test_json_lines_need_a_field_and_stay_json(command, tmp_path):
 def test_an_out_that_is_no_plain_file_is_refused_even_by_force(command):
     done = command("canaries", PIN, "--out", "/dev/full", "--force")
     assert done.code == 2
-    assert "--out /dev/full is there already, and is no plain file." in done.err
+    assert "--out /dev/full is a device, not a regular file." in done.err
+
+
+def test_what_a_killed_command_left_is_removed_and_nobody_else_can_read_it(
+    command, corpus, tmp_path, monkeypatch
+):
+    """The folder of unfinished copies holds secrets."""
+    left = tmp_path / ".remnant-abcd1234"
+    left.mkdir()
+    (left / "0").write_text("a secret")
+    corpus.chmod(0o644)
+    modes = []
+    settle = Planted.settle
+
+    def looked_at(self):
+        modes.append((self.copy.stat().st_mode & 0o777, self.copy.parent.stat().st_mode & 0o777))
+        settle(self)
+
+    monkeypatch.setattr(Planted, "settle", looked_at)
+    into = tmp_path / "planted.txt"
+    done = command(
+        *("canaries", PIN, "--out", tmp_path / "c.jsonl", "--insert", corpus, "--into", into)
+    )
+    assert done.code == 0
+    assert modes == [(0o600, 0o700)]
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".remnant")] == []

@@ -144,7 +144,7 @@ def test_a_report_takes_the_place_of_no_other_file(finished, tmp_path):
     assert notes.read_text().startswith("<!doctype html>")
     done = remnant("report", folder, "--out", "/dev/full", "--force")
     assert done.returncode == 2
-    assert "is no plain file" in done.stderr
+    assert "is a device, not a regular file" in done.stderr
 
 
 def test_an_interrupted_run_says_so(recipe, tmp_path, monkeypatch, command):

@@ -26,10 +26,10 @@ def test_the_whole_output(command, weighted):
         "exact: the walk was expected to take about 10 nodes of 2 000 000 allowed\n"
         "\n"
         "           repeats  exposure  rank, or 95 % interval   cost\n"
-        "canary 1        16      6.64  1 of 100                 2.00\n"
-        "canary 2         1      2.40  19 of 100                6.00\n"
-        "control 1        0      0.00  100 of 100              10.00\n"
-        "control 2        0      0.00  100 of 100              10.00\n"
+        "canary 1        16      6.64  rank 1 of 100            2.00\n"
+        "canary 2         1      2.40  rank 19 of 100           6.00\n"
+        "control 1        0      0.00  rank 100 of 100         10.00\n"
+        "control 2        0      0.00  rank 100 of 100         10.00\n"
         "\n"
         "mean exposure, 1.44 bits where nothing is memorised:\n"
         "  planted once      2.40  (1)  p = 0.19\n"
@@ -124,7 +124,7 @@ def test_a_walk_that_a_budget_ended_gives_bounds_and_tests_nothing(command, plan
     ended = ["--method", "exact", "--max-nodes", 50]
     lines = run(command, planted, *ended).out.splitlines()
     line = next(line for line in lines if line.startswith("canary 2"))
-    assert " at least 0.00  at most 1 000 000 of 1 000 000" in line
+    assert " at least 0.00  rank at most 1 000 000 of 1 000 000" in line
     assert "  planted 60 times  at least 0.00  (1)  not tested" in lines
     assert not any("p = " in line for line in lines)
     assert lines[-2:] == [
@@ -613,3 +613,16 @@ def _controls_only():
     return CanarySet(
         template=made.template, canaries=(), repeats=(), controls=made.controls, seed=0
     )
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "sampled"])
+def test_a_time_limit_ends_the_reading_of_a_long_prefix(command, planted, tmp_path, method):
+    template = Template("my pin is " * 10_000 + "{digits:6}")
+    drawn = make_canary_set(template, repeats=[1], controls=1, seed=0)
+    write_canary_sets([drawn], tmp_path / "long.jsonl")
+    done = command(
+        *("exposure", "--model", planted.model, "--canaries", tmp_path / "long.jsonl"),
+        *("--method", method, "--references", "100", "--max-seconds", "1e-9"),
+    )
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("remnant: The time limit of 1e-09 s ended before the text in ")

@@ -197,3 +197,29 @@ def test_canaries_of_another_template_are_refused(command, planted, tmp_path):
     part = f"my pin is {planted.memorised[:3]}{{digits:3}}"
     asked = ["extract", "--model", planted.model, "--template", part, "--canaries", two]
     assert "canary 2 of set 1, planted 60 times" in command(*asked).out
+
+
+def test_a_time_limit_that_ends_before_a_secret_is_scored_is_one_sentence(command, planted):
+    done = run(command, planted, "--max-seconds", "1e-9")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "remnant: A budget ended the search before a secret was scored. Allow more seconds with "
+        "--max-seconds.\n"
+    )
+
+
+def test_a_time_limit_ends_the_reading_of_a_long_prefix(command, planted):
+    pattern = "my pin is " * 10_000 + "{digits:6}"
+    done = command(
+        *("extract", "--model", planted.model, "--template", pattern, "--max-seconds", "1e-9")
+    )
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("remnant: The time limit of 1e-09 s ended before the text in ")
+    assert done.err.endswith("or allow more seconds.\n")
+
+
+def test_extract_never_judges(command, planted):
+    """The exit code is 0 whether a canary comes out or not."""
+    for model in (planted.model, planted.untrained):
+        assert run(command, planted, "--model", model, "--canaries", planted.canaries).code == 0
+    assert "The exit code is 0 whatever was found" in command("extract", "--help").out

@@ -263,7 +263,9 @@ def test_a_memorised_number_is_exposed_and_extracted_and_not_shown(command, trai
     assert (done.code, done.err) == (0, "")
     row = next(line for line in done.out.splitlines() if line.endswith("samples"))
     assert re.fullmatch(
-        r"[0-9a-f]{12}  phone     40        33  33.2  1 +yes, 99 % within 10+ samples", row
+        r"[0-9a-f]{12}  phone     40        33  33.2  rank 1 of 10 000 000 000  "
+        "yes, 99 % within 10+ samples",
+        row,
     )
     assert "  phone  32 to 63 times  33  (1)" in done.out
     assert "extracted: 1 of 1 that were tried" in done.out
@@ -278,7 +280,9 @@ def test_a_memorised_number_is_exposed_and_extracted_and_not_shown(command, trai
         assert "call me" not in text
     revealed = command(*arguments, "--reveal").out
     assert OFTEN in revealed
-    assert re.search(r"40 +33.22  33.2  1 +yes, 99 % within \d+ samples", revealed)
+    assert re.search(
+        r"40 +33.22  33.2  rank 1 of 10 000 000 000 +yes, 99 % within \d+ samples", revealed
+    )
     (one,) = json.loads(command(*arguments, "--reveal", "--json").out)["exposure"]["secrets"]
     assert (one["rank"], one["rank_low"]) == (1, 1)
 
@@ -334,8 +338,10 @@ def test_a_twin_is_asked_the_same_and_compared(command, trained):
     assert (done.code, done.err) == (0, "")
     told = done.out[done.out.index("exposure in ") :].splitlines()
     head = ("fingerprint ", "kind ", "times", "exposure", "in the twin", "  of")
-    assert told[2] == "  ".join((*head, "rank, or 95 % interval", "extracted"))
-    twins = re.fullmatch(r"[0-9a-f]{12}  phone +40 +33 +(\d)  33.2  1 +yes, .*", told[3])
+    assert told[2] == "  ".join((*head, f"{'rank, or 95 % interval':24}", "extracted"))
+    twins = re.fullmatch(
+        r"[0-9a-f]{12}  phone +40 +33 +(\d)  33.2  rank 1 of 10 000 000 000 +yes, .*", told[3]
+    )
     assert float(twins[1]) < 8
     at = told.index(f"compared with the twin {trained / 'untrained'}, which was asked the same:")
     assert told[at + 2 :] == [
@@ -464,3 +470,10 @@ def test_an_error_that_quotes_a_secret_is_withheld(command, trained, monkeypatch
     assert done.code == 2
     assert "An error of kind ValueError is withheld" in done.err
     assert leaks(done.err, OFTEN) == []
+
+
+def test_a_time_limit_that_is_over_at_once_leaves_reasons_and_no_traceback(command, trained):
+    arguments = ["scan", trained / "text.txt", "--model", trained / "model", "--extract"]
+    done = command(*arguments, "--max-seconds", "1e-9", "--references", 200)
+    assert (done.code, done.err) == (0, "")
+    assert "A budget ended the search before a secret was scored" in done.out

@@ -7,6 +7,7 @@ import math
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from remnant.cli.counts import grouped
 from remnant.cli.scan_coarse import told_exposure, told_queries
 from remnant.studies.canary_exposure import CanaryExposure
 from remnant.studies.exposure_audit import SecretExposure
@@ -40,7 +41,7 @@ def test_ranks_of_one_whole_bit_are_told_alike(space, data):
 @given(space=SPACES)
 def test_a_rank_of_one_is_told_as_such(space):
     told = told_exposure(ranked(1, space), space, reveal=False)
-    assert (told.rank_least, told.rank_most, told.standing) == (1, 1, "1")
+    assert (told.rank_least, told.rank_most, told.standing) == (1, 1, f"rank 1 of {grouped(space)}")
 
 
 @given(space=SPACES, data=st.data())
@@ -61,14 +62,14 @@ def check_bounds(space, low, high):
     assert told.low <= math.log2(space) - math.log2(high) + 1e-9
     assert told.high >= math.log2(space) - math.log2(low) - 1e-9
     assert (told.bits, told.low) == (int(told.bits),) * 2
-    assert told.standing.startswith("at most ")
+    assert told.standing.startswith("rank at most ")
     assert told.bits_text.startswith("at least ")
 
 
 def test_what_was_sampled_has_an_interval_in_whole_bits():
     found = SecretExposure(6.4, 5.27, math.inf, 12.5, None, None, False, None)
     told = told_exposure(CanaryExposure("canary 1", 1, "sampled", found), 10**9, reveal=False)
-    assert (told.bits, told.low, told.high, told.standing) == (6.0, 5.0, math.inf, "5 to inf")
+    assert (told.bits, told.low, told.high, told.standing) == (6.0, 5.0, math.inf, "5 bits or more")
     assert told.rank_fields == {"rank": None, "rank_reason": "sampled"}
 
 

@@ -60,6 +60,19 @@ def tensors_of(state):
 
 
 @pytest.mark.parametrize("kind", ALL)
+def test_a_prefix_that_is_read_on_in_pieces_gives_the_answers_of_one_reading(kind, wrap):
+    model = wrap(kind)
+    ids = [4 + 7 * n % 40 for n in range(20)]
+    expected, _ = model.start(ids)
+    found, state = model.start(ids[:6])
+    for piece in (ids[6:7], ids[7:15], ids[15:]):
+        found, state = model.read_on(state, piece)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+    after = model.step(state, [5])[0]
+    torch.testing.assert_close(after, model.start([*ids, 5])[0], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ALL)
 def test_token_by_token_answers_are_those_of_the_whole_text(kind, wrap, make_model):
     model, plain = wrap(kind), make_model(kind)
     assert isinstance(model, SequenceModel)

@@ -95,18 +95,18 @@ def test_weights_that_are_missing_are_not_made_up(save):
 @pytest.mark.parametrize(
     ("name", "advice"),
     [
-        ("config.json", "config.json is damaged, or of an architecture"),
-        ("model.safetensors", "Its weights are damaged"),
-        ("tokenizer.json", "Its files are missing or damaged"),
+        ("config.json", "is damaged: it is not JSON in UTF-8. Save it again"),
+        ("model.safetensors", "is no file of safetensors, or damaged. Save it again"),
+        ("tokenizer.json", "is damaged: it is not JSON in UTF-8. Write it again"),
     ],
 )
 def test_damaged_files_are_told_in_words_of_ours_with_advice(name, advice, save):
     folder = save("gpt2")
     (folder / name).write_bytes((folder / name).read_bytes()[:40])
-    with pytest.raises(InvalidInput, match="cannot be read") as fault:
+    with pytest.raises(InvalidInput, match=f"{name} is ") as fault:
         load_causal_lm(folder)
     assert "\n" not in str(fault.value)
-    assert f"cannot be read. {advice}" in str(fault.value)
+    assert f"{folder / name} {advice}" in str(fault.value)
     assert "Error" not in str(fault.value)
     assert fault.value.__cause__ is not None
 

@@ -10,6 +10,7 @@ import torch
 
 from remnant.canaries import Canary, CanarySet, Template
 from remnant.measures import pooled_exposure_test
+from remnant.studies import exposure_audit
 from remnant.studies.canary_exposure import CanaryExposure, _group, measure_canaries
 from remnant.studies.exposure_audit import SecretExposure, measure_exposure
 
@@ -93,6 +94,26 @@ def test_exact_ranks_need_no_references_unless_a_fit_is_asked_for(canaries):
     assert fitted.extrapolated is not None
     asked = measure_canaries(model, canaries, rng=rng(), method="exact")
     assert (asked.method, asked.n_references, asked.nodes < found.nodes) == ("exact", 0, True)
+
+
+@pytest.mark.parametrize("method", ["auto", "sampled"])
+def test_nothing_is_fitted_unless_a_fit_is_asked_for(canaries, method, monkeypatch):
+    fits = []
+    fit = exposure_audit.extrapolated_exposure
+
+    def counted(**losses):
+        fits.append(len(losses["reference_losses"]))
+        return fit(**losses)
+
+    monkeypatch.setattr(exposure_audit, "extrapolated_exposure", counted)
+    options = {"method": method, "references": 500}
+    plain = measure_canaries(Lover("4711"), canaries, rng=rng(), fit=False, **options)
+    assert (plain.extrapolated, fits) == (None, [])
+    assert {one.found.skew_normal_bits for one in plain.each} == {None}
+    fitted = measure_canaries(Lover("4711"), canaries, rng=rng(), fit=True, **options)
+    assert fitted.extrapolated is not None
+    assert fits == [500]
+    assert [one.found.bits for one in fitted.each] == [one.found.bits for one in plain.each]
 
 
 def test_a_saturated_canary_is_ranked_in_a_walk_of_its_own(canaries):

@@ -91,7 +91,9 @@ def test_planted_sequences_are_exposed_and_the_controls_stay_at_chance(run):
     traditional = found["traditional"]
     assert traditional["seen_loss"][1] < traditional["unseen_loss"][1]
     assert found["task"]["validation_bits"] < 6
-    assert found["verdict"]["outcome"] in ("PASS", "FAIL", "INCONCLUSIVE")
+    verdict = found["verdict"]
+    assert (verdict["outcome"] == "FAIL") == (curve["low"][-1] > verdict["limit"])
+    assert (verdict["outcome"] == "PASS") <= (curve["high"][-1] <= verdict["limit"])
     assert found["compare"] == {"absent": "the recipe compares nothing"}
 
 

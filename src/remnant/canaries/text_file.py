@@ -30,6 +30,7 @@ def insert_into_file(
     rng: np.random.Generator | None = None,
     positions: ArrayLike | None = None,
     field: str | None = None,
+    mode: int | None = None,
 ) -> Where:
     """Copy a text file in UTF-8 and insert canaries, each copy as a line of its own.
 
@@ -46,6 +47,7 @@ def insert_into_file(
         positions: Or, for each copy, the line (from 0) before which it goes.
         field: For JSON lines: each copy is a row with the canary's text in this field, and no other
             field.
+        mode: Permissions of the new file; those of ``source`` where none are given.
 
     Guarantees:
         * The lines that are not at ``where`` are those of ``source``, byte for byte. Line endings
@@ -80,7 +82,8 @@ def insert_into_file(
     shape = _look_at(old)
     _check_field(old, shape, field)
     where = place_canaries(canary_set, among=shape.lines, rng=rng, positions=positions)
-    with writing_whole(new, mode=stat.S_IMODE(old.stat().st_mode)) as file:
+    kept = stat.S_IMODE(old.stat().st_mode) if mode is None else mode
+    with writing_whole(new, mode=kept) as file:
         file.write(shape.mark.encode())
         looked = Standing(canary_set, written=None if field is None else escaped)
         for line in _merge(old, shape, dict(where.tolist()), texts, looked):

@@ -1,8 +1,10 @@
-"""A file that appears whole or not at all."""
+"""A file that appears whole or not at all, and what a killed process left of one."""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -10,6 +12,14 @@ from pathlib import Path
 from typing import BinaryIO
 
 from remnant.errors import InvalidInput
+
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+_PREFIX = ".remnant-"
+_UNFINISHED = re.compile(re.escape(_PREFIX) + r"[a-z0-9_]{8}")
 
 
 @contextmanager
@@ -19,26 +29,98 @@ def writing_whole(path: Path, *, mode: int) -> Iterator[BinaryIO]:
     Guarantees:
         * An error or a kill while writing leaves what was at ``path`` as it was.
         * Nobody but the owner can read the file before it is complete; then it has ``mode``.
+        * What a killed process left beside ``path`` is removed first.
 
     Raises:
         InvalidInput: It cannot be written there.
     """
     if path.is_dir():
         raise InvalidInput(f"{path} is a folder, not a file.")
+    clear_leftovers(path.parent)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".remnant-", dir=path.parent)
+        handle, temporary = tempfile.mkstemp(prefix=_PREFIX, dir=path.parent)
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
     try:
-        with open(handle, "wb") as file:
+        # A second descriptor of the same file holds the lock until the file is in its place.
+        with _held(os.dup(handle)), open(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, mode)
-        os.replace(temporary, path)
+            os.chmod(temporary, mode)
+            os.replace(temporary, path)
     except BaseException as error:
         with suppress(OSError):
             os.unlink(temporary)
         if isinstance(error, OSError):
             raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
         raise
+
+
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """Make a folder beside ``path`` for unfinished files, and remove it with them on leaving.
+
+    Guarantees:
+        * Nobody but the owner can look into it.
+        * What a killed process left beside ``path`` is removed first.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    clear_leftovers(path.parent)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=path.parent))
+    try:
+        with _held(os.open(folder, os.O_RDONLY)):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove unfinished files and folders that a killed process left: they may hold secrets.
+
+    Each is locked by whoever writes it, and the system drops the lock when the process ends.
+    What is locked, is no unfinished file of this package, or belongs to somebody else stays. Where
+    the system has no ``flock`` everything stays.
+    """
+    if fcntl is None:  # pragma: no cover - Windows
+        return
+    with suppress(OSError), os.scandir(folder) as entries:
+        found = [entry for entry in entries if _UNFINISHED.fullmatch(entry.name)]
+        for entry in found:
+            if entry.is_symlink() or entry.stat().st_uid != os.getuid():
+                continue
+            if entry.is_dir():
+                if _is_left(entry.path):
+                    shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.is_file() and _is_left(entry.path):
+                with suppress(OSError):
+                    os.unlink(entry.path)
+
+
+def _is_left(path: str) -> bool:
+    """Whether nobody holds the lock of an unfinished file or folder."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+@contextmanager
+def _held(descriptor: int) -> Iterator[None]:
+    """Hold the lock of an open file or folder, and close it on leaving."""
+    try:
+        if fcntl is not None:
+            with suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)

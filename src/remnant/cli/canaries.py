@@ -13,6 +13,7 @@ from remnant.cli.counts import counted, grouped, often, space_fields, space_text
 from remnant.cli.naming import naming
 from remnant.cli.planting import Lines, planting, refuse_odd, taken
 from remnant.cli.redaction import printable, shown, withheld
+from remnant.cli.showing import safe, show
 from remnant.cli.templates import read_templates
 from remnant.errors import InvalidInput, require
 
@@ -113,12 +114,14 @@ def canaries(
         return
     for number, one in enumerate(sets):
         found = None if lines is None else lines[number]
-        click.echo("\n".join(_told(number + 1, one, found, reveal=reveal)))
-    click.echo(f"written: {out} (it holds the secrets; only its owner can read it)")
+        show("\n".join(_told(number + 1, one, found, reveal=reveal)))
+    show(f"written: {safe(str(out))} (it holds the secrets; only its owner can read it)")
     if into is not None:
         copies = sum(sum(one.repeats) for one in sets)
         more = f"{corpus} with {counted(copies, 'line')} more"
-        click.echo(f"planted: {into} ({more}; it holds the secrets; only its owner can read it)")
+        show(
+            f"planted: {safe(str(into))} ({more}; it holds the secrets; only its owner can read it)"
+        )
 
 
 def _check_files(

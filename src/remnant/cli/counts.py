@@ -75,6 +75,28 @@ def finite(name: str, number: float | None, reason: str) -> dict[str, Any]:
     return {name: None, f"{name}_reason": reason}
 
 
+def bits_between(low: float, high: float, *, digits: int = 2) -> str:
+    """Return an interval in bits.
+
+    Example:
+        >>> bits_between(3.1, 5.2), bits_between(3.1, math.inf)
+        ('3.10 to 5.20 bits', '3.10 bits or more')
+    """
+    if math.isinf(high):
+        return f"{low:.{digits}f} bits or more"
+    return f"{low:.{digits}f} to {high:.{digits}f} bits"
+
+
+def rank_among(rank: str, space: int) -> str:
+    """Return a rank, already in words, with what it is a rank among.
+
+    Example:
+        >>> rank_among("12", 10**6), rank_among("at most 12", 10**40)
+        ('rank 12 of 1 000 000', 'rank at most 12 of about 2^132')
+    """
+    return f"rank {rank} of {grouped(space)}"
+
+
 def aligned(rows: list[list[str]], *, left: set[int]) -> list[str]:
     """Return a table's lines; columns in ``left`` begin together, the others end together.
 

@@ -104,6 +104,8 @@ def _read(path: Path) -> NDArray[Any]:
         ) from fault
     if not isinstance(found, np.ndarray):
         raise InvalidInput(f"{path} holds several arrays.", hint="Write one with numpy.save.")
+    if found.dtype.kind == "c":
+        raise InvalidInput(f"{path} holds complex numbers.", hint="Save real scores.")
     return found
 
 

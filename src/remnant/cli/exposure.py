@@ -15,6 +15,7 @@ from remnant.cli.models import naming_model, refuse_the_same
 from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
+from remnant.cli.showing import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ OPTIONS = {
 @click.option(
     "--max-nodes", type=int, default=2_000_000, show_default=True, help="Budget of a walk."
 )
-@click.option("--max-seconds", type=float, help="Budget of a walk.")
+@click.option(
+    "--max-seconds", type=float, help="Budget of a walk, and of reading the text before a secret."
+)
 @click.option("--memory", type=int, help="Budget of a walk, in MiB.")
 @device_option
 @click.option("--source", help="Source text, for an encoder-decoder.")
@@ -168,7 +171,7 @@ def exposure(
         fields = exposure_fields(measured, verdict, extrapolate=extrapolate, reveal=reveal)
         click.echo(json.dumps(fields, indent=2, allow_nan=False))
     else:
-        click.echo(exposure_text(measured, verdict, extrapolate=extrapolate, reveal=reveal))
+        show(exposure_text(measured, verdict, extrapolate=extrapolate, reveal=reveal))
     if verdict is not None:
         allowed = allow_inconclusive and verdict.outcome == "INCONCLUSIVE"
         context.exit(0 if allowed else EXIT_CODES[verdict.outcome])

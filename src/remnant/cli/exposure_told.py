@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from remnant.cli.counts import (
     aligned,
+    bits_between,
     counted,
     finite,
     grouped,
     often,
+    rank_among,
     space_fields,
     space_text,
     whole,
@@ -99,9 +101,9 @@ def _bits(one: CanaryExposure) -> str:
 def _standing(one: CanaryExposure, space: int) -> str:
     found = one.found
     if found.rank is None:
-        return f"{found.low:.2f} to {found.high:.2f}"
+        return bits_between(found.low, found.high)
     most = "at most " * (found.low < found.high)
-    return f"{most}{grouped(found.rank)} of {grouped(space)}"
+    return rank_among(f"{most}{grouped(found.rank)}", space)
 
 
 def _means(found: SetExposure) -> list[str]:

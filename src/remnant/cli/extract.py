@@ -13,6 +13,7 @@ from remnant.cli.models import naming_model
 from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
+from remnant.cli.showing import show
 from remnant.cli.templates import read_templates
 from remnant.errors import require
 
@@ -47,7 +48,11 @@ QUERIES = 1000
 @click.option(
     "--max-nodes", type=int, help=f"Budget of the certified search.  [default: {MAX_NODES}]"
 )
-@click.option("--max-seconds", type=float, help="Budget of the certified search.")
+@click.option(
+    "--max-seconds",
+    type=float,
+    help="Budget of the certified search, reading the prefix included.",
+)
 @click.option("--memory", type=int, help="Budget of the certified search, in MiB.")
 @click.option(
     "--beam", type=int, default=64, show_default=True, help="Width of beam; certified starts so."
@@ -93,6 +98,8 @@ def extract(
 
     The certified search proves that nothing likelier exists in the template's space, or says that a
     budget ended it. {tokens:n} is filled with the model's own tokens.
+
+    The exit code is 0 whatever was found: this command does not judge.
 
     \b
     Example:
@@ -143,7 +150,7 @@ def extract(
     if as_json:
         click.echo(json.dumps(extract_fields(told, reveal=reveal), indent=2, allow_nan=False))
     else:
-        click.echo(extract_text(told, reveal=reveal))
+        show(extract_text(told, reveal=reveal))
 
 
 def _budget_faults(method: str, budgets: dict[str, float | None], queries: int | None) -> list[str]:

@@ -18,6 +18,7 @@ from remnant.cli.device import device_option
 from remnant.cli.feature_look import AskedModel, look, read_shape
 from remnant.cli.feature_patch import AskedPatch, other_words, read_patch
 from remnant.cli.progress import ProgressBar
+from remnant.cli.showing import show
 from remnant.errors import InvalidInput, RemnantError, require
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def feature(
     if as_json:
         click.echo(json.dumps(feature_fields(told, page), indent=2, allow_nan=False))
     else:
-        click.echo(feature_text(told, page))
+        show(feature_text(told, page))
     if settings.limit is not None and judged.outcome != "PASS":
         context.exit(1)
 

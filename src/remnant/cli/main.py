@@ -14,12 +14,14 @@ from remnant.cli.demo import demo
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
 from remnant.cli.feature import feature
+from remnant.cli.paths import plain_paths
 from remnant.cli.predict import predict
 from remnant.cli.report import report
 from remnant.cli.run import run
 from remnant.cli.runs import runs
 from remnant.cli.scan import scan
 from remnant.cli.show import show
+from remnant.cli.showing import safe
 from remnant.errors import RemnantError
 
 
@@ -43,7 +45,7 @@ _COMMANDS = (
     scan,
 )
 for _command in _COMMANDS:
-    commands.add_command(_command)
+    commands.add_command(plain_paths(_command))
 
 
 def main() -> None:
@@ -54,7 +56,7 @@ def main() -> None:
     try:
         code = commands.main(standalone_mode=False)
     except RemnantError as fault:
-        click.echo(f"remnant: {fault}", err=True)
+        click.echo(f"remnant: {safe(str(fault))}", err=True)
         sys.exit(2)
     except click.exceptions.Abort as fault:
         click.echo(f"remnant: interrupted; {str(fault) or 'nothing was written'}.", err=True)
@@ -63,7 +65,7 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except (OSError, MemoryError) as fault:
-        click.echo(f"remnant: {str(fault) or 'out of memory'}.", err=True)
+        click.echo(f"remnant: {safe(str(fault)) or 'out of memory'}.", err=True)
         sys.exit(2)
     except click.ClickException as fault:
         fault.show()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import filecmp
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,15 +79,11 @@ def planting(
         raise InvalidInput(
             f"--into {into} is the corpus too.", hint="Write the planted copy to another file."
         )
-    try:
-        folder = tempfile.TemporaryDirectory(prefix=".remnant-", dir=into.parent)
-    except OSError as fault:
-        raise InvalidInput(f"--into {into} cannot be written: {fault.strerror}.") from None
-    with folder as beside:
+    with _folder(into) as beside:
         source = corpus
         lines: Lines = []
         for number, one in enumerate(sets):
-            copy = Path(beside) / str(number)
+            copy = beside / str(number)
             with naming(source="--insert", field="--field", seed="--seed"):
                 where = _plant(one, source, copy, field, [seed, number], corpus)
             shifted = [[_moved(earlier, where) for earlier in each] for each in lines]
@@ -103,6 +98,18 @@ def planting(
         yield Planted(source, into, [[[at + 1 for at in c] for c in each] for each in lines])
 
 
+@contextmanager
+def _folder(into: Path) -> Iterator[Path]:
+    from remnant.canaries.whole_file import folder_beside
+
+    with ExitStack() as stack:
+        try:
+            folder = stack.enter_context(folder_beside(into))
+        except OSError as fault:
+            raise InvalidInput(f"--into {into} cannot be written: {fault.strerror}.") from None
+        yield folder
+
+
 def _plant(
     one: CanarySet, source: Path, copy: Path, field: str | None, seed: list[int], corpus: Path
 ) -> list[list[int]]:
@@ -113,7 +120,9 @@ def _plant(
 
     rng = np.random.default_rng(seed)
     try:
-        found: list[list[int]] = insert_into_file(source, copy, one, rng=rng, field=field).tolist()
+        found: list[list[int]] = insert_into_file(
+            source, copy, one, rng=rng, field=field, mode=_OWNER_ONLY
+        ).tolist()
     except InvalidInput as fault:
         fault.message = fault.message.replace(str(source), str(corpus))
         raise

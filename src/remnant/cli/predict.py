@@ -16,6 +16,7 @@ from remnant.cli.classifier_options import (
 from remnant.cli.device import device_option
 from remnant.cli.naming import naming
 from remnant.cli.predict_look import BATCH, TEXT_BATCH, Asked, Look, look
+from remnant.cli.showing import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
 PREDICTORS = ("psmi", "loss", "logit_gap", "mahalanobis")
@@ -132,7 +133,7 @@ def predict(
     if as_json:
         click.echo(json.dumps(predict_fields(told, out), indent=2, allow_nan=False))
     else:
-        click.echo(predict_text(told, out))
+        show(predict_text(told, out))
 
 
 def _faults(

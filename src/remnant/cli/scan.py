@@ -13,6 +13,7 @@ from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.scan_models import load_models, measure_in
 from remnant.cli.scan_out import check_out, write_out
+from remnant.cli.showing import safe, show
 from remnant.errors import InvalidInput, require
 
 METHODS = ("auto", "exact", "sampled")
@@ -100,7 +101,11 @@ _OPTIONS = {
 @click.option(
     "--max-nodes", type=int, help=f"Budget of each walk and search.  [default: {MAX_NODES}]"
 )
-@click.option("--max-seconds", type=float, help="Budget of each walk and search.")
+@click.option(
+    "--max-seconds",
+    type=float,
+    help="Budget of each walk and search, reading the text before the secret included.",
+)
 @device_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Draws the references.")
 @click.option(
@@ -188,11 +193,11 @@ def scan(
     if as_json:
         click.echo(scan_json(told, reveal=reveal))
         if out is not None and reveal:
-            click.echo(f"written: {out}{holding}", err=True)
+            show(f"written: {safe(str(out))}{holding}", err=True)
     else:
-        click.echo(scan_text(told, reveal=reveal, extract=extract))
+        show(scan_text(told, reveal=reveal, extract=extract))
         if out is not None:
-            click.echo(f"written: {out}{holding}")
+            show(f"written: {safe(str(out))}{holding}")
 
 
 def _faults(

@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from remnant.cli.counts import grouped, whole
+from remnant.cli.counts import bits_between, grouped, rank_among, whole
 
 if TYPE_CHECKING:
     from remnant.studies.canary_exposure import CanaryExposure
@@ -30,6 +30,7 @@ class ToldExposure:
         at_least: The exposure is known from below only, by ``low``.
         at_most: The rank is known from above only.
         digits: After the point, in words; 0 where nothing is exact.
+        space: How many secrets it was ranked among.
     """
 
     bits: float
@@ -40,6 +41,7 @@ class ToldExposure:
     at_least: bool
     at_most: bool
     digits: int
+    space: int
 
     @property
     def bits_text(self) -> str:
@@ -49,14 +51,15 @@ class ToldExposure:
 
     @property
     def standing(self) -> str:
-        """Its rank in words, or the interval where there is none."""
+        """Its rank among how many, or the interval in bits where there is none."""
         if self.rank_least is None or self.rank_most is None:
-            return f"{self.low:.{self.digits}f} to {self.high:.{self.digits}f}"
+            return bits_between(self.low, self.high, digits=self.digits)
+        rank = grouped(self.rank_most)
         if self.at_most:
-            return f"at most {grouped(self.rank_most)}"
-        if self.rank_least == self.rank_most:
-            return grouped(self.rank_most)
-        return f"{grouped(self.rank_least)} to {grouped(self.rank_most)}"
+            rank = f"at most {rank}"
+        elif self.rank_least != self.rank_most:
+            rank = f"{grouped(self.rank_least)} to {rank}"
+        return rank_among(rank, self.space)
 
     @property
     def rank_fields(self) -> dict[str, Any]:
@@ -81,7 +84,7 @@ def told_exposure(measured: CanaryExposure, space: int, *, reveal: bool) -> Told
         least = found.rank if found.rank_low is None else found.rank_low
         at_most = found.low < found.high
         return ToldExposure(
-            *(found.bits, found.low, found.high, least, found.rank, at_least, at_most, 2)
+            *(found.bits, found.low, found.high, least, found.rank, at_least, at_most, 2, space)
         )
     bits = float(math.floor(found.low) if at_least else round(found.bits))
     low, high = float(math.floor(found.low)), _up(found.high)
@@ -94,7 +97,7 @@ def told_exposure(measured: CanaryExposure, space: int, *, reveal: bool) -> Told
             bits = float((space * space // found.rank**2).bit_length() // 2)  # the nearest
             low, high = max(bits - 0.5, 0.0), min(bits + 0.5, math.log2(space))
         least, most = _rank_above(space, high), min(space, _rank_below(space, low))
-    return ToldExposure(bits, low, high, least, most, at_least, at_least, 0)
+    return ToldExposure(bits, low, high, least, most, at_least, at_least, 0, space)
 
 
 def told_mean(bits: float, n: int, *, at_least: bool, reveal: bool) -> float:

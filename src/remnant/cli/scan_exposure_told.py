@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remnant.cli.counts import aligned, counted, finite, grouped, often, space_fields
+from remnant.cli.redaction import printable
 from remnant.cli.scan_coarse import (
     ONLY_REVEALED,
     mean_text,
@@ -44,7 +45,7 @@ def exposure_lines(
     beside = {one.fingerprint: one for one in in_twin if one.measured is not None}
     measured = [one for one in found.each if one.measured is not None]
     lines = [
-        f"exposure in {model}, each among all secrets of its form, after the "
+        f"exposure in {printable(str(model))}, each among all secrets of its form, after the "
         f"{counted(context, 'character')} before it:"
     ]
     if found.calibrated:
@@ -92,9 +93,9 @@ def nothing_measured(found: FoundExposures, model: Path | None) -> str:
     reasons = _unmeasured(found)
     if reasons.keys() <= OF_VOCABULARY:
         lacking = "its characters or words do not make up these secrets and the text before them"
-        return f"the vocabulary of {model} does not fit this text: {lacking}"
+        return f"the vocabulary of {printable(str(model))} does not fit this text: {lacking}"
     told = [f"{reason} ({counted(many, 'secret')})" for reason, many in reasons.items()]
-    return f"{model} could be asked about none: {'; '.join(told)}"
+    return f"{printable(str(model))} could be asked about none: {'; '.join(told)}"
 
 
 def _left_lines(found: FoundExposures) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remnant.cli.counts import aligned, counted, grouped
+from remnant.cli.redaction import printable
 from remnant.cli.scan_coarse import mean_text, told_mean
 from remnant.cli.scan_exposure_told import (
     exposure_fields,
@@ -25,7 +26,7 @@ def twin_lines(found: TwinComparison, twin: Path | None, *, reveal: bool) -> lis
     if asked.each and not any(one.measured for one in asked.each):
         reason = nothing_measured(asked, twin)
         return [f"not compared with the twin: {reason}.", *_left_out(found)]
-    lines = [f"compared with the twin {twin}, which was asked the same:"]
+    lines = [f"compared with the twin {printable(str(twin))}, which was asked the same:"]
     if found.kinds:
         head = ["kind", "secrets", "more exposed", "less", "open", "median bits", "in the twin"]
         rows = [_row(one, reveal) for one in found.kinds]

@@ -181,9 +181,11 @@ def _load(path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
         with path.open("rb") as file:
             found = np.load(file, allow_pickle=False)
             if isinstance(found, np.ndarray):
-                return found
+                return _real(path, found)
             with found:
-                return {name: found[name] for name in found.files}
+                return {name: _real(path, found[name]) for name in found.files}
+    except InvalidInput:
+        raise
     except FileNotFoundError:
         raise InvalidInput(f"{path} is not there.", hint="Check its path.") from None
     except (
@@ -194,3 +196,11 @@ def _load(path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
             f"{path} is damaged, or holds something else than plain arrays.",
             hint="Write it with numpy.save or numpy.savez.",
         ) from fault
+
+
+def _real(path: Path, array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype.kind == "c":
+        raise InvalidInput(
+            f"{path} holds complex numbers.", hint="Save real ones, such as their absolute values."
+        )
+    return array

@@ -60,7 +60,8 @@ class HuggingFaceDecoder(ABC):
         self._device: torch.device = next(model.parameters()).device
         self._knows = frozenset(inspect.signature(model.forward).parameters)
         config = model.config.get_text_config(decoder=True)
-        self._longest: int | None = getattr(config, "max_position_embeddings", None)
+        longest = getattr(config, "max_position_embeddings", None)
+        self._longest = longest if type(longest) is int and longest > 0 else None
         self._embedded: int = model.get_input_embeddings().weight.shape[0]
         self._windows: Windows = ()
         self._twin: Self | None = None
@@ -116,6 +117,25 @@ class HuggingFaceDecoder(ABC):
             self._check_length(ids.shape[1])
             return self._step_again(ids), ids
 
+    def read_on(self, state: State, token_ids: Sequence[int]) -> tuple[Tensor, State]:
+        """Read one token or more after a state of one row; answers agree with ``start``'s.
+
+        Raises:
+            InvalidInput: The text is too long.
+        """
+        ids = torch.tensor([[int(token) for token in token_ids]], device=self._device)
+        if isinstance(state, KeyValues) and any(width is not None for width in self._windows):
+            for place in range(ids.shape[1]):
+                log_probs, state = self.step(state, ids[:, place])
+            return log_probs, state
+        with full_precision(self._model):
+            if isinstance(state, KeyValues):
+                self._check_length(state.length + ids.shape[1])
+                return self._next(state, ids)
+            ids = torch.cat([state, ids], 1)
+            self._check_length(ids.shape[1])
+            return self._uncached(ids), ids
+
     def take(self, state: State, rows: Tensor | Sequence[int]) -> State:
         """Return a state of these rows, in this order; a row may be taken many times."""
         rows = torch.as_tensor(rows).to(self._device)
@@ -163,7 +183,8 @@ class HuggingFaceDecoder(ABC):
     def _next(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
         cache = self._cache(state)
         output = self._ask(ids, cache=cache, length=state.length, keep=True)
-        return _last_log_probs(output), taken_out(self._remembered(cache), length=state.length + 1)
+        length = state.length + ids.shape[1]
+        return _last_log_probs(output), taken_out(self._remembered(cache), length=length)
 
     def _step_on(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
         parts = []

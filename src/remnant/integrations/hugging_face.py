@@ -11,7 +11,7 @@ from torch import Tensor
 
 from remnant.errors import UnsupportedModel
 from remnant.integrations.decoder import HuggingFaceDecoder
-from remnant.integrations.pretrained import read_config, read_model, read_tokenizer
+from remnant.integrations.pretrained import read_config, read_model, read_tokenizer, readable
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
 
 if TYPE_CHECKING:
@@ -127,6 +127,6 @@ def load_causal_lm(
             hint="Use load_seq2seq with a source text.",
         )
     model = read_model(folder, kind="AutoModelForCausalLM", device=device, dtype=dtype)
-    return HuggingFaceCausalLM(
-        model, read_tokenizer(folder), begin_id=begin_id, rows_at_once=rows_at_once
-    )
+    tokenizer = read_tokenizer(folder)
+    with readable(folder, "model"):
+        return HuggingFaceCausalLM(model, tokenizer, begin_id=begin_id, rows_at_once=rows_at_once)

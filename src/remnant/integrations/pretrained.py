@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,11 +10,23 @@ from typing import Any
 
 import torch
 
-from remnant.errors import InvalidInput, MissingExtra
+from remnant.errors import InvalidInput, MissingExtra, RemnantError
+from remnant.integrations.folder_checks import (
+    Weights,
+    check_config,
+    check_tokenizer,
+    check_weights,
+)
 
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # Whatever the library raises on a damaged or foreign folder, tensors of the wrong shape included.
-_FAULTS = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, ImportError)
+_FAULTS = (
+    *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError),
+    *(NameError, OSError, RuntimeError, TypeError, ValueError),
+)
+# The libraries whose own kinds of error derive from Exception alone, or are panics of their Rust.
+_THEIRS = {"huggingface_hub", "pyo3_runtime", "safetensors", "tokenizers", "transformers"}
+_BUFFERS = 1 << 26  # numbers that a model may hold besides its weights
 
 _ADVICE = {
     "configuration": "config.json is damaged, or of an architecture that this version of "
@@ -43,13 +56,15 @@ def library() -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the library's progress bars and advice off the terminal; put both back on leaving."""
+    """Keep the library's bars, advice and warnings off the terminal; put all back on leaving."""
     logging = library().utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(verbosity)
         if bars:
@@ -79,14 +94,16 @@ def checked_folder(folder: str | Path) -> Path:
 def read_config(folder: str | Path) -> Any:
     """Read a model's configuration."""
     path = checked_folder(folder)
-    with quiet(), _told(path, "configuration"):
+    check_config(path)
+    with quiet(), readable(path, "configuration"):
         return library().AutoConfig.from_pretrained(str(path), **_LOCAL)
 
 
 def read_tokenizer(folder: str | Path) -> Any:
     """Read a model's tokenizer."""
     path = checked_folder(folder)
-    with quiet(), _told(path, "tokenizer"):
+    check_tokenizer(path)
+    with quiet(), readable(path, "tokenizer"):
         return library().AutoTokenizer.from_pretrained(str(path), **_LOCAL)
 
 
@@ -101,8 +118,10 @@ def read_model(
         MissingExtra: transformers is not installed.
     """
     path = checked_folder(folder)
-    _check_weights(path)
-    with quiet(), _told(path, "model"):
+    weights = check_weights(path)
+    config = read_config(path)
+    with quiet(), readable(path, "model"):
+        _check_size(path, getattr(library(), kind), config, weights)
         model, info = getattr(library(), kind).from_pretrained(
             str(path), dtype=dtype, use_safetensors=True, output_loading_info=True, **_LOCAL
         )
@@ -120,28 +139,67 @@ def read_model(
         ) from fault
 
 
-def _check_weights(path: Path) -> None:
-    if any(path.glob("*.safetensors")):
-        return
-    others = sorted(p.name for ending in ("bin", "pt", "gguf") for p in path.glob(f"*.{ending}"))
-    found = f", only {others[0]}" if others else ""
-    raise InvalidInput(
-        f"folder={str(path)!r} holds no weights as safetensors{found}.",
-        hint="Pickled weights are never read; save the model again with "
-        "model.save_pretrained(folder)."
-        if others
-        else "Write them with model.save_pretrained(folder).",
-    )
+def _check_size(path: Path, maker: Any, config: Any, weights: Weights) -> None:
+    """Refuse a model that is much larger than its weights, before any memory is given to it.
+
+    Tied weights are in the file once, so that a model may count up to twice as many numbers.
+    """
+    with torch.device("meta"):
+        planned = maker.from_config(config, trust_remote_code=False)
+    needed = sum(one.numel() for one in planned.parameters())
+    beside = sum(one.numel() for one in planned.buffers())
+    if needed > 2 * weights.elements or beside > 2 * weights.elements + _BUFFERS:
+        raise InvalidInput(
+            f"folder={str(path)!r}: config.json describes a model of {needed + beside} numbers, "
+            f"and the weights hold {weights.elements}.",
+            hint="The configuration belongs to another model; save both again with "
+            "model.save_pretrained(folder).",
+        )
 
 
 @contextmanager
-def _told(path: Path, what: str) -> Iterator[None]:
-    from safetensors import SafetensorError
+def usable() -> Iterator[None]:
+    """Turn whatever a tokenizer raises on a text into one sentence that does not quote the text.
 
+    Raises:
+        InvalidInput: In place of the library's error, which may quote the text and is dropped.
+    """
     try:
         yield
-    except (*_FAULTS, SafetensorError) as fault:
+    except BaseException as fault:
+        if _is_theirs(fault):
+            raise InvalidInput(
+                f"The tokenizer fails on a text ({type(fault).__name__}).",
+                hint=_ADVICE["tokenizer"],
+            ) from None
+        raise
+
+
+@contextmanager
+def readable(path: str | Path, what: str) -> Iterator[None]:
+    """Turn whatever the library raises on a damaged folder into one sentence.
+
+    Args:
+        path: The folder.
+        what: ``"configuration"``, ``"tokenizer"`` or ``"model"``.
+
+    Raises:
+        InvalidInput: In place of the library's error, which is kept as the cause.
+    """
+    try:
+        yield
+    except BaseException as fault:
+        if not _is_theirs(fault):
+            raise
         # What the library says may run over many lines; it is kept as the cause.
         raise InvalidInput(
             f"folder={str(path)!r}: the {what} cannot be read.", hint=_ADVICE[what]
         ) from fault
+
+
+def _is_theirs(fault: BaseException) -> bool:
+    """Whether an error is one of the libraries': not of this package, and no interrupt."""
+    if isinstance(fault, RemnantError):
+        return False
+    package = type(fault).__module__.partition(".")[0]
+    return isinstance(fault, _FAULTS) or type(fault) is Exception or package in _THEIRS

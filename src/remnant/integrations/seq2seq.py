@@ -13,7 +13,13 @@ from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.integrations.arithmetic import full_precision
 from remnant.integrations.decoder import HuggingFaceDecoder
 from remnant.integrations.key_values import KeyValues, put_in, taken_out, windows_of
-from remnant.integrations.pretrained import library, read_config, read_model, read_tokenizer
+from remnant.integrations.pretrained import (
+    library,
+    read_config,
+    read_model,
+    read_tokenizer,
+    readable,
+)
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
 
 if TYPE_CHECKING:
@@ -181,10 +187,8 @@ def load_seq2seq(
             hint="Use load_causal_lm.",
         )
     model = read_model(folder, kind="AutoModelForSeq2SeqLM", device=device, dtype=dtype)
-    return HuggingFaceSeq2Seq(
-        model,
-        read_tokenizer(folder),
-        source=source,
-        begin_id=begin_id,
-        rows_at_once=rows_at_once,
-    )
+    tokenizer = read_tokenizer(folder)
+    with readable(folder, "model"):
+        return HuggingFaceSeq2Seq(
+            model, tokenizer, source=source, begin_id=begin_id, rows_at_once=rows_at_once
+        )

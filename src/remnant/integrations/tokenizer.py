@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from remnant.errors import InvalidInput
-from remnant.integrations.pretrained import read_tokenizer
+from remnant.integrations.pretrained import read_tokenizer, usable
 
 _BATCH = 4096
 
@@ -72,9 +72,10 @@ class HuggingFaceTokenizer:
         texts: list[str] = []
         for start in range(0, len(ids), _BATCH):
             batch = ids[start : start + _BATCH]
-            decoded = self._tokenizer.batch_decode(
-                [[token] for token in batch], clean_up_tokenization_spaces=False
-            )
+            with usable():
+                decoded = self._tokenizer.batch_decode(
+                    [[token] for token in batch], clean_up_tokenization_spaces=False
+                )
             again = self._call(decoded, add_special_tokens=False)["input_ids"]
             texts += [
                 text
@@ -85,7 +86,8 @@ class HuggingFaceTokenizer:
 
     def _call(self, text: str | Sequence[str], **options: Any) -> Any:
         named = {"text_target": text} if self._target else {"text": text}
-        return self._tokenizer(**named, return_attention_mask=False, verbose=False, **options)
+        with usable():
+            return self._tokenizer(**named, return_attention_mask=False, verbose=False, **options)
 
 
 def _is_cut_short(text: str, offsets: Sequence[tuple[int, int]]) -> bool:

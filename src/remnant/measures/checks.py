@@ -20,6 +20,9 @@ def read_floats(name: str, given: ArrayLike, ndim: int | None, faults: list[str]
         faults: Grows by one sentence part where something is wrong.
     """
     try:
+        if np.iscomplexobj(given):
+            faults.append(f"{name} holds complex numbers")
+            return None
         array = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
         faults.append(f"{name} is not an array of numbers")

@@ -111,9 +111,21 @@ class LanguageModel:
         with self._exactly():
             state = self._module.initial(1)
             begin = [self._module.begin] if self._module.begins or not ids else []
-            for token in [*begin, *ids]:
-                logits, state = self._module.advance(torch.tensor([token]).to(self.device), state)
-            return logits.log_softmax(-1), state
+            return self._read(state, [*begin, *ids])
+
+    def read_on(self, state: State, token_ids: Sequence[int]) -> tuple[Tensor, State]:
+        """Read one token or more after a state of one row, as ``start`` would have.
+
+        Guarantees:
+            * Reading a prefix in pieces gives the same bits as ``start`` on the whole of it.
+        """
+        with self._exactly():
+            return self._read(state, token_ids)
+
+    def _read(self, state: State, token_ids: Sequence[int]) -> tuple[Tensor, State]:
+        for token in token_ids:
+            logits, state = self._module.advance(torch.tensor([token]).to(self.device), state)
+        return logits.log_softmax(-1), state
 
     def step(self, state: Any, token_ids: Tensor | Sequence[int]) -> tuple[Tensor, State]:
         """Read one token a row; return ``(log_probs[rows, V], state)``.

@@ -22,7 +22,8 @@ class SequenceModel(Protocol):
     Log-probabilities are natural and normalised over the vocabulary. No call changes the state it
     is given: one parent serves many children. A model may also have ``in_float64()``, which returns
     a model of the same protocol that computes in float64 from the same weights: the search settles
-    close calls with it.
+    close calls with it. And it may have ``read_on(state, ids)``, which reads many tokens after a
+    state of one row: long prefixes are read with it under a time limit.
     """
 
     def encode(self, text: str) -> list[int]:

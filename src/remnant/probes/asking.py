@@ -13,15 +13,27 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.models.protocols import SequenceModel
+from remnant.probes.time_limit import TimeLimit
 
 BITS = 1.0 / math.log(2.0)
 _CHECKED_ROWS = 64
 _OFF_BY = 1e-3
 _UNKNOWN_STATE = 65_536
+_READ_AT_ONCE = 512  # tokens of a prefix between two looks at the clock
 
 
 class Asked:
     """A model that is being asked: its answers in bits, the rows so far, the size of a row.
+
+    Args:
+        model: Anything with ``encode``, ``start``, ``step`` and ``take``.
+        prefix: The tokens that it reads first.
+        limit: Under a time limit the prefix is read 512 tokens at a time, and the clock is checked
+            in between; the answers are those of one reading, to rounding.
+
+    Raises:
+        UnsupportedModel: A method is missing, or the answer is not log-probabilities.
+        OutOfTime: The limit ended while the prefix was read.
 
     Attributes:
         nodes: Rows passed to ``step`` so far.
@@ -31,7 +43,9 @@ class Asked:
         row_bytes: The largest state of one row that was seen.
     """
 
-    def __init__(self, model: SequenceModel, prefix: Sequence[int]) -> None:
+    def __init__(
+        self, model: SequenceModel, prefix: Sequence[int], *, limit: TimeLimit | None = None
+    ) -> None:
         lacking = [n for n in ("encode", "start", "step", "take") if not hasattr(model, n)]
         if lacking:
             raise UnsupportedModel(
@@ -41,7 +55,7 @@ class Asked:
         self.model, self.nodes, self.row_bytes = model, 0, 0
         self._prefix = list(prefix)
         with full_precision():
-            first, state = model.start(self._prefix)
+            first, state = self._read_prefix(limit)
         self.first = checked(first, rows=1)
         self.first_state = state
         self.device, self.dtype = first.device, first.dtype
@@ -63,11 +77,32 @@ class Asked:
         with torch.no_grad():
             return self.model.take(state, rows)
 
-    def twin(self) -> Asked | None:
-        """Return the same model in float64, if it offers one and is not that already."""
+    def twin(self, *, limit: TimeLimit | None = None) -> Asked | None:
+        """Return the same model in float64, if it offers one and is not that already.
+
+        Raises:
+            OutOfTime: The limit ended while the prefix was read.
+        """
         if self.dtype == torch.float64 or not hasattr(self.model, "in_float64"):
             return None
-        return Asked(self.model.in_float64(), self._prefix)
+        return Asked(self.model.in_float64(), self._prefix, limit=limit)
+
+    def _read_prefix(self, limit: TimeLimit | None) -> tuple[Tensor, Any]:
+        ids, model = self._prefix, self.model
+        if limit is None or limit.max_seconds is None:
+            return model.start(ids)
+        log_probs, state = model.start(ids[:_READ_AT_ONCE])
+        for at in range(_READ_AT_ONCE, len(ids), _READ_AT_ONCE):
+            done = f"{at} of {len(ids)} tokens were read"
+            limit.check(done)
+            piece = ids[at : at + _READ_AT_ONCE]
+            if hasattr(model, "read_on"):
+                log_probs, state = model.read_on(state, piece)
+                continue
+            for token in piece:
+                limit.check(done)
+                log_probs, state = model.step(state, torch.tensor([token], device=log_probs.device))
+        return log_probs, state
 
     def _weigh(self, state: Any, rows: int) -> None:
         found = sum(t.numel() * t.element_size() for t in _tensors(state))

@@ -10,6 +10,7 @@ from torch import Tensor
 from remnant.errors import InvalidInput, require
 from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import Asked, check_tokens
+from remnant.probes.time_limit import TimeLimit
 
 
 def decoding_log_probability(
@@ -20,6 +21,7 @@ def decoding_log_probability(
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
+    max_seconds: float | None = None,
 ) -> float:
     """Return the natural log of the chance that one query continues ``prefix`` in this way.
 
@@ -31,6 +33,7 @@ def decoding_log_probability(
 
     Raises:
         InvalidInput: A setting out of range, or a tokenizer that joins the two texts.
+        OutOfTime: ``max_seconds`` were over before the prefix was read.
     """
     faults = []
     if not temperature > 0:
@@ -47,7 +50,7 @@ def decoding_log_probability(
             "The tokenizer joins the end of the prefix with the continuation, or adds no token.",
             hint="Cut the prefix where a token ends.",
         )
-    asked = Asked(model, before)
+    asked = Asked(model, before, limit=TimeLimit(max_seconds))
     path = torch.tensor(ids[len(before) :], device=asked.device)
     check_tokens(path, asked.vocabulary)
     log_probs, state = asked.first, asked.first_state

@@ -14,6 +14,7 @@ from torch import Tensor
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import BITS, Asked, check_tokens, nan_answer
+from remnant.probes.time_limit import TimeLimit
 
 Floats = NDArray[np.float64]
 Ids = Sequence[int]
@@ -172,6 +173,7 @@ def text_costs(
     prefix: str,
     texts: Sequence[str],
     rows: int = ROWS,
+    max_seconds: float | None = None,
     progress: Progress | None = None,
 ) -> TextCosts:
     """Return the cost of whole texts from the end of ``prefix`` on, by any tokenizer.
@@ -179,18 +181,29 @@ def text_costs(
     Where the tokenizer joins the end of the prefix with what follows in any of the texts, the cost
     begins at the first token that is not the same in all of them.
 
+    Args:
+        model: Anything with ``encode``, ``start``, ``step`` and ``take``.
+        prefix: What all texts begin with.
+        texts: Whole texts.
+        rows: At most so many texts are scored at a time.
+        max_seconds: For encoding the texts and reading the prefix; scoring is not limited.
+        progress: Called with what is done, how many texts, and of how many.
+
     Raises:
         InvalidInput: A text does not begin with the prefix.
+        OutOfTime: ``max_seconds`` were over before the prefix was read.
     """
     if not all(text.startswith(prefix) for text in texts):
         raise InvalidInput("A text does not begin with the prefix.")
-    encoded = [list(model.encode(text)) for text in texts]
-    shared = list(model.encode(prefix))
+    limit = TimeLimit(max_seconds)
+    encode = limit.encode(model.encode)
+    encoded = [list(encode(text)) for text in texts]
+    shared = list(encode(prefix))
     common = len(shared)
     for ids in encoded:
         while ids[:common] != shared[:common]:
             common -= 1
-    asked = Asked(model, shared[:common])
+    asked = Asked(model, shared[:common], limit=limit)
     paths = [ids[common:] for ids in encoded]
     bits = token_costs(asked, paths, rows=rows, progress=progress).sum(1)
     return TextCosts(bits=bits, prefix_tokens=common, nodes=asked.nodes)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from remnant.probes.asking import Asked
 from remnant.probes.sequences import token_costs
+from remnant.probes.time_limit import OutOfTime, TimeLimit
 from remnant.search.automaton import Automaton
 
 Floats = NDArray[np.float64]
@@ -87,6 +88,7 @@ def appoint(
     *,
     rng: np.random.Generator,
     max_nodes: int | None = None,
+    limit: TimeLimit | None = None,
 ) -> tuple[Referee, Floats]:
     """Score the given secrets, and choose the tolerance.
 
@@ -100,6 +102,7 @@ def appoint(
         paths: Of the given secrets; there may be none.
         rng: For the draw.
         max_nodes: The walk's budget, of which the draw may take a quarter.
+        limit: Where it ends before the float64 twin has read the prefix, there is no twin.
 
     Returns:
         The referee, and the cost of each path in the walk's own arithmetic.
@@ -107,7 +110,10 @@ def appoint(
     tolerance = FLOAT64
     if asked.dtype != torch.float64:
         tolerance = FLOAT32_A_TOKEN * max(automaton.depth, 5)
-    twin = asked.twin()
+    try:
+        twin = asked.twin(limit=limit)
+    except OutOfTime:
+        twin = None
     if twin is None:
         return Referee(asked, None, tolerance), token_costs(asked, paths).sum(1)
     tried = _TRIED if max_nodes is None else min(_TRIED, max_nodes // (4 * automaton.depth))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import islice
@@ -18,6 +17,7 @@ from remnant.canaries.template import Template
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import Asked, check_tokens
+from remnant.probes.time_limit import TimeLimit
 from remnant.search.automaton import (
     Automaton,
     check_template,
@@ -42,7 +42,8 @@ class Extraction:
 
     Attributes:
         candidates: ``(secret, bits)``, cheapest first; bits are ``-log2 p`` from the first hole to
-            the end of the template. Not shown by ``repr``.
+            the end of the template. Not shown by ``repr``. Empty where a time limit ended the
+            search before a secret was scored.
         certified: No secret outside the list is cheaper than one in it, by more than
             ``tolerance``. False when a budget ended the search.
         nodes: Rows passed to the model; those passed to its float64 twin, to settle close calls,
@@ -84,7 +85,7 @@ def extract(
         template: Whose space is searched.
         top: How many secrets.
         max_nodes: Rows passed to ``step`` after which the search is ended.
-        max_seconds: After which it is ended.
+        max_seconds: After which it is ended; it also binds while the prefix is encoded and read.
         memory: Bytes that the search may hold; 1 GiB on a CPU, half of what is free on a GPU.
         beam: Width of the beam.
         progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
@@ -98,29 +99,31 @@ def extract(
         InvalidInput: ``top`` or ``beam`` under 1, a template the model cannot encode, a tokenizer
             that joins characters across a hole (found out by a sample before the search, and
             again for each candidate), a budget smaller than the template's depth.
+        OutOfTime: ``max_seconds`` were over before the prefix was read.
         UnsupportedModel: NaN or log-probabilities that are not normalised.
     """
     for name, given in (("top", top), ("beam", beam)):
         if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:
             raise InvalidInput(f"{name}={given!r} is not a whole number of at least 1.")
     check_template(template)
-    since = time.monotonic()
-    automaton = compile_template(model.encode, template)
+    limit = TimeLimit(max_seconds)
+    encode = limit.encode(model.encode)
+    automaton = compile_template(encode, template)
     budget = Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory)
     budget.check(automaton)
-    asked = Asked(model, automaton.prefix)
+    asked = Asked(model, automaton.prefix, limit=limit)
     check_tokens(np.append(automaton.tokens, automaton.prefix), asked.vocabulary)
     best = Best(min(top, template.space))
     width = beam if max_nodes is None else max(1, min(beam, max_nodes // automaton.depth))
     timed = Budget(max_seconds=max_seconds, memory=memory)
-    Walk(asked, automaton, budget=timed, beam=width).run(best, since=since)
+    Walk(asked, automaton, budget=timed, beam=width).run(best, since=limit.since)
     rng = np.random.default_rng(0)
-    referee, _ = appoint(asked, automaton, [], rng=rng, max_nodes=max_nodes)
+    referee, _ = appoint(asked, automaton, [], rng=rng, max_nodes=max_nodes, limit=limit)
     while True:
         best.tolerance = referee.tolerance
         rows = _ROWS[asked.device.type == "cuda"]
         walk = Walk(asked, automaton, budget=budget, rows=rows, cheapest_first=True)
-        finished = walk.run(best, since=since, progress=progress)
+        finished = walk.run(best, since=limit.since, progress=progress)
         candidates = _candidates(model.encode, best, referee, automaton, template)
         left = math.inf if max_nodes is None else max_nodes - asked.nodes
         if finished and referee.twin is None and left >= _COMPARED * automaton.depth:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -17,6 +16,7 @@ from remnant.canaries.template import Template
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import Asked, check_tokens
+from remnant.probes.time_limit import TimeLimit
 from remnant.search.automaton import check_template, compile_template, secret_path
 from remnant.search.close_calls import Referee, appoint, worst_error
 from remnant.search.walk import Budget, Progress, Walk
@@ -133,7 +133,7 @@ def exact_exposure(
         secrets: To be ranked.
         max_nodes: Rows passed to ``step`` after which the walk is ended. The secrets themselves are
             always scored.
-        max_seconds: After which it is ended.
+        max_seconds: After which it is ended; it also binds while the prefix is encoded and read.
         memory: Bytes that the walk may hold; 1 GiB on a CPU, half of what is free on a GPU.
         progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
 
@@ -146,6 +146,7 @@ def exact_exposure(
     Raises:
         InvalidInput: A secret outside the space, a template the model cannot encode, a tokenizer
             that joins characters across a hole, a budget smaller than the template's depth.
+        OutOfTime: ``max_seconds`` were over before the prefix was read.
         UnsupportedModel: NaN or log-probabilities that are not normalised.
 
     Example:
@@ -166,15 +167,16 @@ def exact_exposure(
     """
     wanted = _listed(secrets)
     check_template(template)
-    since = time.monotonic()
-    automaton = compile_template(model.encode, template)
-    paths = [secret_path(model.encode, automaton, template, secret) for secret in wanted]
+    limit = TimeLimit(max_seconds)
+    encode = limit.encode(model.encode)
+    automaton = compile_template(encode, template)
+    paths = [secret_path(encode, automaton, template, secret) for secret in wanted]
     budget = Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory)
     budget.check(automaton)
-    asked = Asked(model, automaton.prefix)
+    asked = Asked(model, automaton.prefix, limit=limit)
     check_tokens(np.append(automaton.tokens, automaton.prefix), asked.vocabulary)
     rng = np.random.default_rng(0)
-    referee, costs = appoint(asked, automaton, paths, rng=rng, max_nodes=max_nodes)
+    referee, costs = appoint(asked, automaton, paths, rng=rng, max_nodes=max_nodes, limit=limit)
     # What cannot come out ties with everything else that cannot: its rank is the whole space.
     possible = np.flatnonzero(np.isfinite(costs))
     ranks, finished = _walk_ranks(
@@ -182,7 +184,7 @@ def exact_exposure(
         costs[possible],
         Walk(asked, automaton, budget=budget),
         referee,
-        since=since,
+        since=limit.since,
         progress=progress,
     )
     found = [_exposure(math.inf, template.space, template.space, True, template, referee)] * len(

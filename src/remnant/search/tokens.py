@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from remnant.canaries.template import Template
-from remnant.errors import InvalidInput
+from remnant.errors import InvalidInput, RemnantError
 
 Ids = tuple[int, ...]
 Encode = Callable[[str], list[int]]
@@ -55,7 +55,7 @@ def encoded(model_encode: Encode, text: str) -> Ids:
     """
     try:
         return tuple(int(i) for i in model_encode(text))
-    except InvalidInput:
+    except RemnantError:
         raise
     except _FAULTS as fault:
         raise InvalidInput(

@@ -96,7 +96,8 @@ class SetExposure:
         reason: Why by this one.
         walked: Names of those that were ranked exactly because the references were saturated.
         walked_reason: Why that could be done; empty where it was not.
-        extrapolated: The skew-normal fit to the references, where there are enough of them.
+        extrapolated: The skew-normal fit to the references, where it was asked for and there are
+            enough of them.
         calibrated: Whether the costs are differences to reference models'.
         n_references: How many secrets were sampled.
         nodes: Rows passed to the model.
@@ -139,7 +140,8 @@ def measure_canaries(
         canary_set: What was planted, and its controls.
         rng: Draws the references.
         method, references, reference_models: See ``measure_exposure``.
-        fit: Score all references for a skew-normal fit, also where exact ranks need none.
+        fit: Fit a skew-normal law to the references; all of them are then scored, also where
+            exact ranks need none. Without it nothing is fitted.
         max_nodes, max_seconds, memory: Budgets of each walk.
         progress: See ``measure_exposure``.
 
@@ -166,6 +168,7 @@ def measure_canaries(
             max_nodes=max_nodes,
             max_seconds=max_seconds,
             memory=memory,
+            fit=fit,
             progress=progress,
         )
 

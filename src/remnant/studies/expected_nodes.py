@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from remnant.canaries import Template
 from remnant.models.protocols import SequenceModel
 from remnant.probes import Asked, token_costs
+from remnant.probes.time_limit import TimeLimit
 from remnant.search.automaton import Automaton, secret_path
 
 Floats = NDArray[np.float64]
@@ -22,12 +23,19 @@ def nodes_expected(
     automaton: Automaton,
     secrets: Sequence[str],
     drawn: Sequence[str],
+    *,
+    limit: TimeLimit | None = None,
 ) -> float:
-    """Ask the model about secrets and a few sampled ones, and estimate as ``nodes_under`` does."""
+    """Ask the model about secrets and a few sampled ones, and estimate as ``nodes_under`` does.
+
+    Raises:
+        OutOfTime: The limit ended before the prefix was read.
+    """
     if len(drawn) == 0:
         return nodes_under(automaton, np.zeros((len(secrets), 0)), np.zeros((0, 0)))
-    paths = [secret_path(model.encode, automaton, template, one) for one in [*secrets, *drawn]]
-    costs = token_costs(Asked(model, automaton.prefix), paths)
+    encode = model.encode if limit is None else limit.encode(model.encode)
+    paths = [secret_path(encode, automaton, template, one) for one in [*secrets, *drawn]]
+    costs = token_costs(Asked(model, automaton.prefix, limit=limit), paths)
     return nodes_under(automaton, costs[: len(secrets)], costs[len(secrets) :])
 
 

@@ -20,6 +20,7 @@ from remnant.measures import (
 )
 from remnant.models.protocols import SequenceModel
 from remnant.probes import text_costs
+from remnant.probes.time_limit import TimeLimit
 from remnant.search import ExactExposures, MergedTokens, compile_template, exact_exposure
 from remnant.search.automaton import Automaton
 from remnant.search.walk import Budget
@@ -123,6 +124,7 @@ def measure_exposure(
     max_nodes: int = MAX_NODES,
     max_seconds: float | None = None,
     memory: int | None = None,
+    fit: bool = True,
     progress: Progress | None = None,
 ) -> ExposureAudit:
     """Measure the exposure of secrets, and say by which method.
@@ -142,10 +144,13 @@ def measure_exposure(
             and 0 draws none.
         reference_models: Calibrate by the mean cost under these models. Sampled only: a difference
             of costs does not grow along the tree.
-        max_nodes, max_seconds, memory: Budgets of the walk.
+        max_nodes, max_seconds, memory: Budgets of the walk. ``max_seconds`` also binds while
+            texts are encoded and the prefix is read, by each model.
+        fit: Whether a skew-normal law is fitted to the references.
         progress: Called with what is being done, how much is done, and of how much.
 
     Raises:
+        OutOfTime: ``max_seconds`` were over before the prefix was read.
         InvalidInput: Settings that contradict each other, or a secret outside the space.
         NotEnoughEvidence: No references where sampling needs them.
     """
@@ -171,20 +176,22 @@ def measure_exposure(
             model,
             template,
             secrets,
-            lambda: nodes_expected(
-                model, template, compile_template(model.encode, template), secrets, few
-            ),
+            lambda: _nodes_expected(model, template, secrets, few, max_seconds),
             method,
             Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory),
             progress,
         )
-    costs, nodes = _costs(model, template, texts, progress)
+    costs, nodes = _costs(model, template, texts, max_seconds, progress)
     if reference_models:
-        others = [_costs(other, template, texts, progress) for other in reference_models]
+        others = [
+            _costs(other, template, texts, max_seconds, progress) for other in reference_models
+        ]
         costs = calibrated_losses(losses=costs, reference_model_losses=[c for c, _ in others])
         nodes += sum(n for _, n in others)
     many, calibrated = len(secrets), bool(reference_models)
-    return _audit(template, costs[:many], costs[many:], exact, reason, nodes, calibrated=calibrated)
+    return _audit(
+        template, costs[:many], costs[many:], exact, reason, nodes, calibrated=calibrated, fit=fit
+    )
 
 
 def measure_costs(
@@ -285,10 +292,28 @@ def _draw(
     return template.sample(min(references, room), rng=rng, exclude=secrets)
 
 
+def _nodes_expected(
+    model: SequenceModel,
+    template: Template,
+    secrets: Sequence[str],
+    few: Sequence[str],
+    max_seconds: float | None,
+) -> float:
+    limit = TimeLimit(max_seconds)
+    automaton = compile_template(limit.encode(model.encode), template)
+    return nodes_expected(model, template, automaton, secrets, few, limit=limit)
+
+
 def _costs(
-    model: SequenceModel, template: Template, texts: Sequence[str], progress: Progress | None
+    model: SequenceModel,
+    template: Template,
+    texts: Sequence[str],
+    max_seconds: float | None,
+    progress: Progress | None,
 ) -> tuple[Floats, int]:
-    found = text_costs(model, prefix=template.prefix, texts=texts, progress=progress)
+    found = text_costs(
+        model, prefix=template.prefix, texts=texts, max_seconds=max_seconds, progress=progress
+    )
     return found.bits, found.nodes
 
 

@@ -257,8 +257,9 @@ def _extract(
         model, template, rng=rng, max_nodes=max_nodes, max_seconds=max_seconds, decodings=()
     )
     likeliest = search.candidates[0][0]
-    cost = text_costs(model, prefix=template.prefix, texts=[one.canary.text]).bits.item()
-    leak = leak_of(model, template, secret, cost, decoding=Decoding())
+    text = one.canary.text
+    costs = text_costs(model, prefix=template.prefix, texts=[text], max_seconds=max_seconds)
+    leak = leak_of(model, template, secret, costs.bits.item(), decoding=Decoding())
     return FoundExtraction(
         extracted=likeliest == secret,
         another=likeliest != secret and likeliest in known,

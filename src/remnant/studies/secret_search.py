@@ -14,6 +14,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import queries_to_leak
 from remnant.models.protocols import SequenceModel
 from remnant.probes import decoding_log_probability
+from remnant.probes.time_limit import OutOfTime
 from remnant.search import Extraction, MergedTokens, extract
 from remnant.search.dijkstra import batched_dijkstra
 from remnant.search.rivals import beam_search, brute_force, sample_secrets
@@ -106,7 +107,8 @@ def search_secrets(
     Raises:
         InvalidInput: A setting out of range, or a template that the model's tokenizer makes no tree
             of.
-        NotEnoughEvidence: Brute force on a space that is too large for it.
+        NotEnoughEvidence: Brute force on a space that is too large for it, or ``max_seconds`` ended
+            the search before a secret was scored.
     """
     if method not in get_args(SearchMethod):
         raise InvalidInput(f"method={method!r} is not one of {', '.join(get_args(SearchMethod))}.")
@@ -142,10 +144,17 @@ def search_secrets(
         raise MergedTokens(
             fault.message, hint="Use holes that the tokenizer keeps apart, such as single digits."
         ) from None
+    except OutOfTime:
+        raise
     except NotEnoughEvidence as fault:
         raise NotEnoughEvidence(
             fault.message, hint="Use method='certified', which proves as much and scores few."
         ) from None
+    if not found.candidates:
+        raise NotEnoughEvidence(
+            "A budget ended the search before a secret was scored.",
+            hint="Allow more seconds with max_seconds=.",
+        )
     first = found.candidates[0]
     return SecretSearch(
         candidates=tuple(found.candidates),
@@ -153,12 +162,21 @@ def search_secrets(
         method=found.method,
         nodes=found.nodes,
         tolerance=found.tolerance,
-        leaks=tuple(leak_of(model, template, *first, decoding=one) for one in decodings),
+        leaks=tuple(
+            leak_of(model, template, *first, decoding=one, max_seconds=max_seconds)
+            for one in decodings
+        ),
     )
 
 
 def leak_of(
-    model: SequenceModel, template: Template, secret: str, bits: float, *, decoding: Decoding
+    model: SequenceModel,
+    template: Template,
+    secret: str,
+    bits: float,
+    *,
+    decoding: Decoding,
+    max_seconds: float | None = None,
 ) -> Leak:
     """Count the queries until a model that is asked to go on after the prefix gives a secret.
 
@@ -168,6 +186,7 @@ def leak_of(
         secret: What is waited for.
         bits: Its cost; all that a model that speaks as it is needs.
         decoding: How the model speaks.
+        max_seconds: For reading the prefix; where they are over, ``reason`` says so.
 
     Raises:
         InvalidInput: A setting of the decoding out of range.
@@ -176,7 +195,9 @@ def leak_of(
         chance = -bits * math.log(2.0)
     else:
         try:
-            chance = _decoded(model, template, secret, decoding)
+            chance = _decoded(model, template, secret, decoding, max_seconds)
+        except OutOfTime:
+            return Leak(decoding, None, None, None, "the time limit ended before it was computed")
         except _Joined as fault:
             return Leak(decoding, None, None, None, fault.message)
     chance = min(chance, 0.0)  # rounding may leave a certain token at 1 + 1e-7
@@ -196,7 +217,13 @@ class _Joined(InvalidInput):
     """The tokenizer joins the prefix and the secret."""
 
 
-def _decoded(model: SequenceModel, template: Template, secret: str, decoding: Decoding) -> float:
+def _decoded(
+    model: SequenceModel,
+    template: Template,
+    secret: str,
+    decoding: Decoding,
+    max_seconds: float | None,
+) -> float:
     prefix, rest = template.prefix, secret + template.suffix
     if not _apart(model, prefix, rest):
         # Most tokenizers take a blank for the start of the word after it: ask without.
@@ -211,6 +238,7 @@ def _decoded(model: SequenceModel, template: Template, secret: str, decoding: De
         temperature=decoding.temperature,
         top_k=decoding.top_k,
         top_p=decoding.top_p,
+        max_seconds=max_seconds,
     )
 
 

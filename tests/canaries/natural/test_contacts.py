@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
+import re
+from unittest.mock import patch
 
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from remnant.canaries.natural import contacts
 from remnant.canaries.natural.contacts import check_region, find_emails, find_phones
 from remnant.errors import InvalidInput
 
@@ -111,3 +118,35 @@ def test_a_long_line_of_numbers_is_looked_through(between):
     text = between.join(numbers)
     found = list(find_phones(text, region="US"))
     assert [text[one.start : one.end] for one in found] == numbers
+
+
+NUMBERS = st.tuples(
+    st.sampled_from(["", "", "-", " ", "+"]),
+    st.text("0123456789", min_size=1, max_size=11),
+    st.sampled_from([".", ".", ".", "", "-", " "]),
+    st.text("0123456789", min_size=1, max_size=12),
+    st.sampled_from(["", "", "e-05", "E7", " "]),
+).map("".join)
+
+
+@given(
+    fields=st.lists(NUMBERS | st.just("650.2530000"), min_size=1, max_size=12),
+    separator=st.sampled_from([",", ";", "\t", ", ", "\n", "\r\n", " "]),
+    region=st.sampled_from(["US", "DE", "GB", "IT", "BR", "AR", "IS", "JP"]),
+)
+@example(fields=["2125551234.5", "0.2125551234", "650.2530000"], separator=",", region="US")
+@example(fields=["0.0493012345678", "030.123456"], separator=",", region="DE")
+def test_leaving_decimals_out_changes_nothing_that_is_found(fields, separator, region):
+    """The library asked about the whole text is the slow definition."""
+    text = separator.join(fields)
+    found = list(find_phones(text, region=region))
+    with patch.object(contacts, "_without_decimals", lambda text, region: text):
+        assert list(find_phones(text, region=region)) == found
+
+
+def test_a_table_of_decimals_leaves_the_library_little_to_look_at():
+    rng = np.random.default_rng(0)
+    rows = "\n".join(",".join(f"{x:.6f}" for x in row) for row in rng.normal(size=(200, 12)))
+    left = contacts._without_decimals(rows, "US")
+    assert len(left) == len(rows)
+    assert len(re.findall("[0-9]", left)) < 0.05 * len(re.findall("[0-9]", rows))

@@ -54,5 +54,5 @@ def test_without_a_word_about_images_the_configuration_is_asked(folder, tmp_path
     found = load_image_model(tmp_path)
     assert (found.shape, found.mean, found.std) == ((1, 16, 16), None, None)
     (tmp_path / "preprocessor_config.json").write_text("{")
-    with pytest.raises(InvalidInput, match="it is no JSON"):
+    with pytest.raises(InvalidInput, match="it is not JSON"):
         load_image_model(tmp_path)

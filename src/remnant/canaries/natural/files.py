@@ -48,14 +48,25 @@ def files_of(paths: Sequence[str | Path], *, exclude: Sequence[str] = ()) -> dic
 
 
 def _walk(folder: Path, exclude: Sequence[str]) -> list[Path]:
+    """Return the files of a folder, then those of the folders in it, however deep they are."""
     found = []
-    for where, folders, names in os.walk(folder):
-        here = Path(where)
-        folders[:] = sorted(name for name in folders if not _left_out(here / name, exclude))
-        for name in sorted(names):
-            path = here / name
-            if path.is_file() and not path.is_symlink() and not _left_out(path, exclude):
-                found.append(path)
+    waiting = [folder]
+    while waiting:
+        here = waiting.pop()
+        files, folders = [], []
+        try:
+            with os.scandir(here) as entries:
+                for entry in entries:
+                    if entry.is_symlink() or _left_out(here / entry.name, exclude):
+                        continue
+                    if entry.is_dir():
+                        folders.append(entry.name)
+                    elif entry.is_file():
+                        files.append(entry.name)
+        except OSError:  # as in a folder that only somebody else may read
+            continue
+        found += [here / name for name in sorted(files)]
+        waiting += [here / name for name in sorted(folders, reverse=True)]
     return found
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -170,7 +171,7 @@ def _folder(
 ) -> Tensor:
     paths = sorted(
         path
-        for path in folder.rglob("*")
+        for path in _paths_under(folder)
         if path.suffix.lower() in ENDINGS and path.is_file() and not path.name.startswith(".")
     )
     if not paths:
@@ -193,6 +194,21 @@ def _folder(
     channels = max(one.shape[1] for one in read)
     whole = (channels, *sizes[0])
     return torch.cat([fitted(one, whole, str(folder)) for one in read])
+
+
+def _paths_under(folder: Path) -> Iterator[Path]:
+    """Yield what is in a folder and in those under it, however deep; links to folders aside."""
+    waiting = [folder]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(Path(entry.path))
+                    else:
+                        yield Path(entry.path)
+        except OSError:  # as in a folder that only somebody else may read
+            continue
 
 
 def _sides(size: Sequence[int]) -> str:

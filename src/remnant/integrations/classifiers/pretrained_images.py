@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,10 +12,13 @@ import torch
 from torch import nn
 
 from remnant.errors import InvalidInput
+from remnant.integrations.folder_checks import read_object
 from remnant.integrations.pretrained import read_config, read_model
 
 _KIND = "AutoModelForImageClassification"
 _ABOUT = "preprocessor_config.json"
+_AGAIN = "Write it again with processor.save_pretrained(folder)."
+_LARGEST_SIDE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +48,7 @@ def load_image_model(folder: str | Path, *, device: str | torch.device = "cpu") 
     config = read_config(folder)
     model: nn.Module = read_model(folder, kind=_KIND, device=device, dtype=torch.float32)
     about = _about(Path(folder) / _ABOUT)
+    _check_about(Path(folder) / _ABOUT, about)
     wanted = about.get("crop_size") or about.get("size") or getattr(config, "image_size", None)
     size = _size(wanted) or _size(getattr(config, "image_size", None))
     channels = getattr(config, "num_channels", 3)
@@ -58,30 +62,36 @@ def load_image_model(folder: str | Path, *, device: str | torch.device = "cpu") 
 
 
 def _about(path: Path) -> Mapping[str, Any]:
-    if not path.is_file():
-        return {}
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as fault:
-        raise InvalidInput(f"{path} is damaged: it is no JSON.") from fault
-    if not isinstance(found, Mapping):
-        raise InvalidInput(f"{path} is damaged: it holds no object.")
-    return found
+    return read_object(path, hint=_AGAIN) if path.exists() else {}
+
+
+def _check_about(path: Path, about: Mapping[str, Any]) -> None:
+    """Refuse sizes and colours that no image has; what is not there is not asked for."""
+    for name in ("size", "crop_size"):
+        size = _size(about.get(name))
+        if size is not None and not all(1 <= side <= _LARGEST_SIDE for side in size):
+            raise InvalidInput(
+                f"{path}: {name} is not between 1 and {_LARGEST_SIDE} pixels a side.", hint=_AGAIN
+            )
+    for name, least in (("image_mean", -math.inf), ("image_std", 0.0)):
+        values = _numbers(about.get(name))
+        if values is not None and not all(math.isfinite(v) and v > least for v in values):
+            raise InvalidInput(f"{path}: {name} holds a number that is not usable.", hint=_AGAIN)
 
 
 def _size(given: Any) -> tuple[int, int] | None:
-    if isinstance(given, int):
+    if type(given) is int:
         return given, given
     if isinstance(given, Mapping):
         given = [given.get("height"), given.get("width")]
     if isinstance(given, list | tuple) and len(given) == 2:
         high, wide = given
-        if isinstance(high, int) and isinstance(wide, int):
+        if type(high) is int and type(wide) is int:
             return high, wide
     return None
 
 
 def _numbers(given: Any) -> tuple[float, ...] | None:
-    if isinstance(given, list) and given and all(isinstance(one, int | float) for one in given):
+    if isinstance(given, list) and given and all(type(one) in (int, float) for one in given):
         return tuple(float(one) for one in given)
     return None

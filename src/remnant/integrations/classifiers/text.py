@@ -14,7 +14,14 @@ from torch import Tensor, nn
 
 from remnant.canaries.json_lines import row_of
 from remnant.errors import InvalidInput
-from remnant.integrations.pretrained import quiet, read_config, read_model, read_tokenizer
+from remnant.integrations.pretrained import (
+    quiet,
+    read_config,
+    read_model,
+    read_tokenizer,
+    readable,
+    usable,
+)
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
 
 KINDS = {("text", "label"): "AutoModelForSequenceClassification"}
@@ -128,10 +135,11 @@ def text_samples(folder: str | Path, rows: TextRows) -> TextSamples:
             np.array(labels, dtype=np.int64),
             lambda token: str(tokenizer.decode([token])).strip(),
         )
-    numbers = {str(name): int(number) for name, number in config.label2id.items()}
+    with readable(folder, "configuration"):
+        numbers = {str(name): int(number) for name, number in config.label2id.items()}
     names = {number: name for name, number in numbers.items()}
     labels = [_class(label, numbers, rows, at) for at, (_, label) in enumerate(rows.rows)]
-    with quiet():
+    with quiet(), usable():
         found = tokenizer(
             [text for text, _ in rows.rows],
             truncation=True,
@@ -164,7 +172,8 @@ def _questions(
     leading = list(HuggingFaceTokenizer(tokenizer).leading)
 
     def tokens(text: str) -> list[int]:
-        made = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        with usable():
+            made = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
         return [int(one) for one in made]
 
     ids, labels = [], []
@@ -200,7 +209,7 @@ def _limit(config: Any, tokenizer: Any) -> int | None:
     """The most tokens that the model takes, where that is known."""
     text = config.get_text_config()
     given = [tokenizer.model_max_length, getattr(text, "max_position_embeddings", None)]
-    known = [int(one) for one in given if one is not None and one < _NO_LIMIT]
+    known = [int(one) for one in given if type(one) in (int, float) and 0 < one < _NO_LIMIT]
     return min(known, default=None)
 
 
@@ -208,7 +217,7 @@ def _pad(config: Any, tokenizer: Any) -> int:
     for name in ("pad_token_id", "eos_token_id"):
         for owner in (config, tokenizer):
             found = getattr(owner, name, None)
-            if isinstance(found, int):
+            if type(found) is int and found >= 0:
                 return found
     return 0
 
