@@ -87,7 +87,7 @@ def lira(
     64 on, and refuses examples with fewer than 8 shadow models on a side: a log ratio of 4 or more
     is then too often wrong. Of examples that no model memorised, per-example variances give one to
     19 % with 2 models a side, 8.5 % with 3, 4.7 % with 4 and 1.0 % with 8; a pooled variance to
-    0.5, 0.2, 0.1 and 0.0 %, or to 3 % with 5 models and 1.1 % with 8 where it is pooled over few
+    0.5, 0.2, 0.1 and 0.0 %, or to 3 % with 5 models and 1 % with 8 where it is pooled over few
     examples or examples of very different deviations (``benchmarks/lira_false_alarms.py``).
 
     Args:

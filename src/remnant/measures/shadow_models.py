@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 # Under so many shadow models in all, one variance pooled over examples is the default.
 POOLED_UNDER = 64
 # Shadow models a side under which the default variance is refused. Of examples that no model
-# memorised, LiRA with a pooled variance gives a log ratio of 4 or more to at most 1.1 % from 8
+# memorised, LiRA with a pooled variance gives a log ratio of 4 or more to about 1 % at most from 8
 # models a side on, and to 3 % with 5: also for a single example, and where the examples'
 # deviations are lognormal with sigma 1.
 LEAST_A_SIDE = 8
