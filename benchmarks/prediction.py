@@ -222,11 +222,13 @@ def likelihoods(args, rng) -> None:
     took = taking_turns(
         args.repeats,
         loop=lambda: one_by_one(*part),
-        median=lambda: lira(**how, centre="median", ddof=0),
-        mean=lambda: lira(**how),
-        left_out=lambda: lira_leave_one_out(scores=scores, seen=seen),
+        median=lambda: lira(**how, centre="median", variance="per_example", ddof=0),
+        mean=lambda: lira(**how, variance="per_example"),
+        left_out=lambda: lira_leave_one_out(scores=scores, seen=seen, variance="per_example"),
     )
-    apart = lira(**how, centre="median", ddof=0).scores[:few] - one_by_one(*part)
+    apart = lira(**how, centre="median", variance="per_example", ddof=0).scores[:few] - one_by_one(
+        *part
+    )
     note = f"largest difference {np.abs(apart).max():.0e} nats; {few} examples, counted up"
     whole = took["loop"] * n / few
     row(f"LiRA {models} x {n}, medians, example by example", whole, took["median"], note)
@@ -235,7 +237,9 @@ def likelihoods(args, rng) -> None:
     started = time.perf_counter()
     expected = each_left_out(*small)
     slow = (time.perf_counter() - started) * n / 50
-    apart = lira_leave_one_out(scores=small[0], seen=small[1]).scores - expected
+    apart = (
+        lira_leave_one_out(scores=small[0], seen=small[1], variance="per_example").scores - expected
+    )
     note = f"largest difference {np.abs(apart).max():.0e} nats; 50 examples, counted up"
     row("  every model by the others, fitted anew", slow, took["left_out"], note)
 

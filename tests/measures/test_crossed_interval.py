@@ -124,3 +124,22 @@ def test_what_cannot_be_said_is_refused():
             measure(np.ones((2, 2)), confidence=1.0)
         with pytest.raises(InvalidInput):
             measure(np.ones((0, 2)))
+
+
+SEEDS = {
+    "alike": lambda rng, size: np.full(size, 0.2),
+    "beta": lambda rng, size: rng.beta(1.0, 4.0, size),
+    "lognormal": lambda rng, size: np.minimum(0.05 * rng.lognormal(0.0, 1.0, size), 1.0),
+}
+
+
+@pytest.mark.parametrize("seeds", [3, 5, 8])
+@pytest.mark.parametrize("law", SEEDS)
+def test_shares_are_covered_where_seeds_differ_in_a_skewed_way(law, seeds):
+    rng, runs = np.random.default_rng(seeds), 300
+    truth = SEEDS[law](rng, 400_000).mean()
+    found = [
+        crossed_share(rng.random((seeds, 20)) < SEEDS[law](rng, (seeds, 1))) for _ in range(runs)
+    ]
+    held = np.sum([one.low <= truth <= one.high for one in found])
+    assert stats.binom.cdf(held, runs, 0.95) > 1e-3, held / runs

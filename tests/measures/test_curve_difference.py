@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -46,6 +48,74 @@ def test_exchanging_the_curves_changes_the_sign():
     assert (there.mean_low, there.p_value) == (-back.mean_high, back.p_value)
     same = curve_difference(one, one)
     assert (same.mean, same.p_value) == (0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Trials:
+    """What a difference takes of a curve."""
+
+    per_trial: np.ndarray
+    lags: np.ndarray = field(default_factory=lambda: np.array([0.0, 10.0]))
+
+    @property
+    def trials(self):
+        return self.per_trial.shape[1]
+
+
+@dataclass(frozen=True)
+class Bits(Trials):
+    ceiling: float = 10.0
+
+
+@pytest.mark.parametrize("trials", [2, 3, 5, 8])
+@pytest.mark.parametrize("gap", [0.25, -0.5])
+def test_differences_that_are_all_equal_have_a_width_and_a_sign_tests_p_value(trials, gap):
+    base = Trials(np.full((2, trials), 0.5))
+    found = curve_difference(Trials(base.per_trial + gap), base)
+    assert found.mean == gap
+    assert found.p_value == 2.0 ** (1 - trials)
+    unseen = 1.0 - 0.025 ** (1.0 / trials)
+    assert found.mean_low == pytest.approx(gap - unseen * (gap + 1.0))
+    assert found.mean_high == pytest.approx(gap + unseen * (1.0 - gap))
+    np.testing.assert_allclose(found.low, found.mean_low)
+    assert "sign test" in found.method
+    same = curve_difference(base, base)
+    assert same.p_value == 1.0
+    assert same.mean_low < 0.0 < same.mean_high
+
+
+def test_equal_differences_of_bits_reach_as_far_as_the_references_show():
+    base = Bits(np.full((2, 5), 2.0))
+    rates, bits = (
+        curve_difference(kind(base.per_trial + 0.1 + 0.2), kind(base.per_trial))
+        for kind in (Trials, Bits)
+    )
+    assert bits.mean_high - bits.mean_low == pytest.approx(20 * (1.0 - 0.025**0.2))
+    assert bits.mean_high > rates.mean_high
+    assert bits.p_value == rates.p_value == 2.0**-4, "rounding is no spread"
+
+
+LAWS = {
+    "normal": lambda rng, size: rng.normal(0.7, 0.05, size),
+    "exponential": lambda rng, size: 0.5 + rng.exponential(0.1, size),
+    "lognormal": lambda rng, size: 0.5 + 0.05 * rng.lognormal(0.0, 1.0, size),
+    "one in ten": lambda rng, size: np.where(rng.random(size) < 0.1, 1.0, 0.5),
+    "whole numbers": lambda rng, size: rng.poisson(1.0, size) / 10.0,
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("trials", [3, 5, 8])
+def test_curves_of_one_law_seldom_differ_significantly(law, trials):
+    rng, runs = np.random.default_rng(trials), 1000
+    found = [
+        curve_difference(*(Trials(LAWS[law](rng, (2, trials))) for _ in range(2)))
+        for _ in range(runs)
+    ]
+    wrong = sum(one.p_value <= 0.05 for one in found)
+    assert stats.binom.sf(wrong - 1, runs, 0.05) > 1e-3, wrong / runs
+    held = sum(one.mean_low <= 0.0 <= one.mean_high for one in found)
+    assert stats.binom.cdf(held, runs, 0.95) > 1e-3, held / runs
 
 
 def test_only_common_lags_are_compared():

@@ -77,20 +77,23 @@ def test_tensorflow_privacys_convention_is_one_of_ours(seed, centre):
         log_in = stats.norm.logpdf(phi, average(ins), np.nanstd(ins) + 1e-30)
         log_out = stats.norm.logpdf(phi, average(outs), np.nanstd(outs) + 1e-30)
         theirs.append(-(log_in - log_out))
-    found = lira(target=target, shadow=shadow, seen=seen, centre=centre, ddof=0)
+    found = lira(
+        target=target, shadow=shadow, seen=seen, centre=centre, variance="per_example", ddof=0
+    )
     np.testing.assert_allclose(found.scores, -np.array(theirs), rtol=1e-11, atol=1e-11)
 
 
 def test_extreme_scores_stay_finite_and_ordered():
     shadow = np.array([[1.0, 1.0], [2.0, 2.0], [-1.0, -1.0], [-2.0, -2.0]])
     seen = np.repeat([[True, True], [False, False]], 2, axis=0)
+    how = {"shadow": shadow, "seen": seen, "variance": "per_example"}
     for mode in MODES:
-        found = lira(target=[1e8, 1e9], shadow=shadow, seen=seen, mode=mode)
+        found = lira(target=[1e8, 1e9], mode=mode, **how)
         assert np.isfinite(found.scores).all()
-    one_sided = lira(target=[1e8, -1e9], shadow=shadow, seen=seen, mode="offline_one_sided")
+    one_sided = lira(target=[1e8, -1e9], mode="offline_one_sided", **how)
     assert one_sided.scores[0] > 1e10
     assert one_sided.scores[1] == 0.0
-    symmetric = lira(target=[1e8, -1e9], shadow=shadow, seen=seen, mode="offline_symmetric")
+    symmetric = lira(target=[1e8, -1e9], mode="offline_symmetric", **how)
     assert symmetric.scores[1] > symmetric.scores[0] > 1e10, "what is unlikely looks seen"
 
 
@@ -106,14 +109,19 @@ def test_offline_without_seen_takes_all_models_for_unseen():
 def test_scale_and_shift_of_an_example_and_exchange_of_sides():
     target, shadow, seen = toy(3)
     rng = np.random.default_rng(0)
-    found = lira(target=target, shadow=shadow, seen=seen)
+    found = lira(target=target, shadow=shadow, seen=seen, variance="per_example")
     factor, shift = rng.gamma(2.0, size=6), rng.normal(size=6)
-    moved = lira(target=factor * target + shift, shadow=factor * shadow + shift, seen=seen)
+    moved = lira(
+        target=factor * target + shift,
+        shadow=factor * shadow + shift,
+        seen=seen,
+        variance="per_example",
+    )
     np.testing.assert_allclose(moved.scores, found.scores, rtol=1e-9)
-    exchanged = lira(target=target, shadow=shadow, seen=~seen)
+    exchanged = lira(target=target, shadow=shadow, seen=~seen, variance="per_example")
     np.testing.assert_allclose(exchanged.scores, -found.scores, rtol=1e-12)
     order = rng.permutation(8)
-    again = lira(target=target, shadow=shadow[order], seen=seen[order])
+    again = lira(target=target, shadow=shadow[order], seen=seen[order], variance="per_example")
     np.testing.assert_allclose(again.scores, found.scores, rtol=1e-12)
 
 
@@ -150,11 +158,12 @@ def test_too_few_models_are_refused():
     _, shadow, seen = toy()
     seen[:, 2] = True
     with pytest.raises(NotEnoughEvidence, match=r"1 example\(s\) were left out by .*example 2: 0"):
-        lira(target=np.zeros(6), shadow=shadow, seen=seen)
+        lira(target=np.zeros(6), shadow=shadow, seen=seen, variance="per_example")
     seen[:, 2] = False
     with pytest.raises(NotEnoughEvidence, match=r"seen by fewer than 2 of the 8 models"):
-        lira(target=np.zeros(6), shadow=shadow, seen=seen)
-    assert lira(target=np.zeros(6), shadow=shadow, seen=seen, mode="offline_one_sided").scores.size
+        lira(target=np.zeros(6), shadow=shadow, seen=seen, variance="per_example")
+    offline = {"mode": "offline_one_sided", "variance": "per_example"}
+    assert lira(target=np.zeros(6), shadow=shadow, seen=seen, **offline).scores.size
     two = {"target": [0.0, 1.0], "shadow": [[1.0, 2.0], [0.0, 4.0]], "seen": [[1, 0], [0, 1]]}
     with pytest.raises(NotEnoughEvidence, match="pooled variance needs models that differ"):
         lira(**two, variance="pooled")
@@ -165,7 +174,58 @@ def test_scores_that_are_all_alike_have_no_variance_of_their_own():
     target, shadow, seen = toy()
     shadow[seen[:, 4], 4] = 0.1
     with pytest.raises(NotEnoughEvidence, match=r"1 example\(s\) have the same score.*example 4"):
-        lira(target=target, shadow=shadow, seen=seen)
+        lira(target=target, shadow=shadow, seen=seen, variance="per_example")
     assert np.isfinite(
         lira(target=target, shadow=shadow, seen=seen, variance="pooled").scores
     ).all()
+
+
+def never_memorised(rng, *, a_side, examples, deviations=0.0):
+    """Models for which seen and unseen examples have one law; the first is the target."""
+    spread = np.exp(deviations * rng.normal(size=examples))
+    scores = rng.normal(size=(2 * a_side + 1, examples)) * spread
+    seen = np.repeat([True, False], a_side)[:, None] & np.ones(examples, dtype=bool)
+    return {"target": scores[0], "shadow": scores[1:], "seen": seen}
+
+
+def test_the_default_pools_variances_under_64_shadow_models():
+    rng = np.random.default_rng(0)
+    for a_side, expected in ((8, "pooled"), (31, "pooled"), (32, "per_example")):
+        given = never_memorised(rng, a_side=a_side, examples=5)
+        found, chosen = lira(**given), lira(**given, variance=expected)
+        np.testing.assert_array_equal(found.scores, chosen.scores)
+        assert found.variance == expected
+        assert f"{expected} variance" in found.convention
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_default_refuses_fewer_than_8_models_a_side(mode):
+    given = never_memorised(np.random.default_rng(0), a_side=7, examples=3)
+    seen, unseen = (7, 7) if mode == "online" else (0, 7)
+    least = 8 if mode == "online" else 0
+    if mode != "online":
+        given["shadow"], given["seen"] = given["shadow"][7:], given["seen"][7:]
+    message = rf"example 0: {seen} saw it, {unseen} did not\); it takes {least} and 8"
+    with pytest.raises(NotEnoughEvidence, match=rf"^3 example\(s\) .*{message}"):
+        lira(**given, mode=mode)
+    for variance in ("per_example", "pooled"):
+        assert np.isfinite(lira(**given, mode=mode, variance=variance).scores).all()
+
+
+@pytest.mark.parametrize(("examples", "deviations"), [(1, 0.0), (4, 0.5), (4, 1.0), (200, 1.0)])
+def test_the_default_seldom_calls_what_no_model_memorised_memorised(examples, deviations):
+    """At most 1.1 % of log ratios are 4 or more, with as few models as the default takes."""
+    rng = np.random.default_rng(examples)
+    made = {"a_side": 8, "examples": examples, "deviations": deviations}
+    audits = 4000 // min(examples, 20)
+    wrong = [lira(**never_memorised(rng, **made)).scores >= 4.0 for _ in range(audits)]
+    assert stats.binom.sf(np.sum(wrong) - 1, np.size(wrong), 0.011) > 1e-3, np.mean(wrong)
+
+
+@pytest.mark.parametrize(("a_side", "expected"), [(3, 0.085), (4, 0.047)])
+def test_variances_of_few_models_call_much_memorised_that_is_not(a_side, expected):
+    """What the default avoids, at the rates that the documentation states."""
+    given = never_memorised(np.random.default_rng(a_side), a_side=a_side, examples=20000)
+    own = np.mean(lira(**given, variance="per_example").scores >= 4.0)
+    assert own == pytest.approx(expected, abs=0.008)
+    assert np.mean(lira(**given, variance="pooled").scores >= 4.0) < 0.003

@@ -87,6 +87,25 @@ def test_equal_means_are_not_told_apart_where_one_side_piles_up(trials):
     assert plain > 0.2, "Student's alone does"
 
 
+LAWS = {
+    "normal": lambda rng, size: rng.normal(8.0, 2.0, size),
+    "exponential": lambda rng, size: 2.0 + rng.exponential(2.0, size),
+    "lognormal": lambda rng, size: rng.lognormal(0.5, 1.0, size),
+    "whole numbers": lambda rng, size: rng.poisson(2.0, size).astype(float),
+    "one in five": lambda rng, size: np.where(rng.random(size) < 0.2, 14.0, rng.normal(4, 1, size)),
+    "one in ten": lambda rng, size: np.where(rng.random(size) < 0.1, 14.0, rng.normal(4, 1, size)),
+}
+
+
+@pytest.mark.parametrize("trials", [3, 5, 8])
+@pytest.mark.parametrize("law", LAWS)
+def test_two_sides_of_one_law_seldom_differ_significantly(law, trials):
+    rng, runs = np.random.default_rng([trials, len(law)]), 500
+    pairs = np.clip(LAWS[law](rng, (runs, 2, trials)), 0.0, MOST)
+    wrong = sum(paired_difference(*pair, most=MOST).p_value <= 0.05 for pair in pairs)
+    assert stats.binom.sf(wrong - 1, runs, 0.05) > 1e-3, wrong / runs
+
+
 def test_a_real_difference_is_still_found():
     rng, runs = np.random.default_rng(0), 100
     found = [

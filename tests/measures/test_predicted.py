@@ -69,12 +69,17 @@ def test_without_a_size_the_list_is_what_has_no_psmi_above_0():
     share=st.floats(0.01, 0.99),
 )
 @settings(max_examples=40)
-def test_a_share_holds_those_of_a_risk_together_or_not_at_all(risks, share):
+def test_a_share_is_filled_with_some_of_those_that_tie_at_its_end(risks, share):
     losses = np.array(risks)
-    listed = replace(FOUND, losses=losses).protect(share=share, by="loss")
-    # The slow definition: a sample is listed if those at or above its risk are within the share.
-    above = np.array([np.sum(losses >= one) for one in losses])
-    assert set(listed) == set(np.flatnonzero(above <= share * 120 + 1e-9))
+    found = replace(FOUND, losses=losses)
+    listed = found.protect(share=share, by="loss")
+    assert len(set(listed)) == len(listed) == int(share * 120 + 1e-9)
+    rest = np.delete(losses, listed)
+    assert (np.diff(losses[listed]) <= 0).all()
+    if listed.size:
+        assert rest.max() <= losses[listed].min()
+    more = found.protect(share=min(share + 0.1, 0.995), by="loss")
+    np.testing.assert_array_equal(more[: listed.size], listed)
 
 
 def test_samples_alone_in_their_class_are_refused_or_listed_first():

@@ -50,13 +50,23 @@ MEASURES = {
     ),
     "mahalanobis": lambda t: mahalanobis(hidden=t["hidden"]).risk,
     "mahalanobis by class": lambda t: mahalanobis(hidden=t["hidden"], labels=t["labels"]).risk,
-    "lira": lambda t: lira(target=t["target"], shadow=t["scores"][1:], seen=t["seen"][1:]).scores,
-    "lira offline": lambda t: (
+    "lira": lambda t: (
         lira(
-            target=t["target"], shadow=t["scores"], seen=t["seen"], mode="offline_one_sided"
+            target=t["target"], shadow=t["scores"][1:], seen=t["seen"][1:], variance="per_example"
         ).scores
     ),
-    "leave one out": lambda t: lira_leave_one_out(scores=t["scores"], seen=t["seen"]).success_rate,
+    "lira offline": lambda t: (
+        lira(
+            target=t["target"],
+            shadow=t["scores"],
+            seen=t["seen"],
+            mode="offline_one_sided",
+            variance="per_example",
+        ).scores
+    ),
+    "leave one out": lambda t: (
+        lira_leave_one_out(scores=t["scores"], seen=t["seen"], variance="per_example").success_rate
+    ),
     "rmia": lambda t: (
         rmia(
             target=1.0 / (1.0 + np.exp(-t["target"])),

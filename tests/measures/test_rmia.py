@@ -32,7 +32,8 @@ def by_hand(given, gamma, a, seen=None):
         others = [
             q / typical(given["other_reference"], j) for j, q in enumerate(given["other_target"])
         ]
-        out.append(np.mean([ratio >= gamma * other for other in others]))
+        slack = 4 * np.finfo(float).eps * (len(given["reference"]) + 4)
+        out.append(np.mean([ratio >= gamma * other * (1 - slack) for other in others]))
     return out
 
 
@@ -53,7 +54,7 @@ def test_rmia_agrees_with_counting_over_pairs(seed, rough, gamma, a):
         15,
     )
     if gamma == 1.0 and np.all(found.other_ratios > 0):
-        dense = np.mean(found.ratios[:, None] / found.other_ratios >= 1.0, axis=1)
+        dense = np.mean(found.ratios[:, None] / found.other_ratios >= 1.0 - 1e-14, axis=1)
         np.testing.assert_array_equal(found.scores, dense)
 
 
@@ -76,6 +77,40 @@ def test_a_model_that_gives_everything_what_is_typical_ties_with_all():
     others = {"other_target": [0.5] * 4, "other_reference": [[0.5] * 4]}
     assert rmia(**alike, **others).scores.tolist() == [1.0] * 3
     assert rmia(**alike, **others, gamma=1.01).scores.tolist() == [0.0] * 3
+
+
+PROBABILITIES = st.floats(1e-6, 1.0)
+
+
+@given(
+    table=st.integers(1, 40).flatmap(
+        lambda models: st.lists(
+            st.lists(PROBABILITIES, min_size=models, max_size=models), min_size=2, max_size=6
+        )
+    ),
+    a=st.floats(0.0, 1.0),
+    layout=st.sampled_from("CF"),
+)
+def test_a_target_that_is_typical_scores_one_whatever_is_rounded(table, a, layout):
+    """p(x) by the formula, in whichever order and layout its sum is taken."""
+    reference = np.array(table).T
+    target = (1 + a) / 2 * np.array([sum(row) / len(row) for row in table]) + (1 - a) / 2
+    target = np.minimum(target, 1.0)
+    turned = np.array(reference[::-1], order=layout)
+    given = {"target": target, "reference": reference, "other_target": target}
+    assert rmia(**given, other_reference=turned, a=a).scores.tolist() == [1.0] * len(table)
+
+
+@given(value=PROBABILITIES, models=st.integers(1, 60), other=PROBABILITIES)
+def test_equal_models_tie_however_many_they_are(value, models, other):
+    """The mean of m equal numbers is not always that number, to the last digit."""
+    given = {"target": [value], "reference": [[value]] * models, "other_target": [other]}
+    assert rmia(**given, other_reference=[[other]] * models, a=1.0).scores.tolist() == [1.0]
+
+
+def test_a_ratio_that_is_really_lower_does_not_tie():
+    given = {"reference": [[0.5]] * 4, "other_target": [0.5], "other_reference": [[0.5]] * 4}
+    assert rmia(target=[0.5 * (1 - 1e-13)], **given).scores.tolist() == [0.0]
 
 
 def test_a_larger_gamma_never_raises_a_score_and_zero_probabilities_are_beaten():

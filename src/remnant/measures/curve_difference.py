@@ -72,6 +72,18 @@ def curve_difference(
     narrower than the curves' own would suggest. A mean is compared, not a speed: a curve that
     starts higher and one that falls more slowly both lie above.
 
+    Differences that are all equal, such as those of curves that are saturated in every trial, show
+    no spread. Student's t would then give an interval without a width and a p-value of 0. Instead,
+    T trials that all agree leave room for a share of 1 - ((1 - confidence) / 2)^(1/T) of trials
+    that do not, with differences as large as the curves' range allows: each end moves out by that
+    share of the distance to the range's end. The p-value is the sign test's, 2^(1-T), or 1 where
+    the differences are 0.
+
+    The level of 5 % holds for normal, exponential, lognormal and integer trials and for one trial
+    in ten that remembers, where both curves have one law (``benchmarks/trial_intervals.py``).
+    Where the *difference* itself is skewed, Student's t covers less: 88 to 90 % of exponential
+    differences, 82 to 84 % of lognormal ones, with 3 to 8 trials.
+
     Args:
         curve, base: Of the same kind of success, in the same units, with as many trials.
         confidence: Of the intervals.
@@ -79,6 +91,7 @@ def curve_difference(
     Guarantees:
         * Exchanging the curves changes the sign of the difference and nothing else.
         * A curve less itself is zero, with a p-value of one.
+        * No interval has a width of 0; no p-value of equal differences is under 2^(1-trials).
 
     Raises:
         InvalidInput: Curves of another success, rate or number of trials, or without common lags.
@@ -112,8 +125,15 @@ def curve_difference(
         )
     gaps = curve.per_trial[np.isin(curve.lags, lags)] - base.per_trial[np.isin(base.lags, lags)]
     later = lags > 0 if np.any(lags > 0) else lags >= 0
-    value, low, high, _ = _student(gaps, confidence)
-    mean, mean_low, mean_high, p_value = _student(gaps[later].mean(axis=0)[None], confidence)
+    # Rates have no ceiling of their own: they end at 1.
+    ends = -float(getattr(base, "ceiling", 1.0)), float(getattr(curve, "ceiling", 1.0))
+    value, low, high, _, alike = _student(gaps, ends, confidence)
+    mean, mean_low, mean_high, p_value, same = _student(
+        gaps[later].mean(axis=0)[None], ends, confidence
+    )
+    method = f"paired Student t over {curve.trials} trials"
+    if alike.any() or same.any():
+        method += "; where all differences are equal, a sign test and what so many trials exclude"
     return CurveDifference(
         lags=lags,
         value=value,
@@ -125,16 +145,31 @@ def curve_difference(
         p_value=float(p_value[0]),
         confidence=float(confidence),
         trials=curve.trials,
-        method=f"paired Student t over {curve.trials} trials",
+        method=method,
     )
 
 
-def _student(gaps: Floats, confidence: float) -> tuple[Floats, Floats, Floats, Floats]:
-    """Mean, ends and two-sided p-value of rows of paired differences."""
+def _student(
+    gaps: Floats, ends: tuple[float, float], confidence: float
+) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_]]:
+    """Mean, ends and two-sided p-value of rows of paired differences; rows that are all equal.
+
+    Args:
+        gaps: Shape ``(rows, trials)``.
+        ends: The least and the most that a difference can be.
+        confidence: Of the interval.
+    """
     trials = gaps.shape[1]
     mean = gaps.mean(axis=1)
     error = gaps.std(axis=1, ddof=1) / np.sqrt(trials)
-    reach = float(stats.t.ppf(0.5 + confidence / 2.0, trials - 1)) * error
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(error > 0.0, np.abs(mean) / error, np.where(mean == 0.0, 0.0, np.inf))
-    return mean, mean - reach, mean + reach, np.asarray(2.0 * stats.t.sf(ratio, trials - 1))
+    alike = error <= 1e-12 * np.maximum(np.abs(gaps).max(axis=1), 1.0)
+    tail = (1.0 - confidence) / 2.0
+    reach = float(stats.t.isf(tail, trials - 1)) * error
+    unseen = 1.0 - tail ** (1.0 / trials)
+    least, most = np.minimum(ends[0], mean), np.maximum(ends[1], mean)
+    low = np.where(alike, mean - unseen * (mean - least), mean - reach)
+    high = np.where(alike, mean + unseen * (most - mean), mean + reach)
+    ratio = np.abs(mean) / np.where(alike, 1.0, error)
+    by_sign = np.where(np.abs(mean) <= 1e-12, 1.0, 2.0 ** (1 - trials))
+    p_value = np.where(alike, by_sign, 2.0 * stats.t.sf(ratio, trials - 1))
+    return mean, low, high, p_value, alike

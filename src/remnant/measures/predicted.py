@@ -12,6 +12,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.checks import check_share, read_floats
 from remnant.measures.hidden_states import read_hidden
 from remnant.measures.mahalanobis import Mahalanobis, bearable_mahalanobis
+from remnant.measures.protect_list import list_length, riskiest
 from remnant.measures.psmi import Psmi, psmi
 
 Floats = NDArray[np.float64]
@@ -72,8 +73,8 @@ class PredictedMemorisation:
         Samples that are alone in their class come first where ``by`` is PSMI.
 
         Args:
-            share: The riskiest share; samples of the same risk are listed together or not at all,
-                so that there may be fewer.
+            share: The riskiest share; of samples that tie at the end as many as there is room
+                for, taken in a random order that is fixed for each number of samples.
             top: The riskiest so many; of those that tie at the end the ones that come first.
             by: As for ``risk``.
 
@@ -99,20 +100,12 @@ class PredictedMemorisation:
         if top is not None:
             return order[: int(top)]
         if share is not None:
-            return order[: self._listed(float(share), by)]
+            return riskiest(self._filled(by))[: list_length(float(share), self.n)]
         return order[: int(self.alone.sum()) + int(np.sum(self.psmi.values <= 0.0))]
 
     def order(self, by: str = "psmi") -> NDArray[np.int64]:
         """Return all samples, the riskiest first; of those that tie the ones that come first."""
         return np.argsort(-self._filled(by), kind="stable").astype(np.int64)
-
-    def _listed(self, share: float, by: str) -> int:
-        """How many samples the riskiest share holds, ties all in or all out."""
-        risk = self._filled(by)[self.order(by)]
-        within = int(np.floor(share * self.n + 1e-9))
-        while 0 < within < self.n and risk[within] == risk[within - 1]:
-            within -= 1
-        return within
 
     def _filled(self, by: str) -> Floats:
         """Risks, infinite for samples that are alone: only their order is of account."""

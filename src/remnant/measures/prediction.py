@@ -40,7 +40,8 @@ class PredictionQuality:
 
     Attributes:
         auc: The chance that a memorised sample has the higher risk; ties count half.
-        fpr_at_tpr: The FPR at the highest threshold that flags ``tpr`` of the memorised samples.
+        fpr_at_tpr: The FPR at the highest threshold that flags ``tpr`` of the memorised samples;
+            where risks tie at that threshold, in expectation over the order of those that tie.
         precision_at_k: Share of memorised samples among the ``k`` of highest risk; where risks tie
             at the k-th place, in expectation over which of them are taken.
         default_tpr, default_fpr: Shares of memorised and of other samples with a risk at or above
@@ -82,6 +83,10 @@ def prediction_quality(
 
     All intervals are over samples, taken to be independent, with their truth as given: they know
     nothing of another training run, nor of shadow models' luck.
+
+    Samples of equal risk are split at random, in expectation, in values and intervals alike. So the
+    FPR at a TPR is the ROC curve's with a straight line across each group of ties, and no rate
+    depends on whether a whole group happens to be flagged.
 
     Args:
         risk: Shape ``(n,)``, higher = more likely memorised: PSMI's ``risk``, a loss.
@@ -142,11 +147,16 @@ def prediction_quality(
     area = auc(hits, others, rng=rng, confidence=confidence, draws=draws)
     # Exchanging the sides and their order makes of "FPR at a TPR" the "TPR at an FPR" of roc.py.
     spared = tpr_at_fpr(-others, -hits, fpr=1.0 - tpr, rng=rng, confidence=confidence, draws=draws)
+    passed = _fpr_at_tpr(hits, others, float(tpr))
     first = hits.size if k is None else int(k)
     return PredictionQuality(
         auc=_rate(area),
         fpr_at_tpr=PredictionRate(
-            1.0 - spared.value, 1.0 - spared.high, 1.0 - spared.low, confidence, spared.method
+            passed,
+            min(1.0 - spared.high, passed),
+            max(1.0 - spared.low, passed),
+            confidence,
+            spared.method,
         ),
         precision_at_k=_precision_at(scores, truth, first, float(confidence), draws, rng),
         default_tpr=None if threshold is None else _share(hits >= threshold, float(confidence)),
@@ -159,6 +169,20 @@ def prediction_quality(
         n_others=others.size,
         base_rate=hits.size / scores.size,
     )
+
+
+def _fpr_at_tpr(hits: Floats, others: Floats, tpr: float) -> float:
+    """The FPR at the (k+1)-th smallest risk of memorised samples, k = floor((1 - tpr) hits).
+
+    Of b memorised samples that tie there, the (k+1)-th is the j-th smallest; any order of the tie
+    is as likely, so a tied sample of the others lies below it with probability j / (b + 1).
+    """
+    k = math.floor((1.0 - tpr) * hits.size + 1e-9)
+    threshold = np.partition(hits, k)[k]
+    place = k + 1 - np.count_nonzero(hits < threshold)
+    below = place / (np.count_nonzero(hits == threshold) + 1)
+    above = np.count_nonzero(others > threshold)
+    return float(above + np.count_nonzero(others == threshold) * (1.0 - below)) / others.size
 
 
 def _rate(found: AttackSuccess) -> PredictionRate:

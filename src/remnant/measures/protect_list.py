@@ -27,7 +27,8 @@ class ProtectRule:
         share: Of the samples, by risk.
         stated: Bound on the share of its memorised samples that a new run's list leaves out, at
             ``confidence``: at most what was asked for. 0 where everything is listed.
-        missed: What the lists of the given runs leave out, one share a run.
+        missed: What the lists of the given runs leave out, one share a run; where samples tie at
+            the end of a list, in expectation over which of them are taken.
         memorised: How many samples each of these runs memorised.
         miss, confidence: As asked for.
         method: How the bound was made, in words.
@@ -46,17 +47,25 @@ class ProtectRule:
         """How many runs the rule was made on."""
         return self.missed.size
 
-    def listed(self, risk: ArrayLike) -> Bools:
-        """Return which samples of a run are on its list, at most ``share`` of them.
+    def listed(self, risk: ArrayLike, *, rng: np.random.Generator | None = None) -> Bools:
+        """Return which samples of a run are on its list: ``floor(share * samples)`` of them.
 
-        Samples of the same risk are listed together or not at all.
+        Of samples of the same risk at the end of the list, as many as there is room for are taken
+        at random. Leaving all of them out would break the stated rate.
+
+        Args:
+            risk: Of the run's samples.
+            rng: Chooses among samples that tie; by default one fixed order for each number of
+                samples, so that a list can be made again.
         """
         faults: list[str] = []
         given = read_floats("risk", risk, 1, faults)
         require(faults)
         if given is None:
             raise InvalidInput("risk must be an array.")
-        return _places(given) <= self.share + 1e-12
+        listed = np.zeros(given.size, dtype=np.bool_)
+        listed[riskiest(given, rng=rng)[: list_length(self.share, given.size)]] = True
+        return listed
 
     def chance(self, *, missed: int, memorised: int) -> float:
         """How likely a new run, like the given ones, leaves out at least as many as another did.
@@ -78,7 +87,7 @@ class ProtectRule:
         if not 0 < memorised >= missed:
             raise InvalidInput(f"missed={missed} of memorised={memorised} cannot be.")
         counts = self.memorised.astype(np.float64)
-        left_out = np.round(self.missed * counts)
+        left_out = self.missed * counts
         chances = [1.0 - float(np.sum(_predicted(int(memorised), left_out, counts)[:missed]))]
         if counts.size > 1:
             runs = _over_runs(left_out, counts)
@@ -104,7 +113,9 @@ def protect_rule(
     spread of which cannot be less than that of counting, and of the arcsines of the rates' roots,
     since rates near 0 lean to one side. The largest counts.
 
-    Risks are compared by rank within a run, so that runs need not share a scale.
+    Risks are compared by rank within a run, so that runs need not share a scale. A list has room
+    for a whole number of samples; those that tie at its end are taken at random, and count in
+    expectation here.
 
     Args:
         risks: Of each run's training samples, higher = more likely memorised.
@@ -133,18 +144,18 @@ def protect_rule(
     check_share("confidence", confidence, faults)
     if len(risks) == 0 or len(risks) != len(memorised):
         faults.append(f"risks of {len(risks)} and memorised of {len(memorised)} runs")
-    places = [_memorised_places(*one, faults) for one in zip(risks, memorised, strict=False)]
+    places = [_memorised_ranks(*one, faults) for one in zip(risks, memorised, strict=False)]
     require(faults)
-    if empty := [run for run, one in enumerate(places) if one is not None and one.size == 0]:
+    if empty := [run for run, one in enumerate(places) if one is not None and not one.ahead.size]:
         raise NotEnoughEvidence(
             f"run {empty[0]} memorised none of its samples, so that nothing can be missed.",
             hint="Lower the limit from which a sample counts as memorised.",
         )
     found = [one for one in places if one is not None]
-    counts = np.array([one.size for one in found], dtype=np.float64)
+    counts = np.array([one.ahead.size for one in found], dtype=np.float64)
     share, stated, missed = 1.0, 0.0, np.zeros(len(found))
     for tried in np.arange(GRID - 1, 0, -1) / GRID:
-        left_out = np.array([float(np.sum(one > tried + 1e-12)) for one in found])
+        left_out = np.array([one.left_out(float(tried)) for one in found])
         bound = _bound(left_out, counts, float(confidence))
         if bound > miss:
             break
@@ -203,13 +214,43 @@ def _predicted(new: int, missed: Floats, counts: Floats) -> Floats:
     return np.asarray(np.exp(choose + betaln(k + a, new - k + b) - betaln(a, b)))
 
 
-def _places(risk: Floats) -> Floats:
-    """The share of samples at or above each risk: small for the riskiest."""
-    rising = np.sort(risk)
-    return np.asarray((risk.size - np.searchsorted(rising, risk, side="left")) / risk.size)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ranks:
+    """Where the memorised samples of a run rank.
+
+    Attributes:
+        ahead: Samples of higher risk, one number a memorised sample.
+        tied: Samples of the same risk, itself included.
+        n: All samples of the run.
+    """
+
+    ahead: NDArray[np.int64]
+    tied: NDArray[np.int64]
+    n: int
+
+    def left_out(self, share: float) -> float:
+        """How many memorised samples a list leaves out, in expectation where samples tie."""
+        room = list_length(share, self.n) - self.ahead
+        return float(np.sum(1.0 - np.clip(room / self.tied, 0.0, 1.0)))
 
 
-def _memorised_places(risk: ArrayLike, memorised: ArrayLike, faults: list[str]) -> Floats | None:
+def list_length(share: float, n: int) -> int:
+    """How many of ``n`` samples a share of them holds."""
+    return int(np.floor(share * n + 1e-9))
+
+
+def riskiest(risk: Floats, *, rng: np.random.Generator | None = None) -> NDArray[np.int64]:
+    """The places of all samples, the riskiest first, those that tie in a random order.
+
+    Args:
+        risk: Shape ``(n,)``.
+        rng: Draws the order; by default one that is fixed for each ``n``.
+    """
+    drawn = (np.random.default_rng(0) if rng is None else rng).random(risk.size)
+    return np.lexsort((drawn, -risk)).astype(np.int64)
+
+
+def _memorised_ranks(risk: ArrayLike, memorised: ArrayLike, faults: list[str]) -> _Ranks | None:
     given = read_floats("risks", risk, 1, faults)
     truth = read_floats("memorised", memorised, 1, faults)
     if given is None or truth is None:
@@ -217,4 +258,6 @@ def _memorised_places(risk: ArrayLike, memorised: ArrayLike, faults: list[str]) 
     if given.size != truth.size or np.any((truth != 0.0) & (truth != 1.0)):
         faults.append(f"memorised is not one True or False for each of {given.size} risks")
         return None
-    return np.asarray(_places(given)[truth != 0.0])
+    rising, own = np.sort(given), given[truth != 0.0]
+    over = np.searchsorted(rising, own, side="right")
+    return _Ranks(given.size - over, over - np.searchsorted(rising, own, side="left"), given.size)

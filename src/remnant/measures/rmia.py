@@ -13,6 +13,10 @@ from remnant.measures.shadow_models import Bools, check_sides, read_seen
 
 Floats = NDArray[np.float64]
 
+# Ratios whose relative distance is within the rounding of a mean and a quotient are equal. This is
+# a multiple of that of one addition; a mean of m numbers has m of them.
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rmia:
@@ -57,7 +61,9 @@ def rmia(
     x, it is guessed from those: (1+a)/2 times their mean, plus (1-a)/2. Online (``seen``) it is the
     mean of the mean over the models that saw x and the mean over those that did not. Ratios are
     sorted, never laid out in pairs. The rule is read as p(x|θ)/p(x) ≥ γ p(z|θ)/p(z), which also
-    holds where p(z|θ) is 0.
+    holds where p(z|θ) is 0. Both ratios are rounded: means of equal numbers differ in the last
+    digit by the order and number of their terms. So sides that are apart by no more than that
+    rounding, a share of 4 (models + 4) epsilon (7·10⁻¹⁵ for four models), are equal, and count.
 
     Args:
         target: The attacked model's probability of each example's label, shape ``(n,)``.
@@ -71,7 +77,8 @@ def rmia(
 
     Guarantees:
         * Equal to counting over all pairs.
-        * A target that gives everything what p(x) is, has scores of 1 at gamma 1 (ties count).
+        * A target that gives everything what p(x) is, has scores of 1 at gamma 1 (ties count),
+          however the sums that make p(x) are rounded.
         * A larger gamma never raises a score.
 
     Raises:
@@ -114,7 +121,7 @@ def rmia(
     ratios = own / _typical("reference", table, mask, float(a))
     other_ratios = others / _typical("other_reference", other_table, other_mask, float(a))
     with np.errstate(over="ignore"):  # an infinite bar is one that nothing passes
-        bars = np.sort(gamma * other_ratios)
+        bars = np.sort(gamma * other_ratios) * (1.0 - ROUNDING * (table.shape[0] + 4))
     beaten = np.searchsorted(bars, ratios, side="right")
     return Rmia(
         scores=beaten / others.size,

@@ -61,7 +61,7 @@ def find_truth(evidence: Evidence, settings: TruthSettings) -> Truth:
     """
     signal = evidence.final[:, MARGINS.index(settings.signal)]
     seen = evidence.pool.seen
-    everyone = lira_leave_one_out(scores=signal, seen=seen)
+    everyone = lira_leave_one_out(scores=signal, seen=seen, variance="per_example")
     found = [
         attacked(signal, seen, model, centre=settings.centre, variance=settings.variance)
         for model in range(len(seen))
