@@ -14,7 +14,7 @@ from torch import nn
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.models import load_language_model, save_language_model
 from remnant.plans import InsertPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
 from remnant.population import Population
@@ -78,7 +78,7 @@ class ExposureStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
 
 def run_exposure(

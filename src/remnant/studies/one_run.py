@@ -12,7 +12,7 @@ from remnant.data import AuditData
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import unseen_needed
 from remnant.plans import StaggeredPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.population import Checkpoint
 from remnant.probes import SIGNALS
 from remnant.records import Record
@@ -64,7 +64,7 @@ class OneRunStudy(ClassifierStudy):
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
     def probe_steps(self) -> tuple[int, ...]:
         """Updates done at each checkpoint."""

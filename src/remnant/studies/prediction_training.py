@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from remnant.plans.fingerprint import lasting
 from remnant.population import Checkpoint, Population
 from remnant.probes import MARGINS, margin_signals
 from remnant.probes.one_pass import one_pass
@@ -149,7 +150,7 @@ def _look_once(
 
 def pool_recipe(study: PredictionStudy) -> dict[str, Any]:
     """Return what changes the scores of a pool and is known before training, besides the plan."""
-    plain = study.to_dict()
+    plain = lasting(study, study.to_dict())
     return {name: plain[name] for name in ("data", "canaries", "model", "training")}
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, RecordError
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.records import Record, gather_provenance
 from remnant.records.folder import RECORD_FILE
 from remnant.records.listing import SHADOW_POOL
@@ -51,7 +51,7 @@ def pool_key(plan: ShadowPlan, recipe: Mapping[str, Any]) -> str:
         >>> pool_key(few, {"lr": 0.1}) == pool_key(many, {"lr": 0.1}) != pool_key(many, {"lr": 0.2})
         True
     """
-    fields = {name: value for name, value in plan.to_dict().items() if name != "models"}
+    fields = _without_models(plan)
     return fingerprint({"plan": fields, "recipe": dict(recipe)})
 
 
@@ -109,11 +109,10 @@ def fill_pool(
     if block < 1:
         raise InvalidInput(f"block={block} is less than 1.")
     check_pool(folder, plan, recipe=recipe, data_fingerprint=data_fingerprint)
-    kept = {name: value for name, value in plan.to_dict().items() if name != "models"}
     with Record.open_or_create(
         folder,
         question=SHADOW_POOL,
-        plan={"plan": kept, "recipe": dict(recipe)},
+        plan={"plan": _without_models(plan), "recipe": dict(recipe)},
         plan_fingerprint=pool_key(plan, recipe),
         data_fingerprint=data_fingerprint,
         execution={"device": device},
@@ -183,6 +182,11 @@ def _require_same(record: Record, there: str, key: str, data_fingerprint: str) -
                 f"{record.folder} holds {what} ({theirs[:12]}, not {ours[:12]}).",
                 hint="Choose another pool folder, or fill one for this target.",
             )
+
+
+def _without_models(plan: ShadowPlan) -> dict[str, Any]:
+    plain = lasting(plan, plan.to_dict())
+    return {name: value for name, value in plain.items() if name != "models"}
 
 
 def _blocks(record: Record) -> list[tuple[tuple[int, int], str]]:

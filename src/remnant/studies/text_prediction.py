@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.population import AdapterPopulation, Checkpoint, Fit, FrozenModel
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
@@ -83,7 +83,7 @@ class TextPredictionStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
 
 def run_text_prediction(
@@ -283,7 +283,7 @@ def _look_once(
 
 def _pool_recipe(study: TextPredictionStudy) -> dict[str, Any]:
     """What changes the scores of a pool and is known before training, besides the plan."""
-    plain = study.to_dict()
+    plain = lasting(study, study.to_dict())
     return {name: plain[name] for name in ("questions", "model", "lora", "training")}
 
 

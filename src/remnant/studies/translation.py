@@ -14,7 +14,7 @@ from remnant.errors import PlanError
 from remnant.models import TRANSLATORS
 from remnant.models.catalogue import checked_maker
 from remnant.plans import InsertPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
@@ -68,7 +68,7 @@ class TranslationStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
 
 def run_translation(
