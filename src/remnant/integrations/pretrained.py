@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from remnant.errors import InvalidInput, MissingExtra
+from remnant.errors import InvalidInput, import_failure
 
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # Whatever the library raises on a damaged or foreign folder, tensors of the wrong shape included.
@@ -33,9 +33,11 @@ def library() -> Any:
     """
     try:
         import transformers
-    except ImportError:
-        raise MissingExtra(
-            "Hugging Face models need transformers, which is not installed.",
+    except ImportError as fault:
+        raise import_failure(
+            fault,
+            library="transformers",
+            message="Hugging Face models need transformers, which is not installed.",
             hint="pip install 'remnant[hf]'",
         ) from None
     return transformers

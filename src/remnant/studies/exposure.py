@@ -17,7 +17,7 @@ from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
-from remnant.population import Population
+from remnant.population import Population, remove_checkpoint
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template, extract
@@ -146,7 +146,7 @@ def _carry_out(
     ]
     put_exposure_results(study, planted, record, trials)
     record.finish()
-    saving["checkpoint"].path.unlink(missing_ok=True)
+    remove_checkpoint(saving["checkpoint"].path)
 
 
 def _validation_bits(population: Population, planted: PlantedText) -> Any:

@@ -13,7 +13,7 @@ from remnant.errors import NotEnoughEvidence
 from remnant.measures import unseen_needed
 from remnant.plans import StaggeredPlan
 from remnant.plans.fingerprint import fingerprint, lasting
-from remnant.population import Checkpoint
+from remnant.population import Checkpoint, remove_checkpoint
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.studies.classifiers import (
@@ -138,7 +138,7 @@ def _train(
     record.put_array("run.test_accuracy", accuracy_of(population, planting))
     record.update_execution(how_trained("run", fit))
     record.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
-    path.unlink(missing_ok=True)
+    remove_checkpoint(path)
 
 
 def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]:

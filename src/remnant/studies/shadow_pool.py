@@ -95,7 +95,8 @@ def fill_pool(
         plan: Who sees what, and how many models there are to be.
         recipe: Everything else that changes the scores: model, training, canaries, signals.
         data_fingerprint: Of the examples.
-        train: Called with the first member, the one after the last, and a folder for checkpoints.
+        train: Called with the first member, the one after the last, and a folder for checkpoints,
+            which are removed once the scores are stored.
         device: Where they are trained, for the record.
         block: Models trained and stored together.
 
@@ -128,6 +129,7 @@ def fill_pool(
             scores = np.asarray(train(first, stop, record.folder))
             _check(scores, stop - first, record)
             record.put_array(f"models-{first}-{stop}", scores)
+            record.remove_checkpoints()
             trained += stop - first
     return trained
 

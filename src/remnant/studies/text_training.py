@@ -10,7 +10,7 @@ import torch
 
 from remnant.errors import InvalidInput
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
-from remnant.population import Checkpoint, Population
+from remnant.population import Checkpoint, Population, remove_checkpoint
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
 from remnant.records import Record
@@ -94,7 +94,7 @@ def train_twins(
     record.update_execution(how_trained(name, fit))
     record.put_array(f"{name}.validation_bits", bits)
     record.put_array(f"{name}.signals", fit.probes["signals"])
-    _checkpoint(study, name, execution, record).path.unlink(missing_ok=True)
+    remove_checkpoint(_checkpoint(study, name, execution, record).path)
 
 
 def train_references(
@@ -132,7 +132,7 @@ def train_references(
         raise _diverged(part)
     record.update_execution(how_trained(part, fit))
     record.put_array(f"{name}.reference_bits", fit.probes["bits"])
-    _checkpoint(study, part, execution, record).path.unlink(missing_ok=True)
+    remove_checkpoint(_checkpoint(study, part, execution, record).path)
 
 
 def _checkpoint(

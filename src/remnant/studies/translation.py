@@ -15,7 +15,7 @@ from remnant.models import TRANSLATORS
 from remnant.models.catalogue import checked_maker
 from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint, lasting
-from remnant.population import Fit, Population
+from remnant.population import Fit, Population, remove_checkpoint
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template
@@ -180,7 +180,7 @@ def _carry_out(
     put_trials(plan, study.measure, record, trials, given=given)
     _put_rest(study, planted, record)
     record.finish()
-    saving["checkpoint"].path.unlink(missing_ok=True)
+    remove_checkpoint(saving["checkpoint"].path)
 
 
 def _put_rest(study: TranslationStudy, planted: PlantedPairs, record: Record) -> None:

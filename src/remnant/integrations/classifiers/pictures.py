@@ -13,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from remnant.canaries.natural.files import files_under
 from remnant.data.labelled import as_images, read_arrays, read_labels
 from remnant.data.other_images import coloured, resized
-from remnant.errors import InvalidInput, MissingExtra
+from remnant.errors import InvalidInput, import_failure
 from remnant.integrations.classifiers.weights import read_tensors
 
 ENDINGS = (".png", ".jpg", ".jpeg")
@@ -170,7 +171,7 @@ def _folder(
 ) -> Tensor:
     paths = sorted(
         path
-        for path in folder.rglob("*")
+        for path in files_under(folder)
         if path.suffix.lower() in ENDINGS and path.is_file() and not path.name.startswith(".")
     )
     if not paths:
@@ -204,9 +205,12 @@ def _read(path: Path) -> Tensor:
     try:
         from PIL import Image
     except ImportError as fault:
-        raise MissingExtra("Reading pictures needs Pillow.", hint="Install remnant[data].") from (
-            fault
-        )
+        raise import_failure(
+            fault,
+            library="Pillow",
+            message="Reading pictures needs Pillow.",
+            hint="Install remnant[data].",
+        ) from fault
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
