@@ -187,6 +187,6 @@ def check_fit(study: ForgettingStudy, data: AuditData, execution: Execution) -> 
     """Refuse what cannot be planted or trained before anything is written."""
     for part in study.parts().values():
         check_classifier(part, data, execution)
-        part.plan.ledger(examples=len(data.clean))
+        part.plan.schedule(examples=len(data.clean))  # refuses canaries that do not fit
     if study.hidden is not None:
         check_neighbours(study.plan, study.canaries, study.hidden, data)

@@ -38,7 +38,7 @@ def check_language_models(
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
     alone = Population(language_model_maker(study, planted), seeds=[0], device=execution.device)
     alone.logits(planted.store[:1, :-1])
-    study.plan.ledger(examples=planted.examples)
+    study.plan.schedule(examples=planted.examples)  # refuses canaries that do not fit
 
 
 def ask_trials(
