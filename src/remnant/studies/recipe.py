@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from remnant.errors import InvalidInput, PlanError, RemnantError, require
 from remnant.studies.questions import QUESTIONS, Question, Study
+from remnant.studies.settings import TrainingSettings
 from remnant.studies.variant_grid import Cell, grid_cells, with_cell
 from remnant.studies.variants import Variant, with_changes
 
@@ -118,6 +119,9 @@ def study_from(table: dict[str, Any]) -> Study:
         if isinstance(table.get(section), dict)
     }
     given["plan"] = _build("plan", question.plans[kind], plan)
+    for section in given.values():
+        if isinstance(section, TrainingSettings):
+            section.check_options()
     absent = [name for name in _needed(question.study) if name not in given]
     if absent:
         raise PlanError(f"The recipe lacks [{'], ['.join(absent)}].", hint="Add it to the recipe.")

@@ -133,11 +133,18 @@ class TrainingSettings:
         if not isinstance(self.optimizer, str):
             faults.append(f"training.optimizer={self.optimizer!r} is not the name of an optimizer")
         require(faults, error=PlanError, hint="Correct the recipe.")
+        self.rate()
+
+    def check_options(self) -> None:
+        """Refuse an optimizer or options of it that training would refuse.
+
+        Raises:
+            PlanError: The optimizer or an option is unknown, or a value is outside its range.
+        """
         try:
             make_optimizer(self.optimizer, members=1, options=self.options)
         except RemnantError as fault:
             raise PlanError(f"training.options: {fault.message}", hint=fault.hint) from fault
-        self.rate()
 
     def rate(self) -> LearningRate:
         """Return the learning-rate schedule."""
