@@ -309,7 +309,6 @@ def test_one_damaged_run_does_not_block_the_report_of_the_others(whole, tmp_path
 # -- links, names, depth ------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(os.name != "posix", reason="links and FIFOs of POSIX")
 @pytest.mark.parametrize("make", [lambda at, to: at.symlink_to(to), lambda at, _: os.mkfifo(at)])
 def test_a_lock_that_is_no_plain_file_is_refused(recipe, cut, tmp_path, make):
     mine = tmp_path / "mine.txt"
