@@ -7,6 +7,9 @@ the limit; the hint says what to do.
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 
 class RemnantError(Exception):
     """A fault with one clear sentence and, where there is one, the next step.
@@ -48,8 +51,29 @@ class RecordError(RemnantError, OSError):
         return RemnantError.__str__(self)
 
 
+class RemnantWarning(UserWarning):
+    """Something was wrong and was worked around; the message is one sentence."""
+
+
 class MissingExtra(RemnantError, ImportError):
     """An optional library is not installed."""
+
+
+def import_failure(fault: ImportError, *, library: str, message: str, hint: str) -> MissingExtra:
+    """Return the error for an optional library that could not be imported.
+
+    Args:
+        fault: What the import raised.
+        library: As it is called where it is installed from.
+        message, hint: What to say where it is not installed.
+    """
+    if isinstance(fault, ModuleNotFoundError):
+        return MissingExtra(message, hint=hint)
+    said = (str(fault).splitlines() or ["no reason is given"])[0].rstrip(".")
+    return MissingExtra(
+        f"{library} is installed but cannot be loaded: {said}.",
+        hint="Close other programs if memory is short; otherwise install it again.",
+    )
 
 
 def require(
@@ -58,3 +82,31 @@ def require(
     """Raise one error that lists every fault, or return when there is none."""
     if faults:
         raise error("; ".join(faults) + ".", hint=hint)
+
+
+_DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+_DISK_FULL_HINT = "Free some space, then run the same command again: it continues from there."
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Whether a write failed for lack of space, by a quota or by a limit on the size of files."""
+    return error.errno in _DISK_FULL
+
+
+def write_error(path: Path, error: OSError, *, hint: str | None = None) -> RecordError:
+    """Return the error for a file that could not be written.
+
+    Args:
+        path: The file.
+        error: What the system said.
+        hint: What to do where the disk is not full.
+    """
+    if is_disk_full(error):
+        return disk_full(path, error.strerror)
+    return RecordError(f"{path} cannot be written: {error.strerror or error}.", hint=hint)
+
+
+def disk_full(path: Path, reason: str | None = None) -> RecordError:
+    """Return the error for a full disk: what is stored stays, and the same command continues."""
+    said = f" ({reason})" if reason else ""
+    return RecordError(f"{path} cannot be written: the disk is full{said}.", hint=_DISK_FULL_HINT)

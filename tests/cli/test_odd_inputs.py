@@ -153,7 +153,7 @@ def test_errors_show_the_codes_of_control_characters(command, steering):
         done = command(name, option, steering / "gone", *more)
         assert done.code == 2
         assert "\x1b" not in done.err
-        assert "a\\x1b[31mb" in done.err
+        assert "a\\u001b[31mb" in done.err
 
 
 def test_output_shows_the_codes_of_control_characters(command, steering):
@@ -164,7 +164,7 @@ def test_output_shows_the_codes_of_control_characters(command, steering):
     assert done.code == 0
     assert "\x1b" not in done.out + done.err
     assert "written: " in done.out
-    assert "y\\x1b[31m.json" in done.out
+    assert "y\\u001b[31m.json" in done.out
     model = steering / f"m{RED}"
     vocabulary = Vocabulary.of_characters("abcdefghijklmnopqrstuvwxyz0123456789 -.\n")
     save_language_model(

@@ -16,6 +16,7 @@ import pytest
 
 from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record
+from remnant.records.arrays import file_sha256
 
 
 class Crash(BaseException):
@@ -137,6 +138,7 @@ def test_another_plan_is_refused_and_the_lock_given_back(create, head, change, w
 WRITER = """
 import sys, time
 from remnant.records import Record
+from remnant.records.arrays import file_sha256
 record = Record.open(sys.argv[1], write=True)
 print("held", flush=True)
 time.sleep(3600)
@@ -197,9 +199,9 @@ def test_a_crash_while_replacing_an_array_keeps_the_old_one(create, monkeypatch,
             patch.setattr(moment, _crash)
             with pytest.raises(Crash):
                 record.put_array("x", [9, 9])
-        assert record.array("x", verify=True).tolist() == [1, 2, 3]
+        assert record.array("x").tolist() == [1, 2, 3]
         record.put_array("x", [9, 9])
-        assert record.array("x", verify=True).tolist() == [9, 9]
+        assert record.array("x").tolist() == [9, 9]
         assert record.array_names() == ["x"]
 
 
@@ -235,6 +237,7 @@ def test_a_transaction_killed_half_way_is_rolled_back_by_the_next_reader(create)
 STEADY = """
 import sys
 from remnant.records import Record
+from remnant.records.arrays import file_sha256
 record = Record.open(sys.argv[1], write=True)
 print("held", flush=True)
 for n in range(10**9):
@@ -254,7 +257,7 @@ def test_a_run_killed_at_any_moment_is_whole(create, pause):
         time.sleep(pause)
         writer.kill()
     with Record.open(record.folder, write=True) as again:
-        array = again.array("x", verify=True)
+        array = again.array("x")
         assert len(set(array.tolist())) == 1
         behind = again.results().get("x", {"n": -1})["n"]
         assert array[0] - behind in (0, 1)
@@ -264,7 +267,7 @@ def test_a_record_in_a_folder_we_may_not_write_to_can_be_read(create, monkeypatc
     with create() as record:
         record.put_array("x", [1])
     monkeypatch.setattr("remnant.records.database.os.access", lambda *_: False)
-    assert Record.open(record.folder).array("x", verify=True).tolist() == [1]
+    assert Record.open(record.folder).array("x").tolist() == [1]
 
 
 # -- damage -------------------------------------------------------------------------------------
@@ -360,23 +363,50 @@ def _garble(file: Path) -> None:
     [
         (Path.unlink, "is missing"),
         (_shorten, r"is damaged: \d+ bytes, \d+ were written"),
-        (_rewrite, r"is damaged: <i8 of shape \(2, 3\), <i8 of shape \(6,\) was written"),
-        (_garble, "is damaged: it is not a NumPy array"),
+        (_rewrite, "is damaged: its SHA-256 is not the one recorded"),
+        (_garble, "is damaged: its SHA-256 is not the one recorded"),
     ],
 )
 def test_a_damaged_array_is_named(create, damage, words):
     with create() as record:
         record.put_array("x", np.arange(6))
     damage(record.folder / "arrays" / "x.npy")
-    with pytest.raises(RecordError, match=rf"x\.npy {words}"):
+    for read in (lambda: record.array("x"), record.verify):
+        with pytest.raises(RecordError, match=rf"x\.npy {words}.*Restore the file from a copy"):
+            read()
+
+
+def test_a_record_that_says_something_else_of_an_array_is_noticed(create):
+    with create() as record:
+        record.put_array("x", np.arange(6))
+    _execute(record.folder, "UPDATE arrays SET shape = '[2, 3]'")
+    with pytest.raises(RecordError, match=r"<i8 of shape \(6,\), <i8 of shape \(2, 3\) was"):
         record.array("x")
+    file = record.folder / "arrays" / "x.npy"
+    file.write_bytes(b"z" * 9)
+    _execute(record.folder, f"UPDATE arrays SET bytes = 9, sha256 = '{file_sha256(file)}'")
+    with pytest.raises(RecordError, match="it is not a NumPy array"):
+        record.array("x")
+
+
+def test_two_arrays_that_changed_places_are_noticed(create):
+    with create() as record:
+        record.put_array("x", np.arange(6))
+        record.put_array("y", np.arange(6)[::-1])
+        record.finish()
+    arrays = record.folder / "arrays"
+    (arrays / "x.npy").rename(arrays / "z.npy")
+    (arrays / "y.npy").rename(arrays / "x.npy")
+    (arrays / "z.npy").rename(arrays / "y.npy")
+    for read in (lambda: record.array("y"), record.verify):
+        with pytest.raises(RecordError, match=r"\.npy is damaged: its SHA-256"):
+            read()
 
 
 def test_a_changed_value_is_found_by_its_digest(create):
     with create() as record:
         record.put_array("x", np.arange(6))
     np.save(record.folder / "arrays" / "x.npy", np.arange(6) + 1)
-    assert record.array("x").tolist() == [1, 2, 3, 4, 5, 6]
-    for read in (lambda: record.array("x", verify=True), record.verify):
+    for read in (lambda: record.array("x"), record.verify):
         with pytest.raises(RecordError, match=r"x\.npy is damaged: its SHA-256"):
             read()

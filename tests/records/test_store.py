@@ -76,7 +76,7 @@ def test_arrays_round_trip(create):
     @given(array=ARRAYS)
     def check(array):
         record.put_array("x", array)
-        found = record.array("x", verify=True)
+        found = record.array("x")
         np.testing.assert_array_equal(found, array)
         assert (found.dtype, found.shape) == (array.dtype, array.shape)
 
@@ -132,7 +132,7 @@ def test_a_result_or_array_can_be_replaced(create):
         for number in range(3):
             record.put_array("scores", np.full(number + 1, number))
             record.put_result("x", {"n": number})
-            assert record.array("scores", verify=True).tolist() == [number] * (number + 1)
+            assert record.array("scores").tolist() == [number] * (number + 1)
         assert record.result("x") == {"n": 2}
         assert len(list((record.folder / "arrays").iterdir())) == 1
 

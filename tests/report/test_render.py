@@ -551,7 +551,7 @@ def test_the_report_is_written_whole_or_not_at_all(make_run, tmp_path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("remnant.report.render.os.replace", refuse)
-    with pytest.raises(RecordError, match=r"report\.html cannot be written: No space left"):
+    with pytest.raises(RecordError, match=r"report\.html cannot be written: the disk is full"):
         write_report(folder)
     assert path.read_text() == before
     assert not list(folder.glob(".report*"))

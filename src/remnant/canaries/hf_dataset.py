@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from remnant.canaries.canary_set import CanarySet
 from remnant.canaries.insertion import Where, new_order, place_canaries
 from remnant.canaries.standing import refuse_standing
-from remnant.errors import InvalidInput, MissingExtra, require
+from remnant.errors import InvalidInput, import_failure, require
 
 _TEXTS = ("string", "large_string")
 # What the library and Arrow raise for a value of another type; Arrow's own are children of these.
@@ -56,8 +56,11 @@ def insert_into_dataset(
     try:
         library = import_module("datasets")
     except ImportError as fault:
-        raise MissingExtra(
-            "insert_into_dataset needs the library datasets.", hint="pip install datasets"
+        raise import_failure(
+            fault,
+            library="datasets",
+            message="insert_into_dataset needs the library datasets.",
+            hint="pip install datasets",
         ) from fault
     if not isinstance(dataset, library.Dataset):
         raise InvalidInput(

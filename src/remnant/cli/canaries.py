@@ -13,8 +13,8 @@ from remnant.cli.counts import counted, grouped, often, space_fields, space_text
 from remnant.cli.naming import naming
 from remnant.cli.planting import Lines, planting, refuse_odd, taken
 from remnant.cli.redaction import printable, shown, withheld
-from remnant.cli.showing import safe, show
 from remnant.cli.templates import read_templates
+from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, require
 
 if TYPE_CHECKING:
@@ -115,13 +115,12 @@ def canaries(
     for number, one in enumerate(sets):
         found = None if lines is None else lines[number]
         show("\n".join(_told(number + 1, one, found, reveal=reveal)))
-    show(f"written: {safe(str(out))} (it holds the secrets; only its owner can read it)")
+    show(f"written: {one_line(str(out))} (it holds the secrets; only its owner can read it)")
     if into is not None:
         copies = sum(sum(one.repeats) for one in sets)
         more = f"{corpus} with {counted(copies, 'line')} more"
-        show(
-            f"planted: {safe(str(into))} ({more}; it holds the secrets; only its owner can read it)"
-        )
+        kept = "it holds the secrets; only its owner can read it"
+        show(f"planted: {one_line(str(into))} ({more}; {kept})")
 
 
 def _check_files(

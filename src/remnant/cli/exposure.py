@@ -15,7 +15,7 @@ from remnant.cli.models import naming_model, refuse_the_same
 from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
-from remnant.cli.showing import show
+from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from remnant.cli.models import naming_model
 from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
-from remnant.cli.showing import show
 from remnant.cli.templates import read_templates
+from remnant.cli.terminal import show
 from remnant.errors import require
 
 METHODS = ("certified", "brute-force", "greedy", "beam", "sample", "dijkstra")

@@ -18,7 +18,7 @@ from remnant.cli.device import device_option
 from remnant.cli.feature_look import AskedModel, look, read_shape
 from remnant.cli.feature_patch import AskedPatch, other_words, read_patch
 from remnant.cli.progress import ProgressBar
-from remnant.cli.showing import show
+from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, RemnantError, require
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import sys
+from pathlib import Path
 
 import click
 
@@ -21,8 +21,8 @@ from remnant.cli.run import run
 from remnant.cli.runs import runs
 from remnant.cli.scan import scan
 from remnant.cli.show import show
-from remnant.cli.showing import safe
-from remnant.errors import RemnantError
+from remnant.cli.terminal import escaped_streams, one_line
+from remnant.errors import RemnantError, is_disk_full, write_error
 
 
 @click.group(
@@ -40,6 +40,9 @@ def commands() -> None:
     """
 
 
+TOO_LITTLE_MEMORY = (
+    "There is too little memory. Close other programs, or use less data or a smaller model."
+)
 _COMMANDS = (
     *(demo, run, runs, show, report, curve, canaries, exposure, extract, predict, feature),
     scan,
@@ -49,14 +52,16 @@ for _command in _COMMANDS:
 
 
 def main() -> None:
-    """Run a command; a fault that the user can mend is one sentence and exit code 2."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character shows its code
-            stream.reconfigure(errors="backslashreplace")
+    """Run a command; a fault that the user can fix is one sentence and exit code 2."""
+    with escaped_streams():
+        _main()
+
+
+def _main() -> None:
     try:
         code = commands.main(standalone_mode=False)
     except RemnantError as fault:
-        click.echo(f"remnant: {safe(str(fault))}", err=True)
+        click.echo(f"remnant: {one_line(str(fault))}", err=True)
         sys.exit(2)
     except click.exceptions.Abort as fault:
         click.echo(f"remnant: interrupted; {str(fault) or 'nothing was written'}.", err=True)
@@ -64,10 +69,29 @@ def main() -> None:
     except BrokenPipeError:  # the reader has seen enough
         sys.stderr.close()
         sys.exit(0)
-    except (OSError, MemoryError) as fault:
-        click.echo(f"remnant: {safe(str(fault)) or 'out of memory'}.", err=True)
+    except MemoryError:
+        click.echo(f"remnant: {TOO_LITTLE_MEMORY}", err=True)
+        sys.exit(2)
+    except RuntimeError as fault:
+        if not _is_out_of_memory(fault):
+            raise
+        click.echo(f"remnant: {TOO_LITTLE_MEMORY}", err=True)
+        sys.exit(2)
+    except OSError as fault:
+        click.echo(f"remnant: {_disk_words(fault)}", err=True)
         sys.exit(2)
     except click.ClickException as fault:
         fault.show()
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _disk_words(fault: OSError) -> str:
+    if is_disk_full(fault):
+        return str(write_error(Path(str(fault.filename or "A file")), fault))
+    return f"{fault}."
+
+
+def _is_out_of_memory(fault: RuntimeError) -> bool:
+    """Whether PyTorch found no memory; its error is known without importing it."""
+    return type(fault).__name__ == "OutOfMemoryError" or "allocate memory" in str(fault)

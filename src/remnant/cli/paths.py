@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from remnant.cli.showing import safe
+from remnant.cli.terminal import one_line
 from remnant.errors import InvalidInput
 
 _KINDS = {
@@ -43,7 +43,7 @@ class PlainPath(click.Path):
         if kind is not None:
             option = param.opts[0] + " " if isinstance(param, click.Option) else ""
             raise InvalidInput(
-                f"{option}{safe(str(found))} is {kind}, not a regular file.",
+                f"{option}{one_line(str(found))} is {kind}, not a regular file.",
                 hint="Pass a file or folder.",
             )
         return found

@@ -16,7 +16,7 @@ from remnant.cli.classifier_options import (
 from remnant.cli.device import device_option
 from remnant.cli.naming import naming
 from remnant.cli.predict_look import BATCH, TEXT_BATCH, Asked, Look, look
-from remnant.cli.showing import show
+from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
 PREDICTORS = ("psmi", "loss", "logit_gap", "mahalanobis")

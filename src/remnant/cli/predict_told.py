@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from remnant.cli.counts import aligned, counted, grouped
 from remnant.cli.predict_look import Look
-from remnant.cli.showing import safe
+from remnant.cli.terminal import one_line
 from remnant.measures import clopper_pearson, prediction_quality, stopping_point
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def predict_text(told: Told, out: Path | None) -> str:
     lines += ["", *_table(shown), ""]
     lines.append(UNKNOWN if told.truth is None else _truth_text(fields["truth"]))
     if out is not None:
-        lines.append(f"written: {safe(str(out))} (only its owner can read it)")
+        lines.append(f"written: {one_line(str(out))} (only its owner can read it)")
     return "\n".join(lines)
 
 

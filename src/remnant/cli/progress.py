@@ -8,6 +8,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from remnant.cli.terminal import one_line
+
 
 class ProgressBar:
     """Shows steps done, steps to go and the time left, on standard error.
@@ -58,7 +60,8 @@ class ProgressBar:
 
         self._close()
         self._about = (part, total)
-        self._bar = tqdm(total=total, desc=part, unit="step", file=sys.stderr, leave=False)
+        bare = getattr(sys.stderr, "unescaped", sys.stderr)  # a bar moves the cursor
+        self._bar = tqdm(total=total, desc=one_line(part), unit="step", file=bare, leave=False)
 
     def _close(self) -> None:
         if self._bar is not None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.terminal import one_line
+
 
 @click.command(short_help="List the runs in a folder.")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
@@ -31,9 +33,10 @@ def runs(folder: Path, as_json: bool) -> None:
         click.echo(json.dumps([entry.as_dict() for entry in found], indent=2))
         return
     if not found:
-        click.echo(f"No runs in {folder}.")
+        click.echo(f"No runs in {one_line(str(folder))}.")
     for entry in found:
         pool = entry.question == SHADOW_POOL
         told = entry.fault or entry.verdict or ("no run" if pool else "no verdict yet")
-        name = entry.folder.resolve().name
-        click.echo(f"{name:<28} {entry.status:<12} {entry.question or '?':<15} {told}")
+        name = one_line(entry.folder.resolve().name)
+        question = one_line(entry.question or "?")
+        click.echo(f"{name:<28} {entry.status:<12} {question:<15} {one_line(told)}")

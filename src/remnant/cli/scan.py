@@ -13,7 +13,7 @@ from remnant.cli.naming import naming
 from remnant.cli.progress import ProgressBar
 from remnant.cli.scan_models import load_models, measure_in
 from remnant.cli.scan_out import check_out, write_out
-from remnant.cli.showing import safe, show
+from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, require
 
 METHODS = ("auto", "exact", "sampled")
@@ -193,11 +193,11 @@ def scan(
     if as_json:
         click.echo(scan_json(told, reveal=reveal))
         if out is not None and reveal:
-            show(f"written: {safe(str(out))}{holding}", err=True)
+            show(f"written: {one_line(str(out))}{holding}", err=True)
     else:
         show(scan_text(told, reveal=reveal, extract=extract))
         if out is not None:
-            show(f"written: {safe(str(out))}{holding}")
+            show(f"written: {one_line(str(out))}{holding}")
 
 
 def _faults(

@@ -23,6 +23,7 @@ def show(run: Path, as_json: bool) -> None:
     from remnant.report import detail_text, read_view, summary_text
 
     record = Record.open(run)
+    record.verify()
     if as_json:
         click.echo(json.dumps(record.summary(), indent=2))
         return

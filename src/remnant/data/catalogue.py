@@ -9,7 +9,7 @@ import numpy as np
 from remnant.data.cifar import read_cifar10
 from remnant.data.idx import read_mnist
 from remnant.data.images import AuditData, Images, cut
-from remnant.errors import MissingExtra, PlanError
+from remnant.errors import PlanError, import_failure
 
 _FROM_FILES = {"mnist": read_mnist, "fashion-mnist": read_mnist, "cifar10": read_cifar10}
 DATA_SETS = ("digits", "framed-digits", *_FROM_FILES)
@@ -66,8 +66,11 @@ def _digits() -> Images:
     try:
         from sklearn.datasets import load_digits
     except ImportError as fault:
-        raise MissingExtra(
-            "The digits come with scikit-learn.", hint="Install remnant[data]."
+        raise import_failure(
+            fault,
+            library="scikit-learn",
+            message="The digits come with scikit-learn, which is not installed.",
+            hint="Install remnant[data].",
         ) from fault
     bunch = load_digits()
     images = (bunch.images[:, None] / 16).astype(np.float32)

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from remnant.data.images import Images
-from remnant.errors import InvalidInput, MissingExtra
+from remnant.errors import InvalidInput, import_failure
 
 
 def read_cifar10(folder: Path) -> tuple[Images, Images]:
@@ -29,8 +29,11 @@ def _read_part(sheets: list[Path], labels: Path) -> Images:
     try:
         from PIL import Image
     except ImportError as fault:
-        raise MissingExtra(
-            "Reading CIFAR-10 needs Pillow.", hint="Install remnant[data]."
+        raise import_failure(
+            fault,
+            library="Pillow",
+            message="Reading CIFAR-10 needs Pillow.",
+            hint="Install remnant[data].",
         ) from fault
     missing = [str(path) for path in (*sheets, labels) if not path.exists()]
     if missing:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import MissingExtra, require
+from remnant.errors import MissingExtra, import_failure, require
 
 _WORD = re.compile(r"\w+|[^\w\s]")
 _RECALL = (0.05, 0.95)  # weights of false proposals, which cost time, and of missed ones
@@ -120,8 +120,8 @@ def _proposed(
     """Pairs that share a band of their MinHash signatures."""
     try:
         from datasketch import MinHash, MinHashLSH
-    except ImportError:
-        raise _missing("datasketch") from None
+    except ImportError as fault:
+        raise _missing("datasketch", fault) from None
     # Equal sets share every band; the index is not asked to tell 1 from a little less.
     index = MinHashLSH(threshold=min(jaccard, 0.95), num_perm=permutations, weights=_RECALL)
     found = []
@@ -136,14 +136,17 @@ def _proposed(
 def _edit_similarity() -> Any:
     try:
         from rapidfuzz.distance import Levenshtein
-    except ImportError:
-        raise _missing("rapidfuzz") from None
+    except ImportError as fault:
+        raise _missing("rapidfuzz", fault) from None
     return Levenshtein.normalized_similarity
 
 
-def _missing(library: str) -> MissingExtra:
-    return MissingExtra(
-        f"Finding near-duplicates needs {library}.", hint="pip install 'remnant[dedup]'"
+def _missing(library: str, fault: ImportError) -> MissingExtra:
+    return import_failure(
+        fault,
+        library=library,
+        message=f"Finding near-duplicates needs {library}.",
+        hint="pip install 'remnant[dedup]'",
     )
 
 

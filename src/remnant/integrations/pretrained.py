@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from remnant.errors import InvalidInput, MissingExtra, RemnantError
+from remnant.errors import InvalidInput, RemnantError, import_failure
 from remnant.integrations.folder_checks import (
     Weights,
     check_config,
@@ -46,9 +46,11 @@ def library() -> Any:
     """
     try:
         import transformers
-    except ImportError:
-        raise MissingExtra(
-            "Hugging Face models need transformers, which is not installed.",
+    except ImportError as fault:
+        raise import_failure(
+            fault,
+            library="transformers",
+            message="Hugging Face models need transformers, which is not installed.",
             hint="pip install 'remnant[hf]'",
         ) from None
     return transformers

@@ -74,7 +74,7 @@ def checked_maker(
     def make() -> Model:
         try:
             return build(*arguments, **options)
-        except (TypeError, ValueError, RuntimeError) as fault:  # torch's, of impossible sizes
+        except (TypeError, ValueError, RuntimeError, OverflowError) as fault:  # of impossible sizes
             said = str(fault).partition("\n")[0].rstrip(".")
             raise PlanError(
                 f"model.options={dict(options)} do not make a {name}: {said}."

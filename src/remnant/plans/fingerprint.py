@@ -4,8 +4,55 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import Field, field, fields, is_dataclass
 from typing import Any
+
+_LATER = "added later"
+
+
+def added_later(default: Any) -> Any:
+    """Declare a field that a plan or section did not have in an earlier version.
+
+    At its default the field is left out of fingerprints, so that runs and pools of the earlier
+    version are still known as the same. The default must do what was done before the field existed.
+
+    Args:
+        default: The value, which must not be mutable.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass(frozen=True)
+        ... class Settings:
+        ...     limit: float = 0.7
+        ...     share: float | None = added_later(None)
+        >>> lasting(Settings(), {"limit": 0.7, "share": None})
+        {'limit': 0.7}
+        >>> lasting(Settings(share=0.2), {"limit": 0.7, "share": 0.2})
+        {'limit': 0.7, 'share': 0.2}
+    """
+    return field(default=default, metadata={_LATER: True})
+
+
+def lasting(owner: Any, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the plain form of ``owner`` without fields that were added later and are at default.
+
+    Args:
+        owner: A plan, or a study whose sections are dataclasses.
+        values: Its plain form, a section a table.
+    """
+    made = dict(values)
+    for known in fields(owner):
+        value = getattr(owner, known.name)
+        if _at_later_default(known, value):
+            made.pop(known.name, None)
+        elif is_dataclass(value) and isinstance(made.get(known.name), Mapping):
+            made[known.name] = lasting(value, made[known.name])
+    return made
+
+
+def _at_later_default(known: Field[Any], value: Any) -> bool:
+    return bool(known.metadata.get(_LATER)) and value == known.default
 
 
 def plan_fields(plan: Any) -> dict[str, Any]:

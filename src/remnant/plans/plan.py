@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from remnant.plans.fingerprint import fingerprint, plan_fields
+from remnant.plans.fingerprint import fingerprint, lasting, plan_fields
 
 PRECISIONS = ("float32", "tf32", "bf16", "float64")
 ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT, SHADOW_ORDER, SHADOW_INIT, COHORTS = range(
@@ -54,7 +54,7 @@ class Plan:
     @property
     def fingerprint(self) -> str:
         """A digest of the plan's kind and fields: it moves exactly when one of them does."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as plain data."""

@@ -3,7 +3,7 @@
 from remnant.population.adapter_population import AdapterPopulation
 from remnant.population.adapters import FrozenModel, Lora
 from remnant.population.augmentation import Augmentation
-from remnant.population.checkpoint import Checkpoint
+from remnant.population.checkpoint import Checkpoint, remove_checkpoint
 from remnant.population.early_stop import EarlyStop
 from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
@@ -19,4 +19,5 @@ __all__ = [
     "LearningRate",
     "Lora",
     "Population",
+    "remove_checkpoint",
 ]

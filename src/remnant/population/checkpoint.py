@@ -1,10 +1,17 @@
-"""Checkpoints of a training in progress: one file, replaced in one move, read without pickle."""
+"""Checkpoints of a training in progress: replaced in one move, checked, read without pickle.
+
+The last checkpoint and the one before it are kept; a file that is damaged is known by its checksum.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
+import warnings
+import zlib
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +21,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from remnant.errors import RecordError
+from remnant.errors import RecordError, RemnantWarning, is_disk_full, write_error
 from remnant.plans import Schedule
 from remnant.population.state import State
 from remnant.population.store import ExampleStore
+
+_CHECKSUM = "crc32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +34,8 @@ class Checkpoint:
     """Where and how often a fit saves itself.
 
     Attributes:
-        path: The file. A fit that finds it goes on from it.
+        path: The file. A fit that finds it goes on from it. The one before it is beside it, with
+            the ending ``.previous``.
         seconds: Least time between two saves, longer where saving itself takes long: it takes no
             more than a tenth of all time. 0 saves after every step.
         key: What the training is of (a plan's and data's fingerprint). A file with another key is
@@ -59,47 +69,162 @@ def settings_digest(
 
 
 def save(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
-    """Write a checkpoint beside its final name, then move it there."""
+    """Write a checkpoint, with a checksum, and keep the one before it.
+
+    Guarantees:
+        * Until the new file is whole and on disk, the old ones stay. A kill or a failed write
+          leaves the last good checkpoint.
+        * Afterwards the one before it is beside it, under the name ``.previous``.
+
+    Raises:
+        RecordError: The file cannot be written. The hint says what to do about a full disk.
+    """
     unshared = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    written = _beside(path)
+    written, previous = _beside(path), _previous(path)
     try:
-        save_file(unshared, written, metadata={"notes": json.dumps(notes)})
-        with open(written, "rb") as handle:
-            os.fsync(handle.fileno())
+        try:
+            _write(written, unshared, notes)
+        except OSError as fault:
+            # Where there is no room for three, the oldest goes, if the one after it is sound.
+            if not is_disk_full(fault) or not previous.exists() or not _is_sound(path):
+                raise
+            written.unlink(missing_ok=True)
+            previous.unlink()
+            _write(written, unshared, notes)
+        if path.exists():
+            os.replace(path, previous)
         os.replace(written, path)
-    except (OSError, SafetensorError) as fault:
-        written.unlink(missing_ok=True)
-        raise RecordError(
-            f"The checkpoint {path} cannot be written: {str(fault).splitlines()[0]}.",
-            hint="Free some room or choose another folder.",
-        ) from fault
+        _sync(path.parent)
+    except OSError as fault:
+        with suppress(OSError):
+            written.unlink(missing_ok=True)
+        raise write_error(path, fault, hint="Choose another folder.") from fault
 
 
 def peek(path: Path) -> dict[str, Any] | None:
-    """Return the notes of a checkpoint, or ``None`` where there is none.
+    """Return the notes of the last good checkpoint, or ``None`` where there is none.
 
-    What a kill left of one that was being written is removed.
+    After this the checkpoint is at ``path``: where that file is damaged, or a kill came before it
+    had its name, the previous one takes its place, with a warning in the first case. What a kill
+    left of one that was being written is removed.
+
+    Raises:
+        RecordError: The file is damaged, and there is no sound one before it.
     """
     _beside(path).unlink(missing_ok=True)
-    return load(path, torch.device("cpu"))[1] if path.exists() else None
+    previous = _previous(path)
+    if not path.exists():
+        if not previous.exists():
+            return None
+        os.replace(previous, path)
+    try:
+        return load(path, torch.device("cpu"))[1]
+    except DamagedCheckpoint:
+        if not _is_sound(previous):
+            raise
+    os.replace(previous, path)
+    warnings.warn(
+        f"The checkpoint {path} was damaged; the training continues from the one before it.",
+        RemnantWarning,
+        stacklevel=2,
+    )
+    return load(path, torch.device("cpu"))[1]
 
 
 def load(path: Path, device: torch.device) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read a checkpoint.
+    """Read a checkpoint and compare its checksum; files of older versions have none.
+
+    Guarantees:
+        * A flipped bit is an error, or is in a byte that changes neither a tensor nor a note.
 
     Raises:
-        RecordError: The file is damaged.
+        DamagedCheckpoint: It is not what was written.
+        RecordError: It cannot be read.
     """
     try:
-        with safe_open(path, framework="pt", device=str(device)) as file:
-            notes = json.loads(file.metadata()["notes"])
-            return {name: file.get_tensor(name) for name in file.keys()}, notes  # noqa: SIM118
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError) as fault:
-        raise RecordError(
-            f"The checkpoint {path} is damaged.", hint="Delete it to start this run again."
-        ) from fault
+        with safe_open(path, framework="pt", device="cpu") as file:
+            written = file.metadata()
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        sound = written.get(_CHECKSUM) in (None, _checksum(tensors, written["notes"]))
+        notes = json.loads(written["notes"]) if sound else None
+    except OSError as fault:
+        raise RecordError(f"The checkpoint {path} cannot be read: {fault.strerror}.") from fault
+    except (SafetensorError, KeyError, TypeError, ValueError, AttributeError) as fault:
+        raise DamagedCheckpoint(path) from fault
+    if not isinstance(notes, dict):
+        raise DamagedCheckpoint(path)
+    return {name: tensor.to(device) for name, tensor in tensors.items()}, notes
+
+
+def remove_checkpoint(path: Path) -> None:
+    """Remove a training's checkpoint and the one before it, once its results are stored."""
+    for file in (_previous(path), _beside(path), path):
+        file.unlink(missing_ok=True)
+
+
+class DamagedCheckpoint(RecordError):
+    """A checkpoint is not what was written."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"The checkpoint {path} is damaged.",
+            hint="Delete it and run the same command again; this training then starts anew.",
+        )
+
+
+def _write(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> None:
+    """Write a file and flush it to disk.
+
+    Raises:
+        OSError: Also for what safetensors could not write.
+    """
+    text = json.dumps(notes)
+    try:
+        save_file(tensors, path, metadata={"notes": text, _CHECKSUM: _checksum(tensors, text)})
+    except SafetensorError as fault:
+        said = str(fault).splitlines()[0]
+        number = re.search(r"os error (\d+)", said)
+        if number is None:
+            raise OSError(said) from fault
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from fault
+    with open(path, "rb") as handle:
+        os.fsync(handle.fileno())
+
+
+def _checksum(tensors: dict[str, Tensor], notes: str) -> str:
+    """Digest names, types, shapes, bytes and notes; tensors are contiguous and on the CPU."""
+    value = zlib.crc32(notes.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name]
+        value = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), value)
+        value = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, value)
+    return f"{value:08x}"
+
+
+def _is_sound(path: Path) -> bool:
+    try:
+        load(path, torch.device("cpu"))
+    except RecordError:
+        return False
+    return True
 
 
 def _beside(path: Path) -> Path:
     """Where a checkpoint is written before it is moved to its place."""
     return path.with_name(path.name + ".tmp")
+
+
+def _previous(path: Path) -> Path:
+    """Where the checkpoint before the last one is."""
+    return path.with_name(path.name + ".previous")
+
+
+def _sync(folder: Path) -> None:
+    """Make renames in the folder survive a loss of power, where the system can."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            with suppress(OSError):  # some network file systems cannot sync a folder
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

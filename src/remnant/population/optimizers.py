@@ -127,7 +127,7 @@ def make_optimizer(name: str, *, members: int, options: Mapping[str, Any]) -> Op
     Raises:
         InvalidInput: An unknown optimizer or option, or a value outside its range.
     """
-    if name not in _DEFAULTS:
+    if not isinstance(name, str) or name not in _DEFAULTS:
         raise InvalidInput(
             f"optimizer={name!r} is not one of {', '.join(_DEFAULTS)}.",
             hint="Choose one of these.",

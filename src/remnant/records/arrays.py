@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 from contextlib import suppress
@@ -13,11 +14,12 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remnant.errors import InvalidInput, RecordError
+from remnant.errors import InvalidInput, RecordError, write_error
 from remnant.records.database import sync_folder
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _KINDS = "biufcSU"
+_LOST = "Restore the file from a copy, or remove the run's folder and run it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,43 +100,64 @@ def write(folder: Path, file: str, array: NDArray[Any]) -> StoredArray:
         os.replace(temporary, folder / file)
         sync_folder(folder)
     except OSError as error:
-        raise RecordError(f"{folder / file} cannot be written: {error.strerror}.") from error
+        raise write_error(folder / file, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     return StoredArray(file, array.dtype.str, array.shape, digest.bytes, digest.sha256.hexdigest())
 
 
-def read(folder: Path, stored: StoredArray, *, verify: bool) -> NDArray[Any]:
+def read(folder: Path, stored: StoredArray) -> NDArray[Any]:
     """Read an array and see that it is the one that was stored.
 
     Raises:
-        RecordError: The file is missing, cut short, or of another shape or dtype; with
-            ``verify``, or of another digest.
+        RecordError: The file is missing, cut short, another array's, or of another digest.
+    """
+    path = folder / stored.file
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise RecordError(f"{path} is missing.", hint=_LOST) from error
+    except OSError as error:
+        raise RecordError(f"{path} cannot be read: {error.strerror}.") from error
+    _check(path, stored, len(content), hashlib.sha256(content).hexdigest())
+    try:
+        array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    except ValueError as error:
+        raise RecordError(f"{path} is damaged: it is not a NumPy array.", hint=_LOST) from error
+    if array.dtype.str != stored.dtype or array.shape != stored.shape:
+        raise RecordError(
+            f"{path} is damaged: {array.dtype.str} of shape {array.shape}, "
+            f"{stored.dtype} of shape {stored.shape} was written.",
+            hint=_LOST,
+        )
+    return array
+
+
+def verify(folder: Path, stored: StoredArray) -> None:
+    """See that a file is the one that was stored, without holding it in memory.
+
+    Raises:
+        RecordError: The file is missing, cut short, another array's, or of another digest.
     """
     path = folder / stored.file
     try:
         size = path.stat().st_size
-        if size != stored.bytes:
-            raise RecordError(f"{path} is damaged: {size} bytes, {stored.bytes} were written.")
-        if verify and file_sha256(path) != stored.sha256:
-            raise RecordError(f"{path} is damaged: its SHA-256 is not the one recorded.")
-        with open(path, "rb") as raw:
-            array = np.lib.format.read_array(raw, allow_pickle=False)
+        digest = file_sha256(path) if size == stored.bytes else ""
     except FileNotFoundError as error:
-        raise RecordError(f"{path} is missing.") from error
-    except ValueError as error:
-        raise RecordError(f"{path} is damaged: it is not a NumPy array.") from error
+        raise RecordError(f"{path} is missing.", hint=_LOST) from error
     except OSError as error:
-        if isinstance(error, RecordError):
-            raise
         raise RecordError(f"{path} cannot be read: {error.strerror}.") from error
-    if array.dtype.str != stored.dtype or array.shape != stored.shape:
+    _check(path, stored, size, digest)
+
+
+def _check(path: Path, stored: StoredArray, size: int, digest: str) -> None:
+    if size != stored.bytes:
         raise RecordError(
-            f"{path} is damaged: {array.dtype.str} of shape {array.shape}, "
-            f"{stored.dtype} of shape {stored.shape} was written."
+            f"{path} is damaged: {size} bytes, {stored.bytes} were written.", hint=_LOST
         )
-    return array
+    if digest != stored.sha256:
+        raise RecordError(f"{path} is damaged: its SHA-256 is not the one recorded.", hint=_LOST)
 
 
 def file_sha256(path: Path) -> str:

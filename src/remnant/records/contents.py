@@ -59,8 +59,8 @@ class Contents:
             with suppress(OSError):
                 (self.folder / ARRAYS_FOLDER / old.file).unlink()
 
-    def array(self, name: str, *, verify: bool = False) -> NDArray[Any]:
-        """An array as it was stored; ``verify`` also compares the file's SHA-256.
+    def array(self, name: str) -> NDArray[Any]:
+        """An array as it was stored; the file's SHA-256 is compared.
 
         Raises:
             RecordError: No such array, or its file is missing or damaged.
@@ -70,7 +70,7 @@ class Contents:
             raise RecordError(
                 f"{self.folder} holds no array {name!r}; it holds {_listed(self.array_names())}."
             )
-        return arrays.read(self.folder / ARRAYS_FOLDER, stored, verify=verify)
+        return arrays.read(self.folder / ARRAYS_FOLDER, stored)
 
     def array_names(self) -> list[str]:
         """Names of the arrays, sorted."""
@@ -78,13 +78,15 @@ class Contents:
             return [row[0] for row in connection.execute("SELECT name FROM arrays ORDER BY name")]
 
     def verify(self) -> None:
-        """Read every array and compare its SHA-256.
+        """Compare the size and SHA-256 of every array's file, without holding any in memory.
 
         Raises:
             RecordError: Names the first file that is missing or damaged.
         """
         for name in self.array_names():
-            self.array(name, verify=True)
+            stored = self._stored(name)
+            if stored is not None:
+                arrays.verify(self.folder / ARRAYS_FOLDER, stored)
 
     # -- results ----------------------------------------------------------------------------
 

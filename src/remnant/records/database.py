@@ -12,17 +12,19 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from remnant.errors import RecordError
+from remnant.errors import RecordError, disk_full, write_error
 from remnant.records.schema import lay_out
 
 _WAIT_SECONDS = 10.0
-_CANNOT = ("unable to open", "readonly", "read-only", "disk i/o", "is full")
+_CANNOT = ("unable to open", "readonly", "read-only", "disk i/o")
 
 
 def _in_our_words(error: sqlite3.Error, path: Path) -> RecordError:
     text = str(error)
     if "locked" in text:
         return RecordError(f"{path} is being written by another process.", hint="Try again later.")
+    if "is full" in text:
+        return disk_full(path)
     if any(sign in text.lower() for sign in _CANNOT):
         return RecordError(f"{path} cannot be read or written: {text}.")
     return RecordError(f"{path} is damaged: {text}.")
@@ -80,7 +82,7 @@ def create(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
     except OSError as error:
         if isinstance(error, RecordError):
             raise
-        raise RecordError(f"{path} cannot be written: {error.strerror}.") from error
+        raise write_error(path, error) from error
     finally:
         for leftover in path.parent.glob(f"{temporary.name}*"):
             leftover.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -12,14 +13,15 @@ RECORD_FILE = "record.sqlite"
 ARRAYS_FOLDER = "arrays"
 REPORT_FILE = "report.html"
 
-_OURS = ("record.sqlite.tmp*", "checkpoint*")
+_OURS = ("record.sqlite.tmp*", "checkpoint*", ".tmp??????")
+_TEMPORARY = re.compile(r"\.tmp[A-Za-z0-9]{6}|\..+\.tmp-\d+|checkpoint.*\.tmp")
 
 
 def prepare(folder: Path) -> list[Path]:
     """Make the folder, or see that an old one holds nothing of somebody else's.
 
     What an interrupted start of ours may leave is tolerated: a temporary database, the lock,
-    ``arrays/``, ``checkpoint*`` and ``report.html``.
+    ``arrays/``, ``checkpoint*``, ``.tmp??????`` of safetensors and ``report.html``.
 
     Returns:
         The folders made here, deepest first, for ``undo``.
@@ -57,6 +59,25 @@ def undo(made: list[Path]) -> None:
     for path in made:
         with suppress(OSError):
             path.rmdir()
+
+
+def clear_leftovers(folder: Path) -> None:
+    """Remove the temporary files that a killed process left; the run's lock must be held.
+
+    These are half-written arrays, checkpoints and reports, and ``.tmp??????`` of safetensors, in
+    the folder, in ``arrays/`` and in the folders of saved models.
+    """
+    for pattern in ("*", "*/*", "*/*/*"):
+        for path in folder.glob(pattern):
+            if _TEMPORARY.fullmatch(path.name) and path.is_file() and not path.is_symlink():
+                with suppress(OSError):
+                    path.unlink()
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove the checkpoints of trainings whose results are stored."""
+    for path in folder.glob("checkpoint*"):
+        path.unlink(missing_ok=True)
 
 
 def record_file(folder: Path) -> Path:

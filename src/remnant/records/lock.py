@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 import weakref
 from pathlib import Path
 
-from remnant.errors import RecordError
+from remnant.errors import RecordError, is_disk_full, write_error
 
 try:
     import fcntl
@@ -21,6 +22,8 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 LOCK_FILE = "record.lock"
+# Neither follow a link to another file, which would be overwritten, nor wait for a FIFO's reader.
+_PLAIN_FILE = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 _TRIES = 5
 _PAUSE_SECONDS = 0.05
 
@@ -36,13 +39,21 @@ class WriterLock:
         """Take the lock of a run's folder.
 
         Raises:
-            RecordError: Another process (or this one) holds it, or the folder cannot be written.
+            RecordError: Another process (or this one) holds it, it is a link or no plain file, or
+                the folder cannot be written.
         """
         path = folder / LOCK_FILE
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _PLAIN_FILE, 0o644)
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                os.close(descriptor)
+                raise _odd(path)
         except OSError as error:
-            raise RecordError(f"{folder} cannot be written: {error.strerror}.") from error
+            if isinstance(error, RecordError):
+                raise
+            if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
+                raise _odd(path) from error
+            raise write_error(folder, error) from error
         lock = cls(descriptor)
         try:
             if not _taken(descriptor):
@@ -53,6 +64,8 @@ class WriterLock:
             lock.release()
             if isinstance(error, RecordError):
                 raise
+            if is_disk_full(error):
+                raise write_error(path, error) from error
             raise RecordError(f"{path} cannot be locked: {error.strerror}.") from error
         return lock
 
@@ -66,7 +79,7 @@ def being_written(folder: Path) -> bool:
     if fcntl is None:  # pragma: no cover - Windows
         return False
     try:
-        descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY)
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY | _PLAIN_FILE)
     except OSError:
         return False
     try:
@@ -93,6 +106,12 @@ def _taken(descriptor: int) -> bool:
         else:
             return True
     return False
+
+
+def _odd(path: Path) -> RecordError:
+    return RecordError(
+        f"{path} is a link, or no plain file.", hint="Remove it, or choose another --out folder."
+    )
 
 
 def _busy(folder: Path, descriptor: int) -> RecordError:

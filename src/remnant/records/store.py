@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -16,7 +16,15 @@ from typing import Any, Literal
 from remnant.errors import RecordError
 from remnant.records import database, ledger, schema
 from remnant.records.contents import Contents, from_json
-from remnant.records.folder import ARRAYS_FOLDER, RECORD_FILE, prepare, record_file, undo
+from remnant.records.folder import (
+    ARRAYS_FOLDER,
+    RECORD_FILE,
+    clear_leftovers,
+    prepare,
+    record_file,
+    remove_checkpoints,
+    undo,
+)
 from remnant.records.lock import LOCK_FILE, WriterLock
 from remnant.records.plain import to_json
 from remnant.records.provenance import utc_now
@@ -102,6 +110,7 @@ class Record(Contents):
                 on_failure.callback((folder / LOCK_FILE).unlink, missing_ok=True)
             on_failure.callback(lock.release)
             prepare(folder)  # again, now that nobody else can begin a run here
+            clear_leftovers(folder)
             database.create(folder / RECORD_FILE, fill)
             record = cls(folder, lock=lock)
             on_failure.pop_all()
@@ -124,9 +133,7 @@ class Record(Contents):
         except RecordError:
             lock.release()
             raise
-        for leftover in (folder / ARRAYS_FOLDER).glob(".*.tmp-*"):
-            with suppress(OSError):
-                leftover.unlink()
+        clear_leftovers(folder)
         return record
 
     @classmethod
@@ -171,15 +178,25 @@ class Record(Contents):
         return record
 
     def discard_if_empty(self) -> None:
-        """Remove a run that was begun and has nothing in it yet, so that nothing is left behind."""
-        if self.array_names() or self.results():
+        """Remove a run that was begun and has nothing in it yet, so that nothing is left behind.
+
+        A run with an array, a result or a checkpoint is kept, whatever state the checkpoint is in.
+        """
+        if self.array_names() or self.results() or any(self.folder.glob("checkpoint*")):
             return
         self.close()
         for path in (self.folder / RECORD_FILE, self.folder / LOCK_FILE):
             path.unlink(missing_ok=True)
-        for path in self.folder.glob("checkpoint*"):
-            path.unlink(missing_ok=True)
         undo([self.folder / ARRAYS_FOLDER, self.folder])
+
+    def remove_checkpoints(self) -> None:
+        """Remove the checkpoints of trainings, once everything that they led to is stored.
+
+        Raises:
+            RecordError: The record is open for reading only.
+        """
+        self._require_writer()
+        remove_checkpoints(self.folder)
 
     def close(self) -> None:
         """Give back the lock, where one is held."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from remnant.errors import RecordError
+from remnant.errors import RecordError, RemnantWarning, write_error
 from remnant.records import Record
 from remnant.report import (
     control_words,
@@ -52,7 +53,7 @@ from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.tiles import tiles_of
 from remnant.report.training_figures import training_figures
 from remnant.report.training_view import TrainingView
-from remnant.report.view import View, read_view, read_views
+from remnant.report.view import DamagedRun, View, read_sound_views, read_view
 
 REPORT_FILE = "report.html"
 
@@ -73,32 +74,43 @@ def render_view(view: View) -> str:
     return render_views([view], name=view.name)
 
 
-def render_views(views: Sequence[View], *, name: str) -> str:
+def render_views(views: Sequence[View], *, name: str, damaged: Sequence[DamagedRun] = ()) -> str:
     """The report of one run, or of several on one page with a table of contents.
 
     Args:
         views: In the order of the page.
         name: What the page is called if it holds several.
+        damaged: Runs that could not be read, which the page names.
     """
     several = len(views) > 1
     runs = [
         _run(view, ident=f"run{i}-" if several else "", level=3 if several else 2)
         for i, view in enumerate(views, start=1)
     ]
-    return _environment().get_template("report.html.j2").render(runs=runs, name=name)
+    return (
+        _environment().get_template("report.html.j2").render(runs=runs, name=name, damaged=damaged)
+    )
 
 
 def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     """Write the report of a folder, by default as its ``report.html``.
 
     It covers the run in the folder, if there is one, and the runs directly under it. The file is
-    the old one or the new one, never something between.
+    the old one or the new one, never something between. Runs that cannot be read are named in the
+    report, and each in a warning.
 
     Raises:
-        RecordError: There is no run, a record cannot be read, or the file cannot be written.
+        RecordError: There is no run that can be read, or the file cannot be written.
     """
     path = Path(folder) / REPORT_FILE if out is None else Path(out)
-    return _write(path, render_views(read_views(folder), name=Path(folder).resolve().name))
+    views, damaged = read_sound_views(folder)
+    page = render_views(views, name=Path(folder).resolve().name, damaged=damaged)
+    written = _write(path, page)
+    for run in damaged:
+        warnings.warn(
+            f"The run {run.name} is not in the report: {run.fault}", RemnantWarning, stacklevel=2
+        )
+    return written
 
 
 def write_curve_page(
@@ -199,9 +211,7 @@ def _write(path: Path, page: str) -> Path:
         temporary.write_text(page, encoding="utf-8")
         os.replace(temporary, path)
     except OSError as error:
-        raise RecordError(
-            f"{path} cannot be written: {error.strerror}.", hint="Choose another file with --out."
-        ) from error
+        raise write_error(path, error, hint="Choose another file with --out.") from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)

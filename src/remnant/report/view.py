@@ -7,6 +7,7 @@ question. What a run did not measure is a ``NotMeasured`` with its reason, never
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from remnant.errors import RecordError
@@ -27,7 +28,7 @@ from remnant.report.text_forgetting_view import TextForgettingView, read_text_fo
 from remnant.report.training_reading import read_training
 from remnant.report.training_view import TrainingView
 
-__all__ = ["NotMeasured", "View", "read_view", "read_views"]
+__all__ = ["DamagedRun", "NotMeasured", "View", "read_sound_views", "read_view", "read_views"]
 
 View = (
     ForgettingView
@@ -77,6 +78,19 @@ def read_view(record: Record) -> View:
     return reader(record)
 
 
+@dataclass(frozen=True, slots=True)
+class DamagedRun:
+    """A run that a report has to leave out.
+
+    Attributes:
+        name: Of its folder.
+        fault: Why, in one sentence.
+    """
+
+    name: str
+    fault: str
+
+
 def read_views(folder: str | Path) -> tuple[View, ...]:
     """Read the run in a folder, if there is one, and then the runs directly under it, by name.
 
@@ -85,9 +99,45 @@ def read_views(folder: str | Path) -> tuple[View, ...]:
     Raises:
         RecordError: There is no run at all, or one of them cannot be read.
     """
-    folder = Path(folder)
-    found = sorted(path.parent for path in folder.glob(f"*/{RECORD_FILE}") if path.is_file())
-    below = [record for one in found if (record := Record.open(one)).question != SHADOW_POOL]
-    # Without any run the folder itself is opened, for the error that it gives.
-    own = [Record.open(folder)] if not below or (folder / RECORD_FILE).exists() else []
-    return tuple(read_view(record) for record in [*own, *below])
+    views = []
+    for one in _runs_in(Path(folder)):
+        view = _verified_view(one, own=one == Path(folder))
+        views += [] if view is None else [view]
+    # With pools alone under it the folder itself is opened, for the error that it gives.
+    return tuple(views) or (read_view(Record.open(folder)),)
+
+
+def read_sound_views(folder: str | Path) -> tuple[tuple[View, ...], tuple[DamagedRun, ...]]:
+    """Read the runs that ``read_views`` reads, and say which of them cannot be read.
+
+    Raises:
+        RecordError: There is no run at all, or none that can be read.
+    """
+    views: list[View] = []
+    damaged, first = [], None
+    for one in _runs_in(Path(folder)):
+        try:
+            view = _verified_view(one, own=one == Path(folder))
+        except RecordError as fault:
+            first = first or fault
+            damaged.append(DamagedRun(one.resolve().name, str(fault)))
+            continue
+        views += [] if view is None else [view]
+    if not views and first is not None:
+        raise first
+    return tuple(views) or (read_view(Record.open(folder)),), tuple(damaged)
+
+
+def _runs_in(folder: Path) -> list[Path]:
+    """The folder itself, if it holds a record or there is none under it, and those under it."""
+    below = sorted(path.parent for path in folder.glob(f"*/{RECORD_FILE}") if path.is_file())
+    return [folder, *below] if not below or (folder / RECORD_FILE).exists() else below
+
+
+def _verified_view(folder: Path, *, own: bool) -> View | None:
+    """Read a run whose arrays are all as they were stored; None for a pool under the folder."""
+    record = Record.open(folder)
+    if record.question == SHADOW_POOL and not own:
+        return None
+    record.verify()
+    return read_view(record)

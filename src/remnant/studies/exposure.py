@@ -14,10 +14,10 @@ from torch import nn
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.models import load_language_model, save_language_model
 from remnant.plans import InsertPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
-from remnant.population import Population
+from remnant.population import Population, remove_checkpoint
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template, extract
@@ -78,7 +78,7 @@ class ExposureStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
 
 def run_exposure(
@@ -146,7 +146,7 @@ def _carry_out(
     ]
     put_exposure_results(study, planted, record, trials)
     record.finish()
-    saving["checkpoint"].path.unlink(missing_ok=True)
+    remove_checkpoint(saving["checkpoint"].path)
 
 
 def _validation_bits(population: Population, planted: PlantedText) -> Any:

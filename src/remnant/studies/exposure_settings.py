@@ -14,7 +14,7 @@ from remnant.data import STANDARD_LIBRARY
 from remnant.errors import InvalidInput, PlanError, require
 from remnant.models import SEQUENCE_MODELS
 from remnant.models.vocabulary import UNKNOWN
-from remnant.studies.settings import among, number, whole_number
+from remnant.studies.settings import among, number, option_faults, whole_number
 
 LEVELS = ("character", "word")
 METHODS = ("auto", "exact", "sampled")
@@ -69,6 +69,10 @@ class SecretSettings:
     words: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.template, str):
+            raise PlanError(
+                f"secret.template={self.template!r} is not a text.", hint="Correct the recipe."
+            )
         try:
             self._of(("a", "b") if self.of_words else None)
         except (InvalidInput, TypeError) as fault:
@@ -119,9 +123,8 @@ class LanguageModelSettings:
 
     def __post_init__(self) -> None:
         faults = among("model.name", self.name, SEQUENCE_MODELS)
-        if not isinstance(self.options, dict):
-            faults.append(f"model.options={self.options!r} is not a table")
-        require(faults, error=PlanError, hint="Mend the recipe.")
+        faults += faults or option_faults(self.options, SEQUENCE_MODELS[self.name])
+        require(faults, error=PlanError, hint="Correct the recipe.")
 
 
 @dataclass(frozen=True, kw_only=True)

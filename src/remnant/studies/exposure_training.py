@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from remnant.errors import PlanError, require
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.plans.insert_epochs import InsertEpochsPlan
 from remnant.records import Record
 from remnant.studies.exposure_audit import Progress
@@ -117,7 +117,7 @@ class ExposureTrainingStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
     def cells(self) -> list[Cell]:
         """Return the cells of the grid: the study's own, then those of its first variants."""

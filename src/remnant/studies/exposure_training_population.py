@@ -19,7 +19,7 @@ from remnant.data import corpus_fingerprint
 from remnant.plans import InsertPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
-from remnant.population import Checkpoint, Fit, Population
+from remnant.population import Checkpoint, Fit, Population, remove_checkpoint
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template
@@ -264,7 +264,7 @@ def train_population(
         measured = measure_run(runs[one], cast.members[one], population, execution, progress)
         for array, found in measured.items():  # the bits come last
             record.put_array(f"{one}.{array}", found)
-    path.unlink(missing_ok=True)
+    remove_checkpoint(path)
 
 
 def time_population(runs: Runs, execution: Execution) -> dict[str, float]:

@@ -16,7 +16,7 @@ from remnant.data import AuditData
 from remnant.data.other_images import other_images
 from remnant.errors import NotEnoughEvidence, PlanError, require
 from remnant.plans import FeaturePlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.records import Record
 from remnant.studies.classifiers import Classifiers, check_training, load_data, task_fields
 from remnant.studies.features_asking import Stamps, draw_stamps
@@ -106,7 +106,7 @@ class FeatureStudy(Classifiers):
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
     def ways(self) -> dict[str, tuple[str, FeatureStudy]]:
         """Return the study alone and its variants: by the name of their arrays, with labels."""

@@ -17,7 +17,14 @@ from remnant.data import AuditData, Images
 from remnant.errors import NotEnoughEvidence
 from remnant.plans.order import generator
 from remnant.plans.plan import FEATURE_CANARIES
-from remnant.population import Augmentation, Checkpoint, EarlyStop, Fit, Population
+from remnant.population import (
+    Augmentation,
+    Checkpoint,
+    EarlyStop,
+    Fit,
+    Population,
+    remove_checkpoint,
+)
 from remnant.probes import label_signals
 from remnant.records import Record
 from remnant.studies.classifiers import check_converged, how_trained, maker_of
@@ -198,7 +205,7 @@ def first_influence(
     )
     (found,) = _influence(study, probe, fit.probes["influence"], influence_steps(last=steps))
     record.put_array("influence.all", found)
-    path.unlink(missing_ok=True)
+    remove_checkpoint(path)
     return found
 
 
@@ -265,7 +272,7 @@ def train_variant(
     put("activations", _activations(study, stamped, population, other))
     record.update_execution(how_trained(name, fit))
     put("unique", found.unique)  # last: a variant that has it, has everything
-    path.unlink(missing_ok=True)
+    remove_checkpoint(path)
 
 
 def total_steps(study: FeatureStudy, stamped: Stamped) -> int:

@@ -13,7 +13,7 @@ from remnant.data import AuditData
 from remnant.errors import NotEnoughEvidence, PlanError, require
 from remnant.measures import unseen_needed
 from remnant.plans import InjectPlan, PoisonPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.records import Record
 from remnant.studies.classifiers import (
     ClassifierStudy,
@@ -99,7 +99,7 @@ class ForgettingStudy(ClassifierStudy):
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
     def parts(self) -> dict[str, ForgettingStudy]:
         """Return the study alone and its variants, by name."""
@@ -187,6 +187,6 @@ def check_fit(study: ForgettingStudy, data: AuditData, execution: Execution) -> 
     """Refuse what cannot be planted or trained before anything is written."""
     for part in study.parts().values():
         check_classifier(part, data, execution)
-        part.plan.ledger(examples=len(data.clean))
+        part.plan.schedule(examples=len(data.clean))  # refuses canaries that do not fit
     if study.hidden is not None:
         check_neighbours(study.plan, study.canaries, study.hidden, data)

@@ -20,7 +20,7 @@ from remnant.data import AuditData, Images
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
-from remnant.population import Checkpoint
+from remnant.population import Checkpoint, remove_checkpoint
 from remnant.records import Record
 from remnant.studies.classifiers import (
     Members,
@@ -171,7 +171,7 @@ def train_grid(
         record.put_array(f"{one}.test_accuracy", accuracy[question.members])
         record.put_array(f"{one}.signals", fit.probes[one])
     record.update_execution(how_trained(name, fit))
-    path.unlink(missing_ok=True)
+    remove_checkpoint(path)
 
 
 def time_grid(runs: Runs, data: AuditData, execution: Execution) -> dict[str, float]:

@@ -12,8 +12,8 @@ from remnant.data import AuditData
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import unseen_needed
 from remnant.plans import StaggeredPlan
-from remnant.plans.fingerprint import fingerprint
-from remnant.population import Checkpoint
+from remnant.plans.fingerprint import fingerprint, lasting
+from remnant.population import Checkpoint, remove_checkpoint
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.studies.classifiers import (
@@ -64,7 +64,7 @@ class OneRunStudy(ClassifierStudy):
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
     def probe_steps(self) -> tuple[int, ...]:
         """Updates done at each checkpoint."""
@@ -138,7 +138,7 @@ def _train(
     record.put_array("run.test_accuracy", accuracy_of(population, planting))
     record.update_execution(how_trained("run", fit))
     record.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
-    path.unlink(missing_ok=True)
+    remove_checkpoint(path)
 
 
 def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from remnant.canaries import MADE, mislabelled
 from remnant.data import AuditData, Images
 from remnant.errors import PlanError
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.probes.one_pass import one_pass
 from remnant.records import Record
 from remnant.studies.classifiers import (
@@ -73,7 +73,7 @@ class PredictionStudy(Classifiers):
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
 
 def check_shadow_study(plan: ShadowPlan, predict: PredictSettings) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from remnant.population import Checkpoint, Population
+from remnant.plans.fingerprint import lasting
+from remnant.population import Checkpoint, Population, remove_checkpoint
 from remnant.probes import MARGINS, margin_signals
 from remnant.probes.one_pass import one_pass
 from remnant.records import Record
@@ -105,7 +106,7 @@ def look_at_targets(
     check_converged(trace[:, seen[0]], "targets")
     record.put_array("targets.test_accuracy", accuracy_of(population, planting))
     record.update_execution(how_trained("targets", fit))
-    path.unlink(missing_ok=True)
+    remove_checkpoint(path)
     # (moments, 1 + layers, targets, 3, n): signals, then PSMI, Mahalanobis and SMI by layer.
     found[0, 1:] = np.nan
     return Looks(
@@ -149,7 +150,7 @@ def _look_once(
 
 def pool_recipe(study: PredictionStudy) -> dict[str, Any]:
     """Return what changes the scores of a pool and is known before training, besides the plan."""
-    plain = study.to_dict()
+    plain = lasting(study, study.to_dict())
     return {name: plain[name] for name in ("data", "canaries", "model", "training")}
 
 
@@ -170,7 +171,7 @@ def pool_scores(
     folder = execution.pool_folder or record.folder / "pool"
 
     def train(first: int, last: int, where: Path) -> NDArray[np.float64]:
-        path = where / "checkpoint.safetensors"
+        path = where / f"checkpoint-{first}-{last}.safetensors"
         name = f"models {first + 1} to {last} of {plan.models}"
         fit, _ = fit_classifiers(
             study,
@@ -190,7 +191,6 @@ def pool_scores(
             ),
             on_step=_told(progress, name, plan.steps),
         )
-        path.unlink(missing_ok=True)
         found = fit.probes["signals"]
         return np.concatenate([found[0], found[-1]], axis=1)
 

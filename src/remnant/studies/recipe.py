@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any, TypeVar
 
 from remnant.errors import InvalidInput, PlanError, RemnantError, require
 from remnant.studies.questions import QUESTIONS, Question, Study
+from remnant.studies.settings import TrainingSettings
 from remnant.studies.variant_grid import Cell, grid_cells, with_cell
 from remnant.studies.variants import Variant, with_changes
 
@@ -21,6 +23,7 @@ else:
 
 Made = TypeVar("Made")
 _ASSUMED = "forgetting"
+_MOST, _MOST_SEED = 10**12, 2**63 - 1
 
 
 def read_recipe(path: Path, *, scale: str | None = None) -> Study:
@@ -64,6 +67,7 @@ def study_from(table: dict[str, Any]) -> Study:
         PlanError: See ``read_recipe``. A fault of a variant names it, where the study without its
             variants has none.
     """
+    require(_odd_values(table, ()), error=PlanError, hint="Correct the recipe.")
     name = table.get("question", _ASSUMED)
     if not isinstance(name, str) or name not in QUESTIONS:
         raise PlanError(f"question={name!r} is not one of {', '.join(QUESTIONS)}.")
@@ -96,7 +100,9 @@ def study_from(table: dict[str, Any]) -> Study:
     else:
         sections["plan"] = question.plans[kind]
     for section, made in sections.items():
-        wrong = _unknown(section, plan if section == "plan" else table.get(section) or {}, made)
+        # A section that is false is left out, as if it were not there.
+        found = {} if table.get(section, False) is False else table[section]
+        wrong = _unknown(section, plan if section == "plan" else found, made)
         faults += wrong
         if wrong:
             hints.append(f"[{section}] has: {', '.join(f.name for f in dataclasses.fields(made))}.")
@@ -113,6 +119,12 @@ def study_from(table: dict[str, Any]) -> Study:
         if isinstance(table.get(section), dict)
     }
     given["plan"] = _build("plan", question.plans[kind], plan)
+    for section in given.values():
+        if isinstance(section, TrainingSettings):
+            section.check_options()
+    absent = [name for name in _needed(question.study) if name not in given]
+    if absent:
+        raise PlanError(f"The recipe lacks [{'], ['.join(absent)}].", hint="Add it to the recipe.")
     if cells or compare or varied:
         question.study(**given)  # its own faults come before those of its variants
     if question.compares:
@@ -173,13 +185,36 @@ def _unknown(name: str, given: Any, made: type) -> list[str]:
     return [f"unknown field {name}.{field}" for field in given if field not in known]
 
 
-def _build(name: str, made: type[Made], given: dict[str, Any]) -> Made:
-    needed = [
+def _needed(made: Any) -> list[str]:
+    return [
         f.name
-        for f in dataclasses.fields(made)  # type: ignore[arg-type]
+        for f in dataclasses.fields(made)
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     ]
-    missing = [field for field in needed if field not in given]
+
+
+def _odd_values(value: Any, path: tuple[str, ...]) -> list[str]:
+    """Return a fault for each value that no field of a recipe takes."""
+    if isinstance(value, dict):
+        return [fault for key in value for fault in _odd_values(value[key], (*path, str(key)))]
+    if isinstance(value, list | tuple):
+        return [
+            fault
+            for place, item in enumerate(value)
+            for fault in _odd_values(item, (*path[:-1], f"{path[-1]}[{place}]"))
+        ]
+    name = ".".join(path)
+    if isinstance(value, float) and not math.isfinite(value):
+        return [f"{name}={value} is not a finite number"]
+    if isinstance(value, int) and not isinstance(value, bool):
+        most = _MOST_SEED if path[-1].endswith("seed") else _MOST
+        return [] if abs(value) <= most else [f"{name}={value} is more than {most}"]
+    plain = value is None or isinstance(value, str | float | bool)
+    return [] if plain else [f"{name}={value} is a {type(value).__name__}, which no field takes"]
+
+
+def _build(name: str, made: type[Made], given: dict[str, Any]) -> Made:
+    missing = [field for field in _needed(made) if field not in given]
     if missing:
         raise PlanError(f"[{name}] lacks {', '.join(missing)}.", hint="Add it to the recipe.")
     try:

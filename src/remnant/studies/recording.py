@@ -39,7 +39,10 @@ def carry_out(
     """Open the study's record, new or cut short, and do the work in it.
 
     Raises:
-        RemnantError: Anything the user can mend; the folder then holds nothing new.
+        RecordError: The disk is full, or a file of the run is damaged. What is stored stays, also
+            checkpoints, and running the same study again continues from there.
+        RemnantError: Anything else the user can fix. A folder in which nothing was stored yet then
+            holds nothing new.
     """
     plain = study.to_dict()
     with Record.open_or_create(
@@ -54,6 +57,8 @@ def carry_out(
         ),
     ) as record:
         if record.status == "complete":
+            record.verify()
+            record.remove_checkpoints()  # a kill after the last result may have left them
             return
         try:
             work(record)

@@ -6,24 +6,28 @@ out (``Execution``) may not change them and is not.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from remnant.canaries import KINDS
 from remnant.data import DATA_SETS
-from remnant.errors import PlanError, require
+from remnant.errors import PlanError, RemnantError, require
 from remnant.measures import SUCCESSES
 from remnant.measures.success import chance_level
 from remnant.models import CATALOGUE
 from remnant.population import LearningRate
+from remnant.population.optimizers import make_optimizer
 
+_MOST = 1e9  # of a model's option, far beyond what fits in memory
 CALIBRATIONS = ("logit", "loss", "twins", "none")
 
 
 def among(name: str, value: Any, allowed: Any) -> list[str]:
     """Return a fault unless ``value`` is one of ``allowed``."""
-    return [] if value in allowed else [f"{name}={value!r} is not one of {', '.join(allowed)}"]
+    known = any(value == one for one in allowed)  # a list cannot be looked up in a dict
+    return [] if known else [f"{name}={value!r} is not one of {', '.join(allowed)}"]
 
 
 def whole_number(name: str, value: Any, least: int) -> list[str]:
@@ -36,6 +40,34 @@ def whole_number(name: str, value: Any, least: int) -> list[str]:
 def number(value: Any) -> bool:
     """Whether ``value`` is a number, and no truth value."""
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def option_faults(options: Any, build: Any) -> list[str]:
+    """Return a fault for each of a model's options that is not of the kind of its default.
+
+    Args:
+        options: As a recipe gives them.
+        build: The function that makes the model; its keyword-only arguments are the options.
+    """
+    if not isinstance(options, dict):
+        return [f"model.options={options!r} is not a table"]
+    defaults = getattr(build, "__kwdefaults__", None) or {}
+    faults = []
+    for name, value in options.items():
+        default = defaults.get(name)
+        if isinstance(default, bool):
+            wrong, kind = not isinstance(value, bool), "true or false"
+        elif isinstance(default, int):
+            wrong, kind = bool(whole_number("", value, 0)), "a whole number from 0"
+        elif isinstance(default, float):
+            wrong, kind = (
+                not (number(value) and abs(value) <= _MOST),
+                f"a number of at most {_MOST:g}",
+            )
+        else:
+            continue
+        faults += [f"model.options.{name}={value!r} is not {kind}"] if wrong else []
+    return faults
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +109,8 @@ class ModelSettings:
 
     def __post_init__(self) -> None:
         faults = among("model.name", self.name, CATALOGUE)
-        if not isinstance(self.options, dict):
-            faults.append(f"model.options={self.options!r} is not a table")
-        require(faults, error=PlanError, hint="Mend the recipe.")
+        faults += faults or option_faults(self.options, CATALOGUE[self.name])
+        require(faults, error=PlanError, hint="Correct the recipe.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,10 +128,23 @@ class TrainingSettings:
             for name, value in (("options", self.options), ("learning_rate", self.learning_rate))
             if not isinstance(value, dict)
         ]
-        if self.clip is not None and not (number(self.clip) and self.clip > 0):
+        if self.clip is not None and not (number(self.clip) and 0 < self.clip < math.inf):
             faults.append(f"training.clip={self.clip!r} is not a number above 0")
-        require(faults, error=PlanError, hint="Mend the recipe.")
+        if not isinstance(self.optimizer, str):
+            faults.append(f"training.optimizer={self.optimizer!r} is not the name of an optimizer")
+        require(faults, error=PlanError, hint="Correct the recipe.")
         self.rate()
+
+    def check_options(self) -> None:
+        """Refuse an optimizer or options of it that training would refuse.
+
+        Raises:
+            PlanError: The optimizer or an option is unknown, or a value is outside its range.
+        """
+        try:
+            make_optimizer(self.optimizer, members=1, options=self.options)
+        except RemnantError as fault:
+            raise PlanError(f"training.options: {fault.message}", hint=fault.hint) from fault
 
     def rate(self) -> LearningRate:
         """Return the learning-rate schedule."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, RecordError
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.records import Record, gather_provenance
 from remnant.records.folder import RECORD_FILE
 from remnant.records.listing import SHADOW_POOL
@@ -51,7 +51,7 @@ def pool_key(plan: ShadowPlan, recipe: Mapping[str, Any]) -> str:
         >>> pool_key(few, {"lr": 0.1}) == pool_key(many, {"lr": 0.1}) != pool_key(many, {"lr": 0.2})
         True
     """
-    fields = {name: value for name, value in plan.to_dict().items() if name != "models"}
+    fields = _without_models(plan)
     return fingerprint({"plan": fields, "recipe": dict(recipe)})
 
 
@@ -95,7 +95,8 @@ def fill_pool(
         plan: Who sees what, and how many models there are to be.
         recipe: Everything else that changes the scores: model, training, canaries, signals.
         data_fingerprint: Of the examples.
-        train: Called with the first member, the one after the last, and a folder for checkpoints.
+        train: Called with the first member, the one after the last, and a folder for checkpoints,
+            which are removed once the scores are stored.
         device: Where they are trained, for the record.
         block: Models trained and stored together.
 
@@ -109,11 +110,10 @@ def fill_pool(
     if block < 1:
         raise InvalidInput(f"block={block} is less than 1.")
     check_pool(folder, plan, recipe=recipe, data_fingerprint=data_fingerprint)
-    kept = {name: value for name, value in plan.to_dict().items() if name != "models"}
     with Record.open_or_create(
         folder,
         question=SHADOW_POOL,
-        plan={"plan": kept, "recipe": dict(recipe)},
+        plan={"plan": _without_models(plan), "recipe": dict(recipe)},
         plan_fingerprint=pool_key(plan, recipe),
         data_fingerprint=data_fingerprint,
         execution={"device": device},
@@ -129,6 +129,7 @@ def fill_pool(
             scores = np.asarray(train(first, stop, record.folder))
             _check(scores, stop - first, record)
             record.put_array(f"models-{first}-{stop}", scores)
+            record.remove_checkpoints()
             trained += stop - first
     return trained
 
@@ -183,6 +184,11 @@ def _require_same(record: Record, there: str, key: str, data_fingerprint: str) -
                 f"{record.folder} holds {what} ({theirs[:12]}, not {ours[:12]}).",
                 hint="Choose another pool folder, or fill one for this target.",
             )
+
+
+def _without_models(plan: ShadowPlan) -> dict[str, Any]:
+    plain = lasting(plan, plan.to_dict())
+    return {name: value for name, value in plain.items() if name != "models"}
 
 
 def _blocks(record: Record) -> list[tuple[tuple[int, int], str]]:

@@ -17,7 +17,7 @@ from remnant.data import Corpus, corpus_fingerprint
 from remnant.errors import NotEnoughEvidence, PlanError, require
 from remnant.measures import null_exposure, unseen_needed
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.records import Record
 from remnant.studies.exposure_settings import LanguageModelSettings, TextSettings
 from remnant.studies.lags import lag_grid
@@ -105,7 +105,7 @@ class TextForgettingStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
     def lags(self) -> list[int]:
         """Return the lags at which the models are asked."""

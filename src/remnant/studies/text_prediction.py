@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import fingerprint
-from remnant.population import AdapterPopulation, Checkpoint, Fit, FrozenModel
+from remnant.plans.fingerprint import fingerprint, lasting
+from remnant.population import AdapterPopulation, Checkpoint, Fit, FrozenModel, remove_checkpoint
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.studies.asked_questions import (
@@ -83,7 +83,7 @@ class TextPredictionStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
 
 def run_text_prediction(
@@ -244,7 +244,7 @@ def _look(bench: _Bench, record: Record, progress: Progress | None) -> Looks:
     record.put_array("targets.test_accuracy", held_out_accuracy(population, asked))
     record.update_execution(how_trained("targets", fit))
     record.update_execution({"questions.left_out": asked.left_out})
-    path.unlink(missing_ok=True)
+    remove_checkpoint(path)
     # (moments, 1 + layers, targets, 3, n): signals, then PSMI, Mahalanobis and SMI by layer.
     found = fit.probes["looks"]
     found[0, 1:] = np.nan
@@ -283,7 +283,7 @@ def _look_once(
 
 def _pool_recipe(study: TextPredictionStudy) -> dict[str, Any]:
     """What changes the scores of a pool and is known before training, besides the plan."""
-    plain = study.to_dict()
+    plain = lasting(study, study.to_dict())
     return {name: plain[name] for name in ("questions", "model", "lora", "training")}
 
 
@@ -297,7 +297,7 @@ def _pool(bench: _Bench, record: Record, stop: int, progress: Progress | None) -
     folder = bench.execution.pool_folder or record.folder / "pool"
 
     def train(first: int, last: int, where: Path) -> NDArray[np.float64]:
-        path = where / "checkpoint.safetensors"
+        path = where / f"checkpoint-{first}-{last}.safetensors"
         fit, _ = bench.fit(
             range(first, last),
             probes={"signals": lambda models: ask_all(models, bench.asked)[0]},
@@ -305,7 +305,6 @@ def _pool(bench: _Bench, record: Record, stop: int, progress: Progress | None) -
             checkpoint=bench.checkpoint(path, f"{first}-{last}"),
             on_step=_told(progress, f"models {first + 1} to {last} of {plan.models}", plan.steps),
         )
-        path.unlink(missing_ok=True)
         found = fit.probes["signals"]
         return np.concatenate([found[0], found[-1]], axis=1)
 

@@ -10,7 +10,7 @@ import torch
 
 from remnant.errors import InvalidInput
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
-from remnant.population import Checkpoint, Population
+from remnant.population import Checkpoint, Population, remove_checkpoint
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
 from remnant.records import Record
@@ -38,7 +38,7 @@ def check_language_models(
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
     alone = Population(language_model_maker(study, planted), seeds=[0], device=execution.device)
     alone.logits(planted.store[:1, :-1])
-    study.plan.ledger(examples=planted.examples)
+    study.plan.schedule(examples=planted.examples)  # refuses canaries that do not fit
 
 
 def ask_trials(
@@ -94,7 +94,7 @@ def train_twins(
     record.update_execution(how_trained(name, fit))
     record.put_array(f"{name}.validation_bits", bits)
     record.put_array(f"{name}.signals", fit.probes["signals"])
-    _checkpoint(study, name, execution, record).path.unlink(missing_ok=True)
+    remove_checkpoint(_checkpoint(study, name, execution, record).path)
 
 
 def train_references(
@@ -132,7 +132,7 @@ def train_references(
         raise _diverged(part)
     record.update_execution(how_trained(part, fit))
     record.put_array(f"{name}.reference_bits", fit.probes["bits"])
-    _checkpoint(study, part, execution, record).path.unlink(missing_ok=True)
+    remove_checkpoint(_checkpoint(study, part, execution, record).path)
 
 
 def _checkpoint(

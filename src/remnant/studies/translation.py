@@ -14,8 +14,8 @@ from remnant.errors import PlanError
 from remnant.models import TRANSLATORS
 from remnant.models.catalogue import checked_maker
 from remnant.plans import InsertPlan
-from remnant.plans.fingerprint import fingerprint
-from remnant.population import Fit, Population
+from remnant.plans.fingerprint import fingerprint, lasting
+from remnant.population import Fit, Population, remove_checkpoint
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template
@@ -68,7 +68,7 @@ class TranslationStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        return fingerprint(self.to_dict())
+        return fingerprint(lasting(self, self.to_dict()))
 
 
 def run_translation(
@@ -180,7 +180,7 @@ def _carry_out(
     put_trials(plan, study.measure, record, trials, given=given)
     _put_rest(study, planted, record)
     record.finish()
-    saving["checkpoint"].path.unlink(missing_ok=True)
+    remove_checkpoint(saving["checkpoint"].path)
 
 
 def _put_rest(study: TranslationStudy, planted: PlantedPairs, record: Record) -> None:

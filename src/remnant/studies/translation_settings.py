@@ -9,7 +9,7 @@ from remnant.canaries import Template
 from remnant.canaries.holes import Hole, split
 from remnant.errors import InvalidInput, PlanError, require
 from remnant.models import TRANSLATORS
-from remnant.studies.settings import among, whole_number
+from remnant.studies.settings import among, option_faults, whole_number
 
 GIVEN = ("source", "beginning")
 _OURS = ("source_length", "context")  # options that follow from the pairs
@@ -119,9 +119,9 @@ class TranslatorSettings:
 
     def __post_init__(self) -> None:
         faults = among("model.name", self.name, TRANSLATORS)
-        if not isinstance(self.options, dict):
-            faults.append(f"model.options={self.options!r} is not a table")
-        else:
+        if not faults:
+            faults += option_faults(self.options, TRANSLATORS[self.name])
+        if isinstance(self.options, dict):
             faults += [
                 f"model.options.{name} follows from pairs.longest"
                 for name in _OURS

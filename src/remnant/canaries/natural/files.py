@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -47,27 +47,39 @@ def files_of(paths: Sequence[str | Path], *, exclude: Sequence[str] = ()) -> dic
     return found
 
 
-def _walk(folder: Path, exclude: Sequence[str]) -> list[Path]:
-    """Return the files of a folder, then those of the folders in it, however deep they are."""
-    found = []
+def files_under(folder: Path, enter: Callable[[Path], bool] = lambda _: True) -> Iterator[Path]:
+    """Yield what is in a folder and in those under it, however deep, in the order of names.
+
+    Links to folders are not followed; folders that cannot be listed are passed over.
+
+    Args:
+        folder: Where to begin.
+        enter: Whether to look into a folder under it.
+    """
     waiting = [folder]
     while waiting:
         here = waiting.pop()
-        files, folders = [], []
+        folders = []
         try:
             with os.scandir(here) as entries:
-                for entry in entries:
-                    if entry.is_symlink() or _left_out(here / entry.name, exclude):
-                        continue
-                    if entry.is_dir():
-                        folders.append(entry.name)
-                    elif entry.is_file():
-                        files.append(entry.name)
-        except OSError:  # as in a folder that only somebody else may read
+                inside = sorted(entries, key=lambda entry: entry.name)
+        except OSError:
             continue
-        found += [here / name for name in sorted(files)]
-        waiting += [here / name for name in sorted(folders, reverse=True)]
-    return found
+        for entry in inside:
+            path = here / entry.name
+            if not entry.is_dir():
+                yield path
+            elif not entry.is_symlink() and enter(path):
+                folders.append(path)
+        waiting.extend(reversed(folders))
+
+
+def _walk(folder: Path, exclude: Sequence[str]) -> list[Path]:
+    return [
+        path
+        for path in files_under(folder, lambda inner: not _left_out(inner, exclude))
+        if path.is_file() and not path.is_symlink() and not _left_out(path, exclude)
+    ]
 
 
 def _left_out(path: Path, exclude: Sequence[str]) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from remnant.errors import MissingExtra
+from remnant.errors import MissingExtra, import_failure
 
 KINDS = ("card", "ssn", "iban", "email", "phone", "key", "random")
 LONGEST = 2048  # characters; what is longer is no secret that a template could hold
@@ -57,8 +57,10 @@ def without_overlaps(matches: Sequence[Match]) -> Iterator[Match]:
 
 def missing(fault: ImportError) -> MissingExtra:
     """Return the error for a library of the extra ``scan`` that is not installed."""
-    return MissingExtra(
-        f"Looking for secrets in text needs {fault.name}, which is not installed.",
+    return import_failure(
+        fault,
+        library=str(fault.name),
+        message=f"Looking for secrets in text needs {fault.name}, which is not installed.",
         hint="Install it with pip install 'remnant[scan]'.",
     )
 

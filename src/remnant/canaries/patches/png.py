@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import InvalidInput, MissingExtra
+from remnant.errors import InvalidInput, import_failure
 
 
 def read_png(path: Path) -> NDArray[np.float64]:
@@ -20,7 +20,12 @@ def read_png(path: Path) -> NDArray[np.float64]:
     try:
         from PIL import Image
     except ImportError as fault:
-        raise MissingExtra("Reading a PNG needs Pillow.", hint="Install remnant[data].") from fault
+        raise import_failure(
+            fault,
+            library="Pillow",
+            message="Reading a PNG needs Pillow.",
+            hint="Install remnant[data].",
+        ) from fault
     try:
         with Image.open(path, formats=["PNG"]) as picture:
             wide = picture.mode.startswith("I")

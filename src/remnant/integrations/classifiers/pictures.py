@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from remnant.canaries.natural.files import files_under
 from remnant.data.labelled import as_images, read_arrays, read_labels
 from remnant.data.other_images import coloured, resized
-from remnant.errors import InvalidInput, MissingExtra
+from remnant.errors import InvalidInput, import_failure
 from remnant.integrations.classifiers.weights import read_tensors
 
 ENDINGS = (".png", ".jpg", ".jpeg")
@@ -171,7 +171,7 @@ def _folder(
 ) -> Tensor:
     paths = sorted(
         path
-        for path in _paths_under(folder)
+        for path in files_under(folder)
         if path.suffix.lower() in ENDINGS and path.is_file() and not path.name.startswith(".")
     )
     if not paths:
@@ -196,21 +196,6 @@ def _folder(
     return torch.cat([fitted(one, whole, str(folder)) for one in read])
 
 
-def _paths_under(folder: Path) -> Iterator[Path]:
-    """Yield what is in a folder and in those under it, however deep; links to folders aside."""
-    waiting = [folder]
-    while waiting:
-        try:
-            with os.scandir(waiting.pop()) as entries:
-                for entry in entries:
-                    if entry.is_dir(follow_symlinks=False):
-                        waiting.append(Path(entry.path))
-                    else:
-                        yield Path(entry.path)
-        except OSError:  # as in a folder that only somebody else may read
-            continue
-
-
 def _sides(size: Sequence[int]) -> str:
     return "x".join(map(str, size))
 
@@ -220,9 +205,12 @@ def _read(path: Path) -> Tensor:
     try:
         from PIL import Image
     except ImportError as fault:
-        raise MissingExtra("Reading pictures needs Pillow.", hint="Install remnant[data].") from (
-            fault
-        )
+        raise import_failure(
+            fault,
+            library="Pillow",
+            message="Reading pictures needs Pillow.",
+            hint="Install remnant[data].",
+        ) from fault
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)

@@ -1,0 +1,98 @@
+"""Text for a terminal: control characters are shown as their codes, never sent.
+
+Labels, paths and file contents come from others; a terminal would carry out the escape sequences in
+them. ``escaped_streams`` covers whatever a command prints.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+import click
+
+from remnant.errors import RemnantWarning
+
+# C0 but tab and line feed, delete, C1, line and paragraph separators, characters that turn the
+# direction of writing, and lone surrogates: bytes of a name that is not UTF-8.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def escape(text: str) -> str:
+    r"""Return the text with control characters as ``\uXXXX``, which JSON reads as the same.
+
+    Tabs and line feeds stay.
+
+    Example:
+        >>> print(escape("a\x1b[31mb"))
+        a\u001b[31mb
+    """
+    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def one_line(text: str) -> str:
+    r"""Return the text escaped, line feeds and tabs too, for a name inside a line.
+
+    Example:
+        >>> print(one_line("runs\nPASS"))
+        runs\u000aPASS
+    """
+    return escape(text).replace("\n", r"\u000a").replace("\t", r"\u0009")
+
+
+def show(text: str, *, err: bool = False) -> None:
+    """Print lines of text, escaped."""
+    click.echo(escape(text), err=err)
+
+
+class EscapedStream:
+    """A text stream that escapes what is written to it; the rest is the stream's own."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self.unescaped = stream
+
+    def write(self, text: str) -> int:
+        """Write the text, escaped."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() takes a text, not {type(text).__name__}")
+        return self.unescaped.write(escape(text))
+
+    def writelines(self, lines: Any) -> None:
+        """Write all lines, escaped."""
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.unescaped, name)
+
+
+@contextmanager
+def escaped_streams() -> Iterator[None]:
+    """Escape what is printed, and print warnings of ours as one sentence."""
+    before, show = (sys.stdout, sys.stderr), warnings.showwarning
+
+    def show_ours(
+        message: Warning | str, category: type[Warning], *where: Any, **more: Any
+    ) -> None:
+        if issubclass(category, RemnantWarning):
+            print(f"remnant: {message}", file=sys.stderr)
+        else:
+            show(message, category, *where, **more)
+
+    for stream in before:
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that lacks a character shows its code
+            stream.reconfigure(errors="backslashreplace")
+    sys.stdout, sys.stderr = (EscapedStream(stream) for stream in before)
+    warnings.showwarning = show_ours
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+        warnings.showwarning = show
