@@ -71,9 +71,9 @@ class ExposureStudy:
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data, one group a part."""
         made: dict[str, Any] = {"question": "exposure", "plan": self.plan.to_dict()}
-        for name in ("text", "secret", "model", "training"):
+        for name in ("text", "secret", "model", "training", "measure"):
             made[name] = dataclasses.asdict(getattr(self, name))
-        return made | {"measure": self.measure.to_dict()}
+        return made
 
     @property
     def fingerprint(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from remnant.data import STANDARD_LIBRARY
 from remnant.errors import InvalidInput, PlanError, require
 from remnant.models import SEQUENCE_MODELS
 from remnant.models.vocabulary import UNKNOWN
+from remnant.plans.fingerprint import added_later
 from remnant.studies.settings import among, number, option_faults, whole_number
 
 LEVELS = ("character", "word")
@@ -149,7 +149,7 @@ class MeasureSettings:
     top: int = 3
     limit: float = 10.0
     judged: int | None = None
-    share: float | None = None
+    share: float | None = added_later(None)
 
     def __post_init__(self) -> None:
         faults = among("measure.method", self.method, METHODS)
@@ -165,15 +165,3 @@ class MeasureSettings:
         if self.method == "sampled" and self.references == 0:
             faults.append("measure.method='sampled' needs measure.references")
         require(faults, error=PlanError, hint="Fix the recipe.")
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as plain data.
-
-        Guarantees:
-            * ``share`` is left out where it is ``None``, so that a recipe without it keeps its
-              fingerprint.
-        """
-        made = dataclasses.asdict(self)
-        if self.share is None:
-            del made["share"]
-        return made

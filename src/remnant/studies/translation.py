@@ -61,9 +61,9 @@ class TranslationStudy:
     def to_dict(self) -> dict[str, Any]:
         """Return the study as plain data, one group a part."""
         made: dict[str, Any] = {"question": "translation-exposure", "plan": self.plan.to_dict()}
-        for name in ("pairs", "secret", "model", "training"):
+        for name in ("pairs", "secret", "model", "training", "measure"):
             made[name] = dataclasses.asdict(getattr(self, name))
-        return made | {"measure": self.measure.to_dict()}
+        return made
 
     @property
     def fingerprint(self) -> str:
