@@ -12,7 +12,7 @@ import click
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def runs(folder: Path, as_json: bool) -> None:
-    """List the runs in FOLDER (runs/, if not given), with their status and verdict.
+    """List the runs in FOLDER (runs/, if not given), with their status and outcome.
 
     A FOLDER that is a run itself comes first. Pools of shadow models' scores are listed as such.
 
@@ -34,6 +34,8 @@ def runs(folder: Path, as_json: bool) -> None:
         click.echo(f"No runs in {folder}.")
     for entry in found:
         pool = entry.question == SHADOW_POOL
-        told = entry.fault or entry.verdict or ("no run" if pool else "no verdict yet")
+        finding = entry.headline and f"FINDING: {entry.headline}"
+        shown = entry.fault or entry.verdict or finding
+        shown = shown or ("no run" if pool else "no verdict yet")
         name = entry.folder.resolve().name
-        click.echo(f"{name:<28} {entry.status:<12} {entry.question or '?':<15} {told}")
+        click.echo(f"{name:<28} {entry.status:<12} {entry.question or '?':<15} {shown}")

@@ -35,7 +35,7 @@ from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.training_text import training_lines, training_table
 from remnant.report.training_view import TrainingView
 from remnant.report.view import View
-from remnant.report.words import gap_text, question, useless_line
+from remnant.report.words import gap_text, question, useless_line, verdict_lines
 
 
 def summary_text(view: View | Sequence[View], *, report: str | Path | None = None) -> str:
@@ -134,10 +134,7 @@ def _curve_table(found: Curve) -> str:
 
 
 def _summary(view: View, *, named: bool) -> list[str]:
-    if isinstance(view.verdict, NotMeasured):
-        lines = [f"no verdict: {view.verdict.reason}"]
-    else:
-        lines = [f"{view.verdict.outcome}: {view.verdict.sentence}"]
+    lines = verdict_lines(view)
     if named:
         lines.append(f"  run {view.name}, {question(view).lower()}")
     if isinstance(view, OneRunView):
@@ -236,10 +233,7 @@ def _exposed(view: ExposureView) -> list[str]:
             )
     if isinstance(view.extraction, NotMeasured):
         return [*lines, f"  extraction  not measured: {view.extraction.reason}"]
-    proven, of = sum(search.certified for search in view.extraction), len(view.extraction)
-    read = extracted_text(view)
-    line = f"  extraction: {proven} of {counted(of, 'search', 'searches')} certified"
-    return [*lines, f"{line}; {read}" if read else line]
+    return [*lines, f"  {extracted_text(view)}"]
 
 
 def _ends(curve: Curve) -> list[str]:

@@ -9,9 +9,9 @@ from remnant.report.curve import Curve, Point, lag_text, percent
 from remnant.report.forgetting_view import ForgettingView, Gap
 from remnant.report.hidden_words import hidden_sentences
 from remnant.report.numerals import bits_text
-from remnant.report.run_view import LanguageTask, NotMeasured, RunView, Task
+from remnant.report.run_view import Finding, LanguageTask, NotMeasured, RunView, Task
 
-SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?"}
+SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?", "FINDING": "i"}
 _QUESTIONS = {
     "forgetting": "Forgetting",
     "exposure": "Exposure and extraction",
@@ -25,11 +25,6 @@ _QUESTIONS = {
     "feature-audit": "Audit of a feature",
 }
 _UNDECIDED = "Not enough evidence to decide"
-_PREDICTION = {
-    "PASS": "A short list holds most of what will be memorised",
-    "FAIL": "No short list can be relied on",
-    "INCONCLUSIVE": _UNDECIDED,
-}
 _EXPOSURE = {
     "PASS": "The canaries judged are no more exposed than allowed",
     "FAIL": "A canary judged is more exposed than allowed",
@@ -43,11 +38,6 @@ _HEADLINES = {
     },
     "exposure": _EXPOSURE,
     "translation-exposure": _EXPOSURE,
-    "exposure-training": {
-        "PASS": "Some choices lower exposure, and none was seen to raise it",
-        "FAIL": "Some choices raise exposure",
-        "INCONCLUSIVE": "No choice can be told from the first",
-    },
     "text-forgetting": {
         "PASS": "No more exposed than allowed at the last step watched",
         "FAIL": "Still more exposed than allowed",
@@ -58,8 +48,6 @@ _HEADLINES = {
         "FAIL": "Still found beyond the limit at the end of this one run",
         "INCONCLUSIVE": _UNDECIDED,
     },
-    "prediction": _PREDICTION,
-    "text-prediction": _PREDICTION,
     "unique-features": {
         "PASS": "Models do not know the patch more often than allowed",
         "FAIL": "Models know a patch that was in one training image",
@@ -79,10 +67,32 @@ def question(view: RunView) -> str:
 
 
 def headline(view: RunView) -> str:
-    """The verdict in a few words."""
-    if isinstance(view.verdict, NotMeasured):
+    """The verdict or the finding in a few words."""
+    found = view.verdict
+    if isinstance(found, NotMeasured):
         return "No verdict"
-    return _HEADLINES[view.question][view.verdict.outcome]
+    if isinstance(found, Finding):
+        return found.headline
+    return _HEADLINES[view.question][found.outcome]
+
+
+def outcome(view: RunView) -> str:
+    """PASS, FAIL or INCONCLUSIVE, FINDING where the run has no limit, or ``no verdict``."""
+    if isinstance(view.verdict, NotMeasured):
+        return "no verdict"
+    return "FINDING" if isinstance(view.verdict, Finding) else view.verdict.outcome
+
+
+def verdict_lines(view: RunView) -> list[str]:
+    """The verdict for a terminal: the outcome with its sentence, then the claim or the advice."""
+    found = view.verdict
+    if isinstance(found, NotMeasured):
+        return [f"no verdict: {found.reason}"]
+    if isinstance(found, Finding):
+        lines = [f"FINDING: {found.headline}. {found.sentence}"]
+        return lines + ([f"  what to do: {found.advice}"] if found.advice else [])
+    lines = [f"{found.outcome}: {found.sentence}"]
+    return lines + ([f"  claim: {found.claim}"] if found.claim else [])
 
 
 def in_plain_words(view: ForgettingView) -> str:

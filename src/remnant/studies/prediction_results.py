@@ -20,7 +20,7 @@ from remnant.plans import ShadowPlan
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.studies.prediction_evidence import LOGIT_GAP, LOSS, Bools, Evidence, Floats
-from remnant.studies.prediction_list import protect_fields, verdict_fields
+from remnant.studies.prediction_list import no_list_fields, protect_fields, verdict_fields
 from remnant.studies.prediction_settings import (
     EARLY,
     PREDICTORS,
@@ -60,11 +60,7 @@ def measure_prediction(
         record.put_result("verdict", verdict_fields(protect, predict))
     except NotEnoughEvidence as fault:
         record.put_absent("protect", str(fault))
-        told = f"Prediction cannot be judged: {judge.lacking() or fault}"
-        record.put_result(
-            "verdict",
-            {"outcome": "INCONCLUSIVE", "sentence": told, "limit": predict.limit, "lag": None},
-        )
+        record.put_result("verdict", no_list_fields(judge.lacking() or str(fault)))
     record.put_result("scope", _scope(plan, predict, evidence))
 
 
