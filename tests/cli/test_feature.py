@@ -94,7 +94,8 @@ def test_the_numbers_are_those_of_the_measures(command, trained, asked):
     assert told["beyond_twin"][0] == pytest.approx(apart.mean(), rel=1e-3)
     assert low < apart.mean() < high
     # Planted: it is found. Its twin: it is not.
-    assert told["outcome"] == "FAIL"
+    assert told["outcome"] is None, "without a limit there is no gate"
+    assert told["headline"] == "The model reacts to the patch"
     assert told["model"]["black_box"]["p_value"] <= 0.05 < told["twin"]["black_box"]["p_value"]
     assert told["outputs"] == "logits"
     assert "does not" in told["sentence"]
@@ -130,7 +131,8 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     told = json.loads(command(*asked, "--text", "K", "--twin", trained / "twin.pt2", "--json").out)
-    assert lines[0] == f"{told['outcome']}: {told['sentence']}"
+    assert lines[0] == f"FINDING: {told['headline']}. {told['sentence']}"
+    assert lines[1] == f"what to do: {told['advice']}"
     assert lines[2] == "a letter of 5 x 5 pixels at row 1, column 1"
     assert lines[3].startswith("150 images of 1 x 16 x 16, any images: ")
     value, low, high = told["model"]["black_box"]["value"]
@@ -139,23 +141,28 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
     assert "This does not tell" in lines
     assert "- what another training run of the same recipe would give" in done.out
     alone = command(*asked, "--text", "K").out
-    assert "whether the patch stands out by itself" in alone
-    assert "whether the patch stands out by itself" not in done.out
+    assert "whether the patch is conspicuous by itself" in alone
+    assert "whether the patch is conspicuous by itself" not in done.out
 
 
 def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, trained, asked):
     twin = (*asked, "--model", trained / "twin.pt2", "--text", "K")
     plain = command(*twin)
     assert plain.code == 0
-    assert plain.out.startswith("INCONCLUSIVE: There is no evidence that the model reacts to this ")
+    assert plain.out.startswith("FINDING: No evidence that the patch was memorised. There is no ")
     assert "That does not show that it was not memorised." in plain.out
     passed = command(*twin, "--limit", 1)
     assert passed.code == 0
     assert passed.out.startswith("PASS: There is no evidence")
+    claim = passed.out.splitlines()[1]
+    assert claim.startswith("claim: In this one model M of this patch is at most ")
+    assert "up to 95 % of trainings may be missing from one" in claim
     high = json.loads(command(*twin, "--json").out)["model"]["black_box"]["value"][2]
     near = command(*twin, "--limit", 0.99 * high)
-    assert near.code == 1
+    assert near.code == 3
     assert near.out.startswith("INCONCLUSIVE: ")
+    allowed = command(*twin, "--limit", 0.99 * high, "--allow-inconclusive")
+    assert (allowed.code, allowed.out) == (0, near.out)
     failed = command(*asked, "--text", "K", "--limit", 10)
     assert failed.code == 1
     assert failed.out.startswith("FAIL: There is evidence that ")
@@ -165,7 +172,7 @@ def test_a_patch_that_stands_out_of_the_twin_too_is_no_evidence(command, trained
     copy = trained / "copy.pt2"
     copy.write_bytes((trained / "model.pt2").read_bytes())
     done = command(*asked, "--text", "K", "--twin", copy)
-    assert done.out.startswith("INCONCLUSIVE: The model reacts ")
+    assert done.out.startswith("FINDING: No evidence that the patch was memorised. The model ")
     assert "but so does the twin" in done.out
     assert "M less the twin's, on the same images: 0.000 (" in done.out
 

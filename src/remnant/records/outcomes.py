@@ -66,10 +66,11 @@ def current(row: Mapping[str, Any], *, question: str = "") -> Mapping[str, Any]:
     question has no limit on harm, the row becomes a finding with its old sentence.
 
     Args:
-        row: As the record holds it. A row that says why there is no verdict is returned as it is.
+        row: As the record holds it. A row that says why there is no verdict, or one that is
+            malformed, is returned as it is.
         question: The record's.
     """
-    if "outcome" not in row:
+    if row.get("outcome") not in OUTCOMES or "sentence" not in row:
         return row
     if question in FINDINGS:
         kept = {name: value for name, value in row.items() if name not in _OF_A_GATE}

@@ -161,6 +161,8 @@ def _forgetting(view: ForgettingView) -> list[str]:
         lines.append(f"  A/A twins  not measured: {view.control.reason}")
     else:
         lines.append(f"  A/A twins, {_end(view.control)} (neither saw the canaries)")
+    if not isinstance(view.never_planted, NotMeasured):
+        lines.append(f"  never-planted canaries, {_end(view.never_planted)}")
     lines += _compared(view.comparison)
     lines.append(f"  {decision_line(view.decision)}")
     return [*lines, f"  {hidden_line(view.hidden, view.scan)}"]
@@ -243,6 +245,8 @@ def _ends(curve: Curve) -> list[str]:
         interval = curve.show_interval(point)
         shown = f"  [{interval}]" if interval else ""
         lines.append(f"    lag {lag_text(point.lag):>7}  {curve.show(point.value)}{shown}")
+    if curve.constructed is not None:
+        lines.append(f"    lag       0  {curve.show(curve.constructed.value)}  by construction")
     return lines
 
 

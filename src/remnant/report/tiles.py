@@ -59,12 +59,14 @@ def _forgetting(view: ForgettingView) -> list[Tile]:
     curve, control = view.curve, view.control
     if isinstance(curve, Curve):
         for point, name in (
-            (curve.start, "Right after planting" if curve.start.lag <= 1 else None),
+            (curve.start, "Right after planting" if curve.start.lag == 0 else None),
             (curve.end, None),
         ):
             tiles.append(
                 Tile(
-                    name or f"After {lag_text(point.lag)} steps",
+                    name or f"After {counted(int(point.lag), 'step')}"
+                    if point.lag == int(point.lag)
+                    else f"After {lag_text(point.lag)} steps",
                     curve.show(point.value),
                     curve.show_interval(point),
                 )

@@ -206,12 +206,13 @@ def _level(base: Levels, most: float) -> str:
 def _change(row: dict[str, Any], *, confidence: float, several: bool) -> str:
     """By how much, with the interval; the interval alone where one side is "at least"."""
     value, low, high = row["difference"]
+    sure = f"{100 * confidence:.0f} % CI"
     verb = "adds" if value > 0 else "removes"
     small, large = sorted((abs(low), abs(high))) if low is not None and high is not None else (0, 0)
     tested = f"; Holm-adjusted p = {row['adjusted_p_value']:.2g}" if several else ""
     if row["at_least"]:
-        return f"{verb} {small:.1f} to {large:.1f} bits ({100 * confidence:.0f} % CI{tested})."
-    return f"{verb} {abs(value):.1f} bits ({100 * confidence:.0f} % CI {small:.1f} to {large:.1f}{tested})."
+        return f"{verb} {small:.1f} to {large:.1f} bits ({sure}{tested})."
+    return f"{verb} {abs(value):.1f} bits ({sure} {small:.1f} to {large:.1f}{tested})."
 
 
 def _reach(row: dict[str, Any]) -> float:

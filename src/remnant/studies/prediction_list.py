@@ -141,7 +141,10 @@ def verdict_fields(protect: dict[str, Any], predict: PredictSettings) -> dict[st
         advice = "Do not use this list. Make it on more targets, or protect every sample."
     elif not check["held"]:
         headline = "The protect list may miss more than it states"
-        sentence += f" That is more than stated, but {100 * check['chance']:.1f} % of runs miss as many by chance."
+        sentence += (
+            f" That is more than stated, but {100 * check['chance']:.1f} % of runs miss as many "
+            "by chance."
+        )
         advice = "Make the list on more targets before you rely on it."
     elif share > predict.limit:
         headline = "Only a long list holds the memorised samples"
