@@ -133,8 +133,8 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
     told = json.loads(command(*asked, "--text", "K", "--twin", trained / "twin.pt2", "--json").out)
     assert lines[0] == f"FINDING: {told['headline']}. {told['sentence']}"
     assert lines[1] == f"what to do: {told['advice']}"
-    assert lines[2] == "a letter of 5 x 5 pixels at row 1, column 1"
-    assert lines[3].startswith("150 images of 1 x 16 x 16, any images: ")
+    assert lines[3] == "a letter of 5 x 5 pixels at row 1, column 1"
+    assert lines[4].startswith("150 images of 1 x 16 x 16, any images: ")
     value, low, high = told["model"]["black_box"]["value"]
     assert f"M, nats                {value:.3f} ({low:.3f} to {high:.3f})" in done.out
     assert "on models that never saw a patch it is under 5 % far more often" in done.out
@@ -166,6 +166,38 @@ def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, 
     failed = command(*asked, "--text", "K", "--limit", 10)
     assert failed.code == 1
     assert failed.out.startswith("FAIL: There is evidence that ")
+
+
+def _constant(folder, trained, bias):
+    """Weights of the example's network with a last layer that answers ``bias`` whatever it sees."""
+    state = load_file(trained / "twin.safetensors")
+    *_, weight, last = state
+    state[weight] = torch.zeros_like(state[weight])
+    state[last] = torch.full_like(state[last], 0.0)
+    state[last][0] = bias
+    save_file(state, folder / "constant.safetensors")
+    return folder / "constant.safetensors"
+
+
+def test_a_model_that_sees_nothing_does_not_pass(command, trained, asked, tmp_path):
+    blind = _constant(tmp_path, trained, bias=1.0)
+    done = command(*asked, "--model", blind, *MAKER, "--text", "K", "--limit", 1)
+    assert done.code == 3, done.err
+    assert done.out.startswith("INCONCLUSIVE: The model answers the same whatever the patch")
+
+
+def test_a_model_that_names_one_class_does_not_pass(command, trained, asked, tmp_path):
+    """As untrained ones do: it reacts to patches a little, and a limit on M is easily kept."""
+    state = load_file(trained / "twin.safetensors")
+    *_, weight, last = state
+    state[weight] = 1e-2 * state[weight]
+    state[last] = torch.zeros_like(state[last])
+    state[last][0] = 9.0
+    save_file(state, tmp_path / "untrained.safetensors")
+    weights = tmp_path / "untrained.safetensors"
+    done = command(*asked, "--model", weights, *MAKER, "--text", "K", "--limit", 1)
+    assert done.code == 3, done.err
+    assert done.out.startswith("INCONCLUSIVE: The model names one class for all images")
 
 
 def test_a_patch_that_stands_out_of_the_twin_too_is_no_evidence(command, trained, asked):
@@ -385,7 +417,9 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == 18
     assert "img-src data:" in page
-    assert done.out.splitlines()[0].removeprefix("FAIL: ") in page
+    headline, sentence = done.out.splitlines()[0].removeprefix("FINDING: ").split(". ", 1)
+    assert headline in page
+    assert sentence in page
     shown = command("show", out)
     assert shown.code == 0, shown.err
     assert shown.out.startswith(done.out.splitlines()[0])
@@ -393,7 +427,7 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
         "audit",
         "complete",
         "feature-audit",
-        "FAIL",
+        "FINDING:",
     ]
     again = command(*asked, "--text", "K", "--out", out)
     assert again.code == 2

@@ -309,7 +309,6 @@ def _exposure_results() -> dict[str, dict[str, Any]]:
     )
     counts, edges = np.histogram(law["location"] + law["scale"] * skewed, bins=40)
     marked = [c for c in canaries if c["trial"] == 0]
-    steps = list(range(0, 1001, 100))
     return {
         "verdict": {
             "outcome": "FAIL",
@@ -365,15 +364,6 @@ def _exposure_results() -> dict[str, dict[str, Any]]:
                     "candidates": [{"bits": 14.9, "canary": None, "repeats": None}],
                 },
             ]
-        },
-        "through_training": {
-            "steps": steps,
-            "names": ["canary 1", "canary 7", "canary 10"],
-            "bits": [
-                [1.2, 1.0 + 13 * (s / 1000) ** 1.5, 1.5 + 18.4 * (1 - np.exp(-s / 250))]
-                for s in steps
-            ],
-            "validation_bits": [4.6 * np.exp(-s / 300) + 2.1 + 0.1 * s / 1000 for s in steps],
         },
         "task": {
             "validation_bits": 2.213,

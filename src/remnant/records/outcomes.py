@@ -70,7 +70,7 @@ def current(row: Mapping[str, Any], *, question: str = "") -> Mapping[str, Any]:
             malformed, is returned as it is.
         question: The record's.
     """
-    if row.get("outcome") not in OUTCOMES or "sentence" not in row:
+    if row.get("outcome") not in OUTCOMES:
         return row
     if question in FINDINGS:
         kept = {name: value for name, value in row.items() if name not in _OF_A_GATE}

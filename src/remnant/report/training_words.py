@@ -203,6 +203,8 @@ def front_sentence(found: Training) -> str:
 
     A variant is below another where their intervals do not overlap.
     """
+    if len(found.variants) == 1:
+        return "There is one variant, and no front."
     if len(found.front) > 1:
         named = ", ".join(f"“{label}”" for label in found.front)
         return (
