@@ -171,9 +171,9 @@ def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, 
 def _constant(folder, trained, bias):
     """Weights of the example's network with a last layer that answers ``bias`` whatever it sees."""
     state = load_file(trained / "twin.safetensors")
-    *_, weight, last = state
+    weight, last = "5.weight", "5.bias"
     state[weight] = torch.zeros_like(state[weight])
-    state[last] = torch.full_like(state[last], 0.0)
+    state[last] = torch.zeros_like(state[last])
     state[last][0] = bias
     save_file(state, folder / "constant.safetensors")
     return folder / "constant.safetensors"
@@ -189,10 +189,10 @@ def test_a_model_that_sees_nothing_does_not_pass(command, trained, asked, tmp_pa
 def test_a_model_that_names_one_class_does_not_pass(command, trained, asked, tmp_path):
     """As untrained ones do: it reacts to patches a little, and a limit on M is easily kept."""
     state = load_file(trained / "twin.safetensors")
-    *_, weight, last = state
-    state[weight] = 1e-2 * state[weight]
+    weight, last = "5.weight", "5.bias"
+    state[weight] = 0.1 * state[weight]
     state[last] = torch.zeros_like(state[last])
-    state[last][0] = 9.0
+    state[last][0] = 5.0
     save_file(state, tmp_path / "untrained.safetensors")
     weights = tmp_path / "untrained.safetensors"
     done = command(*asked, "--model", weights, *MAKER, "--text", "K", "--limit", 1)
