@@ -94,7 +94,8 @@ def test_the_numbers_are_those_of_the_measures(command, trained, asked):
     assert told["beyond_twin"][0] == pytest.approx(apart.mean(), rel=1e-3)
     assert low < apart.mean() < high
     # Planted: it is found. Its twin: it is not.
-    assert told["outcome"] == "FAIL"
+    assert told["outcome"] is None, "without a limit there is no gate"
+    assert told["headline"] == "The model reacts to the patch"
     assert told["model"]["black_box"]["p_value"] <= 0.05 < told["twin"]["black_box"]["p_value"]
     assert told["outputs"] == "logits"
     assert "does not" in told["sentence"]
@@ -130,42 +131,80 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     told = json.loads(command(*asked, "--text", "K", "--twin", trained / "twin.pt2", "--json").out)
-    assert lines[0] == f"{told['outcome']}: {told['sentence']}"
-    assert lines[2] == "a letter of 5 x 5 pixels at row 1, column 1"
-    assert lines[3].startswith("150 images of 1 x 16 x 16, any images: ")
+    assert lines[0] == f"FINDING: {told['headline']}. {told['sentence']}"
+    assert lines[1] == f"what to do: {told['advice']}"
+    assert lines[3] == "a letter of 5 x 5 pixels at row 1, column 1"
+    assert lines[4].startswith("150 images of 1 x 16 x 16, any images: ")
     value, low, high = told["model"]["black_box"]["value"]
     assert f"M, nats                {value:.3f} ({low:.3f} to {high:.3f})" in done.out
     assert "on models that never saw a patch it is under 5 % far more often" in done.out
     assert "This does not tell" in lines
     assert "- what another training run of the same recipe would give" in done.out
     alone = command(*asked, "--text", "K").out
-    assert "whether the patch stands out by itself" in alone
-    assert "whether the patch stands out by itself" not in done.out
+    assert "whether the patch is conspicuous by itself" in alone
+    assert "whether the patch is conspicuous by itself" not in done.out
 
 
 def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, trained, asked):
     twin = (*asked, "--model", trained / "twin.pt2", "--text", "K")
     plain = command(*twin)
     assert plain.code == 0
-    assert plain.out.startswith("INCONCLUSIVE: There is no evidence that the model reacts to this ")
+    assert plain.out.startswith("FINDING: No evidence that the patch was memorised. There is no ")
     assert "That does not show that it was not memorised." in plain.out
     passed = command(*twin, "--limit", 1)
     assert passed.code == 0
     assert passed.out.startswith("PASS: There is no evidence")
+    claim = passed.out.splitlines()[1]
+    assert claim.startswith("claim: In this one model M of this patch is at most ")
+    assert "up to 95 % of trainings may be missing from one" in claim
     high = json.loads(command(*twin, "--json").out)["model"]["black_box"]["value"][2]
     near = command(*twin, "--limit", 0.99 * high)
-    assert near.code == 1
+    assert near.code == 3
     assert near.out.startswith("INCONCLUSIVE: ")
+    allowed = command(*twin, "--limit", 0.99 * high, "--allow-inconclusive")
+    assert (allowed.code, allowed.out) == (0, near.out)
     failed = command(*asked, "--text", "K", "--limit", 10)
     assert failed.code == 1
     assert failed.out.startswith("FAIL: There is evidence that ")
+
+
+def _constant(folder, trained, bias):
+    """Weights of the example's network with a last layer that answers ``bias`` whatever it sees."""
+    state = load_file(trained / "twin.safetensors")
+    weight, last = "5.weight", "5.bias"
+    state[weight] = torch.zeros_like(state[weight])
+    state[last] = torch.zeros_like(state[last])
+    state[last][0] = bias
+    save_file(state, folder / "constant.safetensors")
+    return folder / "constant.safetensors"
+
+
+def test_a_model_that_sees_nothing_does_not_pass(command, trained, asked, tmp_path):
+    blind = _constant(tmp_path, trained, bias=1.0)
+    done = command(*asked, "--model", blind, *MAKER, "--text", "K", "--limit", 1)
+    assert done.code == 3, done.err
+    assert done.out.startswith("INCONCLUSIVE: The model answers the same whatever the patch")
+
+
+def test_a_model_that_names_one_class_does_not_pass(command, trained, asked, tmp_path):
+    """As untrained ones do: it reacts to patches a little, and a limit on M is easily kept."""
+    state = load_file(trained / "twin.safetensors")
+    weight, last = "5.weight", "5.bias"
+    state[weight] = 0.1 * state[weight]
+    state[last] = torch.zeros_like(state[last])
+    state[last][0] = 5.0
+    save_file(state, tmp_path / "untrained.safetensors")
+    weights = tmp_path / "untrained.safetensors"
+    done = command(*asked, "--model", weights, *MAKER, "--text", "K", "--limit", 1)
+    assert done.code == 3, done.err
+    assert done.out.startswith("INCONCLUSIVE: The model names one class for all images")
 
 
 def test_a_patch_that_stands_out_of_the_twin_too_is_no_evidence(command, trained, asked):
     copy = trained / "copy.pt2"
     copy.write_bytes((trained / "model.pt2").read_bytes())
     done = command(*asked, "--text", "K", "--twin", copy)
-    assert done.out.startswith("INCONCLUSIVE: The model reacts ")
+    assert done.out.startswith("FINDING: No evidence that the patch was memorised. The model ")
     assert "but so does the twin" in done.out
     assert "M less the twin's, on the same images: 0.000 (" in done.out
 
@@ -378,7 +417,9 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
     page = (out / "report.html").read_text(encoding="utf-8")
     assert page.count("data:image/png;base64,") == 18
     assert "img-src data:" in page
-    assert done.out.splitlines()[0].removeprefix("FAIL: ") in page
+    headline, sentence = done.out.splitlines()[0].removeprefix("FINDING: ").split(". ", 1)
+    assert headline in page
+    assert sentence in page
     shown = command("show", out)
     assert shown.code == 0, shown.err
     assert shown.out.startswith(done.out.splitlines()[0])
@@ -386,7 +427,7 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
         "audit",
         "complete",
         "feature-audit",
-        "FAIL",
+        "FINDING:",
     ]
     again = command(*asked, "--text", "K", "--out", out)
     assert again.code == 2

@@ -226,7 +226,7 @@ def test_summary_is_plain_json(create):
 
 def test_runs_are_listed_with_their_state_and_a_damaged_one_does_not_hide_them(create, tmp_path):
     with create("a") as done:
-        done.put_result("verdict", {"outcome": "PASS"})
+        done.put_result("verdict", {"outcome": "PASS", "rules": 2})
         done.finish()
     create("b").close()
     with create("c"):

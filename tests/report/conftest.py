@@ -155,8 +155,10 @@ def _results() -> dict[str, dict[str, Any]]:
             "outcome": "PASS",
             "sentence": "400 steps after planting, precision at FPR 10 % is at most 64.3 %, "
             "under the limit of 65 %.",
+            "claim": "At most 64.3 % precision (95 % confidence, 5 trainings).",
             "limit": 0.65,
             "lag": 400,
+            "rules": 2,
         },
         "curve": main,
         "curve_aa": curve(start=0.5, floor=0.5, chance=0.5, spread=0.055),
@@ -307,7 +309,6 @@ def _exposure_results() -> dict[str, dict[str, Any]]:
     )
     counts, edges = np.histogram(law["location"] + law["scale"] * skewed, bins=40)
     marked = [c for c in canaries if c["trial"] == 0]
-    steps = list(range(0, 1001, 100))
     return {
         "verdict": {
             "outcome": "FAIL",
@@ -316,6 +317,7 @@ def _exposure_results() -> dict[str, dict[str, Any]]:
             "of 10.",
             "limit": 10.0,
             "lag": None,
+            "rules": 2,
         },
         "exposure": {
             "template": 'API_KEY = "{digits:6}"\n',
@@ -362,15 +364,6 @@ def _exposure_results() -> dict[str, dict[str, Any]]:
                     "candidates": [{"bits": 14.9, "canary": None, "repeats": None}],
                 },
             ]
-        },
-        "through_training": {
-            "steps": steps,
-            "names": ["canary 1", "canary 7", "canary 10"],
-            "bits": [
-                [1.2, 1.0 + 13 * (s / 1000) ** 1.5, 1.5 + 18.4 * (1 - np.exp(-s / 250))]
-                for s in steps
-            ],
-            "validation_bits": [4.6 * np.exp(-s / 300) + 2.1 + 0.1 * s / 1000 for s in steps],
         },
         "task": {
             "validation_bits": 2.213,
@@ -446,6 +439,7 @@ def _one_run_results() -> dict[str, dict[str, Any]]:
             "the limit 0.3.",
             "limit": 0.3,
             "lag": 454.25,
+            "rules": 2,
         },
         "one_run": _one_run(),
         "task": {"test_accuracy": 0.963, "test_examples": 360, "majority": 0.102},
@@ -665,11 +659,11 @@ def _predicted() -> dict[str, dict[str, Any]]:
             ],
         },
         "verdict": {
-            "outcome": "PASS",
-            "sentence": "Protecting the riskiest samples, known early by psmi, is stated to leave "
-            "out at most 18.7% of those that are memorised: within the limit of 50% of samples.",
-            "limit": 0.5,
-            "lag": None,
+            "headline": "A short list holds most memorised samples",
+            "sentence": "Protect 72 of 499 samples: misses at most 19 % of the memorised ones "
+            "(90 % confidence). An independent run missed 1 of 37.",
+            "advice": "Remove, mask or protect the samples on the list, then train again.",
+            "rules": 2,
         },
         "task": {"test_accuracy": 0.963, "test_examples": 360, "majority": 0.102},
         "scope": {
@@ -811,6 +805,7 @@ def _features_results() -> dict[str, dict[str, Any]]:
             "often than models that never saw it, at least 5.1: above the limit of 5.",
             "limit": 0.05,
             "lag": None,
+            "rules": 2,
         },
         "features": {
             "patch": {
@@ -1151,10 +1146,10 @@ CHOICES: dict[str, Any] = {
         "pareto": ["planted 64", "planted 4", "planted 1"],
     },
     "verdict": {
-        "outcome": "FAIL",
-        "sentence": "With 'planted 1' the canaries have 3.0 bits; 3 of 3 variants have more.",
-        "limit": None,
-        "lag": None,
+        "headline": "Training choices change exposure",
+        "sentence": "Planting 8 times instead of once adds 8.3 bits (95 % CI 6.2 to 9.5).",
+        "advice": "Prefer 'planted 1' if its validation bits are good enough.",
+        "rules": 2,
         "differences": [
             {
                 "label": f"planted {repeats}",

@@ -133,7 +133,7 @@ def test_both_questions_stand_on_one_page(make_run, make_exposure, tmp_path, vis
     for name in ("PASS", "FAIL", "How attack success falls", "How exposed it is"):
         assert page.get_by_role("heading", name=name).is_visible()
     charts = page.evaluate(INSIDE)
-    assert len(charts) == 8
+    assert len(charts) == 6
     for chart in charts:
         assert chart["width"] > 200
         assert chart["inside"], chart
@@ -169,7 +169,16 @@ def test_exposure_text_stands_out_from_its_ground(make_run, make_exposure, tmp_p
     make_run(name="demo")
     make_exposure(name="demo/keys", change={"costs": {"ks_pvalue": 0.01}})
     page = visit(write_report(tmp_path / "demo"), scheme=scheme)
-    for selector in (".chip.fail", ".chip.pass", ".contents a", "code", ".certificate", ".notice"):
+    for selector in (
+        ".harm dd",
+        ".harm small",
+        ".chip.fail",
+        ".chip.pass",
+        ".contents a",
+        "code",
+        ".certificate",
+        ".notice",
+    ):
         assert page.evaluate(CONTRAST, selector) >= 4.5, selector
 
 
@@ -206,7 +215,7 @@ def test_a_later_window_shows_its_places_when_pointed_at(make_one_run, visit):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_prediction_report_is_readable_at_any_width(make_prediction, visit, width, scheme):
     page = visit(write_report(make_prediction()), width=width, scheme=scheme)
-    assert page.get_by_role("heading", name="PASS").bounding_box()["y"] < 300
+    assert page.get_by_role("heading", name="FINDING").bounding_box()["y"] < 300
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     charts = page.evaluate(INSIDE)
     assert len(charts) == 5
@@ -306,7 +315,7 @@ def test_a_crowded_features_page_keeps_to_its_width(make_features, featured, vis
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_training_report_is_readable_at_any_width(make_training, visit, width, scheme):
     page = visit(write_report(make_training()), width=width, scheme=scheme)
-    assert page.get_by_role("heading", name="FAIL").bounding_box()["y"] < 300
+    assert page.get_by_role("heading", name="FINDING").bounding_box()["y"] < 300
     for summary in page.locator("summary").all():
         summary.click()
     charts = page.evaluate(INSIDE)
@@ -324,7 +333,15 @@ def test_the_training_report_is_readable_at_any_width(make_training, visit, widt
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_training_text_stands_out_from_its_ground(make_training, visit, scheme):
     page = visit(write_report(make_training()), scheme=scheme)
-    for selector in (".lead", "figcaption p", "thead th", "caption", ".legend li", ".reading dd"):
+    for selector in (
+        ".lead",
+        ".outcome",
+        ".claim",
+        "thead th",
+        "caption",
+        ".legend li",
+        ".reading dd",
+    ):
         assert page.evaluate(CONTRAST, selector) >= 4.5, selector
 
 

@@ -124,33 +124,9 @@ def test_the_density_is_the_skew_normal_one_in_references_a_bin(shape):
     assert y == pytest.approx([1000 * w * p for w, p in zip(widths, pdf, strict=True)])
 
 
-def test_training_is_drawn_beside_the_validation_cost(view):
-    figures = exposure_figures(view)["training"]
-    assert [figure.title for figure in figures] == [
-        "Exposure through training",
-        "Validation cost through training",
-    ]
-    assert [key.label for key in figures[0].keys] == ["canary 10", "canary 7", "canary 1"]
-
-
-def test_more_canaries_than_colours_leave_the_lowest_out(make_exposure):
-    names = [f"canary {i}" for i in range(8)]
-    change = {
-        "through_training": {
-            "steps": [0, 10],
-            "names": names,
-            "bits": [[0.0] * 8, [float(i) for i in range(8)]],
-            "validation_bits": [None, None],
-        }
-    }
-    (figure,) = exposure_figures(read_view(Record.open(make_exposure(change=change))))["training"]
-    assert [key.label for key in figure.keys] == [f"canary {i}" for i in (7, 6, 5, 4, 3)]
-
-
 def test_what_was_not_measured_is_not_drawn(make_exposure):
-    names = ("exposure", "costs", "through_training")
+    names = ("exposure", "costs")
     assert exposure_figures(read_view(Record.open(make_exposure(without=names)))) == {
         "exposure": None,
         "costs": None,
-        "training": [],
     }

@@ -11,7 +11,7 @@ from remnant.report.exposure_view import ExposureView
 from remnant.report.forgetting_view import ForgettingView
 from remnant.report.run_view import LanguageTask, NotMeasured
 
-ALL = ("verdict", "exposure", "repeats", "costs", "extraction", "through_training", "task", "scope")
+ALL = ("verdict", "exposure", "repeats", "costs", "extraction", "task", "scope")
 
 
 def test_a_full_record_is_read_whole(make_exposure):
@@ -25,7 +25,6 @@ def test_a_full_record_is_read_whole(make_exposure):
     assert (found.costs.skew_normal.shape, found.costs.ks_pvalue) == (-1.6, 0.37)
     assert [search.certified for search in found.extraction] == [True, False]
     assert found.extraction[0].candidates[2].canary is None
-    assert found.through_training.names == ("canary 1", "canary 7", "canary 10")
     assert found.task == LanguageTask(2.213, 40_000, "character", 6.6)
 
 
@@ -60,13 +59,6 @@ def test_what_was_not_measured_is_a_reason(make_exposure):
         found.exposure == found.repeats == found.extraction == NotMeasured("this run recorded none")
     )
     assert found.costs == NotMeasured("no time")
-    assert found.through_training is None
-
-
-def test_watching_that_failed_is_a_reason_too(make_exposure):
-    absent = (("through_training", "no checkpoints"),)
-    found = read_view(Record.open(make_exposure(without=("through_training",), absent=absent)))
-    assert found.through_training == NotMeasured("no checkpoints")
 
 
 @pytest.mark.parametrize(
@@ -75,7 +67,6 @@ def test_watching_that_failed_is_a_reason_too(make_exposure):
         ("exposure", {"canaries": [], "controls": []}, "it holds no canary"),
         ("costs", {"counts": [0], "edges": [0.0, 1.0]}, "no reference with a finite cost"),
         ("extraction", {"searches": []}, "no search was made"),
-        ("through_training", {"steps": [], "bits": [], "validation_bits": []}, "no step yet"),
     ],
 )
 def test_an_empty_result_is_not_measured(make_exposure, name, entries, reason):
@@ -111,8 +102,6 @@ def test_a_canary_without_probability_has_no_place_in_the_histogram(make_exposur
             "skew_normal.scale is not above 0",
         ),
         ("extraction", {"searches": [{"member": "m"}]}, r"searches\[0\].certified is missing"),
-        ("through_training", {"names": ["a"]}, r"bits\[0\] has 3 entries for 1 names"),
-        ("through_training", {"steps": [1.0]}, "bits has 11 entries for 1 steps"),
         ("task", {"validation_tokens": None}, "int"),
     ],
 )

@@ -49,8 +49,8 @@ def test_what_was_done_and_found_in_plain_words(make_exposure):
         "The most exposed canary, planted 64 times, has 19.93 bits: it ranks 1 of 1 000 000. "
         "The 16 controls, drawn alike and never planted, have 1.61 bits on average; chance alone "
         "gives 1.44 bits, and two bits is noise. In a twin of the model that saw no canary, the "
-        "same canaries have 1.82 bits on average. A search for the likeliest secrets read 2 of "
-        "24 canaries out of the models, without being told any of it."
+        "same canaries have 1.82 bits on average. A search that knows only the template "
+        "extracted 2 of 24 canaries from the models."
     )
 
 
@@ -252,21 +252,46 @@ def test_an_exact_exposure_counts_before_a_bound_that_is_lower(make_exposure):
 
 
 @pytest.mark.parametrize(
-    ("asked", "sentence", "line"),
+    ("asked", "certified", "line"),
     [
-        (3, "; it was asked for no more than 3.", ", of at most 3 asked for"),
-        (24, " any of it.", "read out"),
-        (None, " any of it.", "read out"),
+        (3, True, "Extracted: 2 of 24 planted secrets (top 3 guesses, proven)"),
+        (1, True, "Extracted: 2 of 24 planted secrets (top 1 guess, proven)"),
+        (None, True, "Extracted: 2 of 24 planted secrets (proven)"),
+        (3, False, "Extracted: 2 of 24 planted secrets (top 3 guesses, not proven: a budget ended"),
     ],
 )
-def test_no_more_canaries_are_read_out_than_were_asked_for(make_exposure, asked, sentence, line):
+def test_what_was_extracted_is_counted_and_is_harm(make_exposure, asked, certified, line):
     found = _view(make_exposure())
-    searches = tuple(dataclasses.replace(one, asked=asked) for one in found.extraction)
+    searches = tuple(
+        dataclasses.replace(one, asked=asked, certified=certified) for one in found.extraction
+    )
     view = dataclasses.replace(found, extraction=searches)
-    assert told.extraction_sentence(view).endswith(sentence)
-    assert told.extracted_text(view).endswith(line)
+    assert _plain(told.extracted_text(view)).startswith(line)
     assert line in summary_text(view)
-    assert line in str(tiles_of(view))
+    tile = next(tile for tile in tiles_of(view) if tile.name == "Extracted")
+    assert (tile.value, tile.tone) == ("2 of 24", "harm")
+    assert "Certified" not in str(tiles_of(view))
+    assert "certified" not in summary_text(view)
+
+
+def test_nothing_extracted_is_neutral(make_exposure):
+    found = _view(make_exposure())
+    searches = tuple(
+        dataclasses.replace(one, candidates=(Candidate(1.0, None, None),))
+        for one in found.extraction
+    )
+    view = dataclasses.replace(found, extraction=searches)
+    tile = next(tile for tile in tiles_of(view) if tile.name == "Extracted")
+    assert (tile.value, tile.tone) == ("0 of 24", "")
+
+
+def test_searches_that_are_partly_proven_say_how_many(make_exposure):
+    found = _view(make_exposure())
+    searches = (_search("canary 3"), _search("canary 4", certified=False))
+    view = dataclasses.replace(found, extraction=searches)
+    assert told.extracted_text(view) == (
+        "Extracted: 2 of 24 planted secrets (in each of 2 models, 1 of 2 searches proven)"
+    )
 
 
 def test_what_a_twin_brings_up_was_not_read_out(make_exposure):

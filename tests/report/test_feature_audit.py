@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from remnant.errors import RecordError
-from remnant.records import Record
+from remnant.records import Record, gate_row
 from remnant.report import read_view, summary_text
 from remnant.report.render import render
 
@@ -53,7 +53,8 @@ def written(folder, audit, *, arrays=("image", "model_null_values")):
             record.put_absent("audit", "it was stopped")
         else:
             record.put_result("audit", audit)
-        record.put_result("verdict", {"outcome": "FAIL", "sentence": "It reacts.", "limit": None})
+        verdict = gate_row(outcome="FAIL", sentence="It reacts.", claim="It does.", limit=0.1)
+        record.put_result("verdict", verdict)
         record.finish()
     return Record.open(folder)
 

@@ -10,14 +10,16 @@ from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.report import read_view, read_views
 from remnant.report.prediction_view import PREDICTORS, Estimate, PredictionView, lines_of
-from remnant.report.run_view import NotMeasured, Task
+from remnant.report.run_view import Finding, NotMeasured, Task
 
 
 @pytest.mark.parametrize("question", ["prediction", "text-prediction"])
 def test_a_full_record_is_read_whole(make_prediction, predicted, question):
     view = read_view(Record.open(make_prediction(question=question)))
     assert isinstance(view, PredictionView)
-    assert (view.name, view.question, view.verdict.limit) == ("early", question, 0.5)
+    assert (view.name, view.question) == ("early", question)
+    assert isinstance(view.verdict, Finding)
+    assert view.verdict.sentence.startswith("Protect 72 of 499 samples")
     assert view.task == Task(0.963, 360, 0.102)
     found, stored = view.prediction, predicted["prediction"]
     assert tuple(row.predictor for row in found.quality) == PREDICTORS

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from remnant.errors import InvalidInput, RecordError
-from remnant.records import Record
+from remnant.records import Record, gate_row
+from remnant.records.listing import summarise
 from remnant.report import curve_text, read_view, summary_text, write_curve_page, write_report
 from remnant.report.render import render
 
@@ -91,7 +92,10 @@ def test_the_verdict_comes_first_then_every_section(page):
         "21 were clearly found at a later one; so were 9 in models that never saw them",
         "Planted twins, smoothed",
         "Heuristic ε in nats",
-        "not finite",
+        "Lag 0 (90.0 %) holds by construction",
+        "The first lag at which the attack can fail is 1.",
+        "A two-sided interval: if the whole audit",
+        "by one-sided 95 % bounds",
         "Guessing gives 50.0 %",
         "3f9c2d7be4a1905c6f",
         "torch 2.13.0",
@@ -111,8 +115,7 @@ def test_an_exposure_page_is_well_formed_and_has_every_section(make_exposure):
         "In plain words",
         "How exposed it is",
         "Where the canaries stand among random secrets",
-        "What can be read out",
-        "Through training",
+        "What can be extracted",
         "What was tested, and what was not",
         "How to read this",
         "When the canaries were used",
@@ -122,7 +125,7 @@ def test_an_exposure_page_is_well_formed_and_has_every_section(make_exposure):
         "Nothing likelier exists among 1 000 000 secrets: 812 nodes were enough to prove it.",
         "first of 1 000 000 secrets",
         "chance gives 1.44, two bits is noise",
-        "1 of 2 searches certified; 2 of 24 canaries read out",
+        "2 of 24 planted secrets (proven)",
         "Rank of 1 000 000",
         "2.21 bits a character",
     ):
@@ -143,8 +146,8 @@ def test_every_canary_has_its_row(make_exposure):
 
 
 def test_an_empty_exposure_record_is_shown_as_not_measured(make_exposure):
-    names = ("verdict", "exposure", "repeats", "costs", "extraction", "through_training", "scope")
-    absent = (("extraction", "the template cannot be walked"), ("through_training", "no time"))
+    names = ("verdict", "exposure", "repeats", "costs", "extraction", "scope")
+    absent = (("extraction", "the template cannot be walked"),)
     page = render(Record.open(make_exposure(without=names, absent=absent)))
     text = _Page(page).text
     for words in (
@@ -153,16 +156,10 @@ def test_an_empty_exposure_record_is_shown_as_not_measured(make_exposure):
         "Exposure against repeats: not measured: this run recorded none.",
         "Costs of the references: not measured: this run recorded none.",
         "Extraction: not measured: the template cannot be walked.",
-        "Exposure through training: not measured: no time.",
     ):
         assert words in text, words
     assert "<svg" not in page
     assert 'class="tiles"' not in page
-
-
-def test_what_was_not_watched_has_no_section(make_exposure):
-    page = render(Record.open(make_exposure(without=("through_training",))))
-    assert "Through training" not in page
 
 
 def test_text_of_an_exposure_record_is_escaped(make_exposure):
@@ -184,7 +181,6 @@ def test_text_of_an_exposure_record_is_escaped(make_exposure):
                 ],
             },
             "extraction": {"searches": [search]},
-            "through_training": {"names": [HOSTILE, "b", "c"]},
             "task": {"token": HOSTILE},
         }
     )
@@ -268,7 +264,9 @@ def test_text_of_a_one_run_record_is_escaped(make_one_run):
         plan={"plan": {HOSTILE: HOSTILE}},
         change={"method": HOSTILE},
         results={
-            "verdict": {"outcome": "FAIL", "sentence": HOSTILE, "limit": 0.5, "lag": 1},
+            "verdict": gate_row(
+                outcome="FAIL", sentence=HOSTILE, claim="Claimed.", limit=0.5, lag=1
+            ),
             "scope": {"tested": [HOSTILE], "not_tested": [HOSTILE]},
         },
     )
@@ -289,7 +287,7 @@ def test_a_prediction_page_is_well_formed_and_has_every_section(make_prediction)
     assert {one for label in labels for one in label.split()} <= set(ids)
     headings = [re.sub("<[^>]*>", "", h) for h in re.findall(r"<h2[^>]*>(.*?)</h2>", page)]
     assert headings == [
-        "PASS A short list holds most of what will be memorised",
+        "FINDING A short list holds most memorised samples",
         "In plain words",
         "How good each predictor is",
         "When to look",
@@ -428,8 +426,8 @@ def test_all_questions_stand_on_one_page_and_pools_do_not(
     ids = [value for name, value in found.attributes if name == "id"]
     assert len(ids) == len(set(ids))
     assert "Report on 5 runs" in found.text
-    assert "prediction PASS" in page
-    assert "text-prediction PASS" in page
+    assert "prediction FINDING" in page
+    assert "text-prediction FINDING" in page
 
 
 def test_a_long_ledger_is_folded(make_run):
@@ -490,11 +488,34 @@ def test_runs_under_a_folder_without_one_make_a_report_there(make_run, make_expo
 
 @pytest.mark.parametrize("outcome", ["PASS", "FAIL", "INCONCLUSIVE"])
 def test_each_verdict_is_in_words_and_in_a_symbol(make_run, outcome):
-    value = {"outcome": outcome, "sentence": "A sentence.", "limit": 0.6, "lag": 400}
+    value = gate_row(outcome=outcome, sentence="A sentence.", claim="Claimed.", limit=0.6, lag=400)
     page = render(Record.open(make_run(results={"verdict": value})))
     assert f'<span class="outcome">{outcome}</span>' in page
     assert f'class="verdict {outcome.lower()}"' in page
     assert re.search(r'class="symbol" aria-hidden="true">[✓✕?]<', page)
+    assert '<p class="claim"><strong>Claim:</strong> Claimed.</p>' in page
+
+
+@pytest.mark.parametrize("outcome", ["PASS", "FAIL", "INCONCLUSIVE"])
+def test_an_outcome_of_older_rules_is_never_shown_as_pass(make_run, outcome):
+    value = {"outcome": outcome, "sentence": "A sentence.", "limit": 0.6, "lag": 400}
+    folder = make_run(results={"verdict": value})
+    page = render(Record.open(folder))
+    assert 'class="verdict inconclusive"' in page
+    assert (
+        f"Not judged again: older rules, which could pass without evidence, said {outcome}" in page
+    )
+    shown = Record.open(folder).summary()["results"]["verdict"]
+    assert shown["outcome"] == "INCONCLUSIVE"
+    assert summarise(folder).verdict == "INCONCLUSIVE"
+
+
+def test_a_finding_has_a_colour_a_symbol_and_advice(make_prediction):
+    page = render(Record.open(make_prediction()))
+    assert 'class="verdict finding"' in page
+    assert '<p class="symbol" aria-hidden="true">i</p>' in page
+    assert "<strong>What to do:</strong> Remove, mask or protect the samples on the list" in page
+    assert ">PASS<" not in page
 
 
 def test_an_empty_record_is_shown_as_not_measured(make_run):
@@ -517,7 +538,9 @@ def test_text_from_the_record_is_escaped(make_run):
     folder = make_run(
         plan={"plan": {"note": HOSTILE, HOSTILE: 1}, HOSTILE: {"x": 1}},
         results={
-            "verdict": {"outcome": "FAIL", "sentence": HOSTILE, "limit": 0.5, "lag": 1},
+            "verdict": gate_row(
+                outcome="FAIL", sentence=HOSTILE, claim="Claimed.", limit=0.5, lag=1
+            ),
             "scope": {"tested": [HOSTILE], "not_tested": [HOSTILE]},
         },
         without=("compare",),
@@ -582,9 +605,11 @@ def test_the_summary_in_a_terminal(make_run):
     assert summary_text(found, report="run/report.html").splitlines() == [
         "PASS: 400 steps after planting, precision at FPR 10 % is at most 64.3 %, "
         "under the limit of 65 %.",
+        "  claim: At most 64.3 % precision (95 % confidence, 5 trainings).",
         "  Precision at FPR 10 % (chance 50.0 %)",
-        "    lag       0  90.0 %  [85.0 % to 94.0 %]",
+        "    lag       1  89.8 %  [84.8 % to 93.8 %]",
         "    lag     400  58.7 %  [51.7 % to 64.3 %]",
+        "    lag       0  90.0 %  by construction",
         "  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %] (neither saw the canaries)",
         "  Once against ten times; at the end, and above '1 repeat' on average",
         "    1 repeat    58.7 %",

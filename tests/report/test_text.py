@@ -19,7 +19,7 @@ VERDICT = (
 EXPOSURE = [
     "  highest exposure of 24 canaries: 19.93 bits of 19.93 (canary 10, planted 64 times)",
     "  16 controls, mean: 1.61 bits (never planted; chance gives 1.44)",
-    "  extraction: 1 of 2 searches certified; 2 of 24 canaries read out",
+    "  Extracted: 2 of 24 planted secrets (proven)",
 ]
 ONE_RUN = [
     "  True positive rate at FPR 10 % (chance 10.0 %), canaries planted from step 100",
@@ -66,7 +66,7 @@ def test_the_summary_without_controls_and_with_one_search(make_exposure):
     view = read_view(Record.open(make_exposure(change=change)))
     assert summary_text(view).splitlines()[1:] == [
         "  highest exposure of 1 canary: at least 11.00 bits of 19.93 (canary 1, planted once)",
-        "  extraction: 1 of 1 search certified; 0 of 1 canary read out",
+        "  Extracted: 0 of 1 planted secret (proven)",
     ]
 
 
@@ -75,10 +75,10 @@ def test_the_summary_of_several_says_which_is_which(make_run, make_exposure, tmp
     make_exposure(name="demo/keys")
     lines = summary_text(read_views(tmp_path / "demo"), report="demo/report.html").splitlines()
     assert lines[0].startswith("PASS: 400 steps after planting")
-    assert lines[1] == "  run demo, forgetting"
-    assert lines[5].startswith("  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %]")
-    assert [line.split(":")[0] for line in lines[9:11]] == ["  decision", "  gone or hidden"]
-    assert lines[11:] == [
+    assert lines[2] == "  run demo, forgetting"
+    assert lines[7].startswith("  A/A twins, lag 400: 50.8 % [43.1 % to 56.9 %]")
+    assert [line.split(":")[0] for line in lines[11:13]] == ["  decision", "  gone or hidden"]
+    assert lines[13:] == [
         "",
         VERDICT,
         "  run keys, exposure and extraction",
@@ -191,8 +191,9 @@ def test_the_summary_of_a_prediction_run(make_prediction, predicted):
     }
     view = read_view(Record.open(make_prediction(change=change)))
     lines = summary_text(view, report="r.html").splitlines()
-    assert lines[0].startswith("PASS: Protecting the riskiest samples")
-    assert lines[1:] == [
+    assert lines[0].startswith("FINDING: A short list holds most memorised samples. Protect 72")
+    assert lines[1].startswith("  what to do: Remove, mask or protect")
+    assert lines[2:] == [
         "  look after 6 of 30 epochs: median loss down by 95.3 %",
         "  memorised in the end: 6.4 %; two of 24 models disagree on 8.1 % [6.2 % to 10.4 %]",
         "  AUC at the stop (guessing 0.5), FPR at TPR 75 %",
@@ -226,7 +227,7 @@ def test_the_summary_of_a_prediction_run_that_lacks_something(make_prediction, p
     change = {"prediction": {"quality": [], "stop": stop}, "protect": {"check": None}}
     view = read_view(Record.open(make_prediction(name="two", change=change)))
     lines = summary_text(view).splitlines()
-    assert lines[1].endswith("median loss down by 90.0 %; 95 % was never reached")
+    assert lines[2].endswith("median loss down by 90.0 %; 95 % was never reached")
     assert lines[-1] == "    no run was left to check it on"
     assert detail_text(view) == ""
     check = predicted["protect"]["check"] | {"held": False}
@@ -245,9 +246,9 @@ def test_the_commands_that_read_records_know_prediction_runs_and_their_pools(
     view = read_view(Record.open(folder))
     assert shown.output == f"{summary_text(view)}\n\n{detail_text(view)}\n"
     listed = CliRunner().invoke(commands, ["runs", str(folder)])
-    assert [line.split() for line in listed.output.splitlines()] == [
-        ["out", "complete", "prediction", "PASS"],
-        ["pool", "pool", "shadow-pool", "no", "run"],
+    assert [" ".join(line.split()) for line in listed.output.splitlines()] == [
+        "out complete prediction FINDING: A short list holds most memorised samples",
+        "pool pool shadow-pool no run",
     ]
     written = CliRunner().invoke(commands, ["report", str(folder)])
     assert written.output == f"{folder / 'report.html'}\n"

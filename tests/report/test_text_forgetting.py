@@ -65,6 +65,7 @@ def make_text(make_run, make_curve):
         results = {
             "verdict": {
                 "outcome": "PASS",
+                "rules": 2,
                 "sentence": "200 steps after, mean exposure is 1.88 bits.",
                 "limit": 3.0,
                 "lag": 200,

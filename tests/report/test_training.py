@@ -72,7 +72,7 @@ def test_the_words_tell_what_was_found(make):
     assert "at most 9.97" in through_sentence(found)
     assert "best at epoch 2" in turning_sentence(found)
     assert "at epoch 3" in turning_sentence(found)
-    assert "Of 4 variants, 3 are beaten by no other" in front_sentence(found)
+    assert "3 of 4 variants are on the Pareto front of the means" in front_sentence(found)
     assert extraction_sentence(found).startswith("8 of 20 canaries were read out")
     assert "puts 20 too low; its error is −0.25" in estimate_sentence(found)
 
@@ -80,7 +80,7 @@ def test_the_words_tell_what_was_found(make):
 def test_the_page_shows_every_variant_and_every_figure(make):
     page = write_report(make()).read_text(encoding="utf-8")
     assert "Exposure by training choices report" in page
-    assert "Some choices raise exposure" in page
+    assert "Training choices change exposure" in page
     for name in ("variants", "front", "through", "costs", "nodes", "estimate"):
         assert f'id="{name}-wide-title"' in page
     assert len(re.findall('class="seam"', page)) == 2 * 4  # drawn for a wide and a narrow page
@@ -150,9 +150,9 @@ def test_a_peak_that_is_not_told_from_others_is_not_one(make):
 def test_the_terminal_has_a_line_and_a_bar_for_every_variant(make):
     view = view_of(make())
     text = summary_text(view)
-    assert text.startswith("FAIL: With 'planted 1'")
+    assert text.startswith("FINDING: Training choices change exposure. Planting 8 times instead")
     assert "planted 64  18.00 (17.00 to 19.00)  +15.00 (+14.00 to +16.00), p = 0.003" in text
-    assert "beaten by none in both means: 'planted 64', 'planted 4', 'planted 1'" in text
+    assert "Pareto front of the means: 'planted 64', 'planted 4', 'planted 1'" in text
     assert "units 100  16.10 (15.10 to 17.10)  +11.35 (+10.35 to +12.35), p = 0.008" in text
     assert len(detail_text(view).splitlines()) == 2 + 4 + 1
     assert [tile.value.split("\u202f")[0] for tile in tiles_of(view)] == [
@@ -222,6 +222,44 @@ def test_variants_of_like_usefulness_have_an_axis_that_tells_them_apart(make):
     assert len(set(ticks)) == len(ticks)
 
 
+@pytest.mark.parametrize(
+    ("validation", "exposure", "words"),
+    [
+        (0.05, 1.0, "No variant is significantly best: "),
+        (0.001, 1.0, "“planted 1” predicts best. Its exposure does not differ"),
+        (0.05, 0.1, "“planted 1” exposes least. Its bits on held-out text do not differ"),
+        (0.001, 0.1, "“planted 1” predicts best and exposes least; its intervals"),
+    ],
+)
+def test_a_variant_is_called_best_only_where_it_differs(make, validation, exposure, words):
+    """The first has the lowest means in both; the intervals say whether that is significant."""
+
+    def near(results):
+        for number, one in enumerate(results["training"]["variants"]):
+            bits, reach = 5.087 + 0.007 * number, validation
+            one["validation_bits"] = [bits, bits - reach, bits + reach]
+            shown = 3.0 + 0.5 * number
+            one["exposure"] = [shown, shown - exposure, shown + exposure]
+        results["training"]["pareto"] = ["planted 1"]
+
+    view = view_of(make(near))
+    assert front_sentence(view.training).startswith(words)
+    said = "no variant is significantly best" in summary_text(view)
+    assert said == words.startswith("No variant")
+
+
+def test_the_front_is_drawn_with_intervals_in_both_directions(make):
+    def wide(results):
+        for one in results["training"]["variants"]:
+            bits = one["validation_bits"][0]
+            one["validation_bits"] = [bits, bits - 0.5, bits + 0.5]
+
+    figure = training_figures(view_of(make(wide)))["front"]
+    lines = re.findall(r'<line[^>]*class="whisker[^>]*>', str(figure.wide))
+    level = [line for line in lines if len(set(re.findall(r'y[12]="([^"]+)"', line))) == 1]
+    assert len(level) == 4
+
+
 def test_one_variant_alone_has_no_front(make):
     def alone(results):
         results["training"]["variants"][1:] = []
@@ -231,9 +269,7 @@ def test_one_variant_alone_has_no_front(make):
     view = view_of(make(alone))
     assert training_figures(view)["front"] is None
     assert "lowest" not in what_was_found(view.training)
-    assert "exposes least on average. The front is that of the means" in front_sentence(
-        view.training
-    )
+    assert front_sentence(view.training) == "There is one variant, and no front."
     assert len(tiles_of(view)) == 3
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record
-from remnant.report import read_view
+from remnant.report import read_view, summary_text
 from remnant.report.curve import lag_text, percent, read_curve, short_percent
 from remnant.report.ran import LedgerRow
+from remnant.report.render import render
+from remnant.report.tiles import tiles_of
 from remnant.report.view import NotMeasured
-from remnant.report.words import control_holds, in_plain_words, steps_to_rows
+from remnant.report.words import control_holds, in_plain_words, steps_to_rows, tiled_sentence
 
 
 def _plain(text: str) -> str:
@@ -23,7 +27,7 @@ def test_a_full_record_is_read_whole(make_run):
     assert found.complete
     assert found.verdict.outcome == "PASS"
     assert _plain(found.curve.label) == "Precision at FPR 10 %"
-    assert (found.curve.start.lag, found.curve.end.lag) == (0, 400)
+    assert (found.curve.start.lag, found.curve.end.lag) == (1, 400)
     assert [_plain(curve.label) for _, curve in found.others] == [
         "True positive rate at FPR 10 %",
         "AUC",
@@ -56,7 +60,7 @@ def test_what_was_not_measured_is_a_reason(make_run):
         ("curve", {"lags": [0, 1], "value": [0.5]}, "value has 1 entries for 2 lags"),
         ("curve_aa", {"value": [0.5]}, "lags is missing"),
         ("verdict", {"outcome": "MAYBE", "sentence": ""}, "outcome='MAYBE'"),
-        ("verdict", {"outcome": "PASS"}, "sentence"),
+        ("verdict", {"outcome": "PASS", "rules": 2}, "sentence"),
         ("task", {"test_accuracy": "high", "test_examples": 3}, "could not convert"),
         ("compare", {"series": []}, "compares no series"),
         ("traditional", {"lags": [0]}, "neither accuracy nor loss"),
@@ -126,3 +130,58 @@ def test_numbers_in_print():
         *("10 %", "2.5 %", "0.1 %", "–")
     ]
     assert [_plain(lag_text(lag)) for lag in (0, 12345, 2.5)] == ["0", "12 345", "2.5"]
+
+
+def _with(make_run, *, plan=None, results=None, name="digits-inject"):
+    return read_view(Record.open(make_run(name=name, plan=plan, results=results or {})))
+
+
+def test_every_other_measure_of_success_is_shown_and_not_the_curve_itself(make_run, make_curve):
+    auc = make_curve("auc", start=0.9, floor=0.6, chance=0.5, spread=0.05)
+    precision = make_curve(start=0.9, floor=0.6, chance=0.5, spread=0.05)
+    folder = make_run(without=("curve_auc",), results={"curve": auc, "curve_precision": precision})
+    view = read_view(Record.open(folder))
+    assert [name for name, _ in view.others] == ["curve_precision", "curve_tpr", "curve_accuracy"]
+    page = render(Record.open(folder))
+    assert "AUC: not measured" not in page
+    assert "Precision at FPR" in page
+
+
+def test_never_planted_canaries_are_reported_apart(make_run, make_curve):
+    controls = make_curve(start=0.5, floor=0.52, chance=0.5, spread=0.05)
+    folder = make_run(results={"curve_controls": controls})
+    view = read_view(Record.open(folder))
+    assert view.never_planted.end.value == pytest.approx(controls["value"][-1])
+    assert "Never-planted canaries, drawn the same way" in render(Record.open(folder))
+    assert "  never-planted canaries, lag 400: " in summary_text(view)
+
+
+@pytest.mark.parametrize(
+    ("plan", "constructed"),
+    [
+        ({"plan": {"kind": "inject"}, "attack": {"calibration": "logit"}}, True),
+        ({"plan": {"kind": "inject"}, "attack": {"calibration": "none"}}, False),
+        ({"plan": {"kind": "inject"}, "attack": {"calibration": "twins"}}, False),
+        ({"plan": {"kind": "poison"}, "attack": {"calibration": "logit"}}, False),
+    ],
+)
+def test_the_page_opens_with_a_lag_at_which_the_attack_can_fail(make_run, plan, constructed):
+    folder = make_run(plan=plan)
+    view = read_view(Record.open(folder))
+    assert view.curve.start.lag == (1 if constructed else 0)
+    tile = tiles_of(view)[0]
+    assert tile.name == ("After 1 step" if constructed else "Right after planting")
+    assert tile.value == view.curve.show(view.curve.start.value)
+    page = render(Record.open(folder))
+    assert ("holds by construction" in page) == constructed
+    assert ("by construction" in summary_text(view)) == constructed
+
+
+@pytest.mark.parametrize(("uses", "said"), [(2, True), (1, False)])
+def test_more_uses_than_repeats_are_explained(make_run, uses, said):
+    row = LedgerRow("1–32", 32, 1, (uses, uses), 100, 100)
+    plan = {"kind": "inject", "repeats": 1, "canaries": 32, "step": 100, "watch_steps": 400}
+    view = dataclasses.replace(_with(make_run), plan=plan, ledger=(row,))
+    assert ("the canaries are repeated to fill it" in tiled_sentence(view)) == said
+    assert ("up to 2 times in all since they fill the batch" in in_plain_words(view)) == said
+    assert ("were shown to a model once" in in_plain_words(view)) != said

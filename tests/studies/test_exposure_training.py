@@ -18,6 +18,7 @@ from remnant.studies.exposure_training import ExposureTrainingStudy
 from remnant.studies.exposure_training_population import populations, prepare_runs, trained_models
 from remnant.studies.exposure_training_results import pareto_front
 from remnant.studies.exposure_training_secrets import references_of
+from remnant.studies.exposure_training_verdict import finding_words
 from remnant.studies.language_models import fit_language_models, language_model_maker
 from remnant.studies.machine import StepClock
 
@@ -175,8 +176,9 @@ def test_the_marked_steps_are_those_in_which_the_first_canary_was_used(results, 
 
 def test_the_verdict_waits_for_five_trials_where_there_are_several_variants(folder, results):
     verdict, record = results["verdict"], Record.open(folder)
-    assert verdict["outcome"] == "INCONCLUSIVE"
-    assert verdict["sentence"].endswith("no proof that they are alike. Run 5 or more.")
+    assert "outcome" not in verdict
+    assert verdict["headline"].startswith("No difference in exposure was detected")
+    assert verdict["advice"].startswith("Run 6 trials or more")
     rows = {row["label"]: row for row in verdict["differences"]}
     assert list(rows) == ["30 times", "slower", "no name", "batch 8"]
     gaps = record.array("variant1.bits") - record.array("primary.bits")
@@ -248,8 +250,8 @@ def test_exact_ranks_can_be_followed_too(tmp_path):
         record.array("primary.through")[-1, :, 0:1], record.array("primary.bits")
     )
     verdict = record.results()["verdict"]
-    assert verdict["outcome"] == "INCONCLUSIVE"
-    assert "nothing to compare" in verdict["sentence"]
+    assert "outcome" not in verdict
+    assert verdict["headline"] == "There is one variant, so nothing is compared"
 
 
 GRID = {"plan": {"batch": [8, 16]}, "model": {"options": {"units": [8, 16]}}}
@@ -306,8 +308,8 @@ def test_one_trial_has_values_without_intervals(tmp_path):
     assert first["exposure"][1:] == [None, None]
     assert first["through"] is None
     assert first["cell"] == {"optimizer": "adam"}
-    assert results["verdict"]["outcome"] == "INCONCLUSIVE"
-    assert "one trial" in results["verdict"]["sentence"]
+    assert "outcome" not in results["verdict"]
+    assert results["verdict"]["headline"].startswith("One training of each variant")
 
 
 def test_several_canaries_of_a_model_may_all_come_first(tmp_path):
@@ -433,3 +435,50 @@ def test_followed_references_do_not_move_with_the_variant(runs):
 def test_the_study_is_of_its_own_kind():
     assert isinstance(STUDY, ExposureTrainingStudy)
     assert STUDY.parts()["variant1"].label == "30 times"
+
+
+def _compared(*gaps, trials=8):
+    """A finding about variants that lie so far above the first; the interval is half a bit wide."""
+    rows = [
+        {
+            "label": f"v{number}",
+            "difference": [gap, gap - 0.25, gap + 0.25],
+            "at_least": False,
+            "adjusted_p_value": 0.001,
+            "differs": abs(gap) > 1,
+        }
+        for number, gap in enumerate(gaps, start=1)
+    ]
+    words = [f"'{row['label']}' instead of 'v0'" for row in rows]
+    return finding_words(
+        rows, words, base="v0", level="The mean is 4.0 bits.", trials=trials, confidence=0.95
+    )
+
+
+def test_the_order_of_two_variants_decides_no_outcome():
+    raised, lowered = _compared(8.3), _compared(-8.3)
+    assert "outcome" not in raised
+    assert "outcome" not in lowered
+    assert raised["headline"] == lowered["headline"] == "Training choices change exposure"
+    assert raised["sentence"] == "'v1' instead of 'v0' adds 8.3 bits (95 % CI 8.1 to 8.6)."
+    assert lowered["sentence"] == "'v1' instead of 'v0' removes 8.3 bits (95 % CI 8.1 to 8.6)."
+    assert raised["advice"].startswith("Prefer 'v0'")
+    assert lowered["advice"].startswith("Prefer 'v1'")
+
+
+def test_of_several_variants_the_largest_change_each_way_is_named():
+    found = _compared(2.0, 5.0, -3.0, 0.5)
+    assert found["sentence"] == (
+        "'v2' instead of 'v0' adds 5.0 bits (95 % CI 4.8 to 5.2; Holm-adjusted p = 0.001). "
+        "'v3' instead of 'v0' removes 3.0 bits (95 % CI 2.8 to 3.2; Holm-adjusted p = 0.001). "
+        "3 of 4 variants differ significantly from 'v0'."
+    )
+    assert found["advice"].startswith("Prefer 'v3'")
+
+
+def test_no_detected_difference_is_not_equality():
+    found = _compared(0.5, -0.2)
+    assert found["sentence"].endswith(
+        "No other variant differs significantly from it in 8 trials. It may still be 0.8 bits."
+    )
+    assert "do not take the choices for equal" in found["advice"]

@@ -37,7 +37,13 @@ class Seen:
             plan=SimpleNamespace(trials=len(self.array("primary.bits"))),
             secret=SimpleNamespace(planted=SimpleNamespace(space=SPACE)),
         )
-        runs = {name: SimpleNamespace(study=SimpleNamespace(label=name)) for name in names}
+        runs = {
+            name: SimpleNamespace(
+                plan=SimpleNamespace(repeats=(1,)),
+                study=SimpleNamespace(label=name, to_dict=lambda name=name: {"model": name}),
+            )
+            for name in names
+        }
         return verdict_fields(self, study, runs)
 
 
@@ -45,56 +51,67 @@ def drawn(mean, trials=6, seed=0):
     return np.clip(np.random.default_rng(seed).normal(mean, 0.6, trials), 0, MOST)
 
 
+CHANGED = "Training choices change exposure"
+UNDECIDED = "No difference in exposure was detected between the training choices"
+
+
 def test_more_less_and_neither():
     more = Seen(drawn(4), drawn(9, seed=1), drawn(4, seed=2)).verdict()
-    assert more["outcome"] == "FAIL"
-    assert "1 of 2 others has more, the most 'variant1'" in more["sentence"]
+    assert more["headline"] == CHANGED
+    assert more["sentence"].startswith("'variant1' instead of 'primary' adds ")
+    assert more["sentence"].endswith("1 of 2 variants differs significantly from 'first'.")
     less = Seen(drawn(9), drawn(4, seed=1), drawn(9, seed=2)).verdict()
-    assert less["outcome"] == "PASS"
+    assert less["headline"] == CHANGED
+    assert less["sentence"].startswith("'variant1' instead of 'primary' removes ")
     alike = Seen(drawn(4), drawn(4, seed=1), drawn(4, seed=2)).verdict()
-    assert alike["outcome"] == "INCONCLUSIVE"
-    assert alike["sentence"].endswith("That is no proof that they are alike.")
+    assert alike["headline"] == UNDECIDED
+    assert all("outcome" not in row for row in (more, less, alike))
 
 
-def test_pass_says_how_much_more_the_others_may_have():
-    found = Seen(drawn(9), drawn(4, seed=1), drawn(9.2, seed=2)).verdict()
-    top = found["differences"][1]["difference"][2]
-    assert (
-        f"one other cannot be told from it, and may have up to {top:.1f} bits" in found["sentence"]
-    )
-    assert top > 0
+def test_turning_two_variants_round_changes_no_headline():
+    first, second = drawn(4), drawn(9, seed=1)
+    one, other = Seen(first, second).verdict(), Seen(second, first).verdict()
+    assert one["headline"] == other["headline"] == CHANGED
+    assert "outcome" not in one | other
+    assert one["sentence"].replace(" adds ", " removes ") == other["sentence"]
 
 
-def test_several_variants_are_not_told_apart_in_four_trials_and_one_is():
+def test_what_was_not_detected_says_how_large_it_may_be():
+    found = Seen(drawn(9), drawn(9.2, seed=2)).verdict()
+    _, low, high = found["differences"][0]["difference"]
+    assert found["sentence"].endswith(f"It may still be {max(-low, high):.1f} bits.")
+
+
+def test_several_variants_are_not_distinguished_in_four_trials_and_one_is():
     rows = drawn(4, 4), drawn(9, 4, seed=1), drawn(4, 4, seed=2)
     several, one = Seen(*rows).verdict(), Seen(*rows[:2]).verdict()
     assert several["differences"][0]["adjusted_p_value"] < 0.01
-    assert several["outcome"] == "INCONCLUSIVE"
-    assert several["sentence"].endswith("Run 5 or more.")
-    assert one["outcome"] == "FAIL"
+    assert several["headline"] == UNDECIDED
+    assert several["advice"].startswith("Run 8 trials or more")
+    assert one["headline"] == CHANGED
 
 
 @pytest.mark.parametrize("saturated", [0, 1])
-def test_a_floor_is_no_value(saturated):
+def test_a_lower_bound_is_no_value(saturated):
     """Both have one law, and of one side no more than ten bits can be shown."""
     rng, wrong = np.random.default_rng(saturated), 0
     for _ in range(100):
         rows = [np.clip(rng.normal(16, 2, 6), 0, MOST) for _ in range(2)]
         rows[saturated] = np.full(6, 10.0)
         found = Seen(*rows, saturated={saturated}).verdict()
-        wrong += found["outcome"] != "INCONCLUSIVE"
+        wrong += found["headline"] != UNDECIDED
         assert found["differences"][0]["at_least"]
     assert wrong == 0
 
 
-def test_a_floor_above_all_of_the_others_is_more():
+def test_a_lower_bound_above_all_of_the_others_is_more():
     found = Seen(drawn(3), np.full(6, 10.0), saturated={1}).verdict()
-    assert found["outcome"] == "FAIL"
+    assert found["headline"] == CHANGED
     low, high = found["differences"][0]["difference"][1:]
-    assert f"'variant1' ({low:+.1f} to {high:+.1f} bits)" in found["sentence"]
+    assert f"'variant1' instead of 'primary' adds {low:.1f} to {high:.1f} bits" in found["sentence"]
     turned = Seen(np.full(6, 10.0), drawn(3), saturated={0}).verdict()
-    assert turned["outcome"] == "PASS"
-    assert "an exposure of at least 10.0 bits" in turned["sentence"]
+    assert turned["headline"] == CHANGED
+    assert "removes" in turned["sentence"]
 
 
 def test_levels_are_means_over_canaries_between_the_least_and_the_most():

@@ -162,6 +162,9 @@ def plain(value, low, high):
         "name": "plain",
         "what": "mlp1 on digits",
         "changes": "",
+        "members": 41,
+        "blind": 0,
+        "test_accuracy": [0.9, 0.85, 0.95],
         "beyond": [value, low, high],
         "planted": {"n": 30, "share_significant": share},
         "unplanted": {"n": 11, "share_significant": [0.1, 0.0, 0.4]},
@@ -179,12 +182,38 @@ def plain(value, low, high):
     ],
 )
 def test_the_verdict_is_about_the_share_beyond_unplanted_models(found, outcome, said):
-    verdict = verdict_fields(STUDY, plain(*found))
+    verdict = verdict_fields(STUDY, plain(*found), majority=0.1)
     assert verdict["outcome"] == outcome
     assert said in verdict["sentence"]
     assert verdict["limit"] == 0.1
     assert verdict["lag"] is None
     assert "Of 30 models that were trained on one stamped image, 60.0%" in verdict["sentence"]
+
+
+PASSING = (0.02, -0.05, 0.1)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"test_accuracy": [0.12, 0.09, 0.15]}, "The models learnt nothing"),
+        ({"blind": 3}, "3 of 41 models give the same answers whatever the patch"),
+        ({"unplanted": {"n": 11, "share_significant": [0.9, 0.6, 1.0]}}, "never saw the patch"),
+    ],
+)
+def test_models_in_which_no_patch_can_be_seen_do_not_pass(change, said):
+    assert verdict_fields(STUDY, plain(*PASSING), majority=0.1)["outcome"] == "PASS"
+    verdict = verdict_fields(STUDY, plain(*PASSING) | change, majority=0.1)
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert said in verdict["sentence"]
+
+
+def test_a_pass_claims_a_bound_with_its_number_of_trainings():
+    claim = verdict_fields(STUDY, plain(*PASSING), majority=0.1)["claim"]
+    plan = STUDY.plan
+    assert "At most 10.0% of models trained on one stamped image" in claim
+    assert f"{plan.canaries} canaries x {plan.seeds} trainings, 11 unplanted" in claim
+    assert f"up to {1 - 0.05 ** (1 / plan.seeds):.0%} of trainings" in claim
 
 
 def test_the_scope_names_the_other_ways_to_train():

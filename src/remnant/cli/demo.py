@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.exit_codes import check_options, gate_options
+
 RECIPES = {
     ".": "digits-inject.toml",
     "one-run": "digits-one-run.toml",
@@ -25,8 +27,9 @@ RECIPES = {
     help="Folder for the record and the report.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
-def demo(out: Path, as_json: bool) -> None:
-    """Watch classifiers forget, pull a secret out of a language model, predict what is memorised.
+@gate_options
+def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None:
+    """Measure how classifiers forget, extract a secret, and predict what is memorised.
 
     Forgetting is measured twice, with twins and along a single run; a number is planted once, twice
     and four times, and watched while models learn it; prediction is held against 48 shadow models;
@@ -37,6 +40,7 @@ def demo(out: Path, as_json: bool) -> None:
     Example:
       remnant demo --out audit && open audit/report.html
     """
+    check_options(gate=gate, allow_inconclusive=allow_inconclusive)
     from importlib.resources import files
 
     from remnant.cli.carry_out import carry_out
@@ -44,4 +48,11 @@ def demo(out: Path, as_json: bool) -> None:
 
     folder = files("remnant.studies") / "recipes"
     studies = {name: read_recipe(Path(str(folder / recipe))) for name, recipe in RECIPES.items()}
-    carry_out(studies, out, Execution(), as_json=as_json)
+    carry_out(
+        studies,
+        out,
+        Execution(),
+        as_json=as_json,
+        gate=gate,
+        allow_inconclusive=allow_inconclusive,
+    )

@@ -98,7 +98,10 @@ class _Discreet(click.Command):
 @click.option(
     "--limit",
     type=float,
-    help="Exit with 1 unless nothing is found and M stays under these nats.",
+    help="Judge: PASS if nothing is found and M stays under these nats. Exit 0, 1 FAIL, 3 else.",
+)
+@click.option(
+    "--allow-inconclusive", is_flag=True, help="With --limit, exit with 0 where it is INCONCLUSIVE."
 )
 @click.option("--batch", type=int, default=256, show_default=True, help="Images at once.")
 @device_option
@@ -107,7 +110,13 @@ class _Discreet(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 @click.pass_context
 def feature(
-    context: click.Context, /, out: Path | None, against: str, as_json: bool, **given: Any
+    context: click.Context,
+    /,
+    out: Path | None,
+    against: str,
+    as_json: bool,
+    allow_inconclusive: bool,
+    **given: Any,
 ) -> None:
     """Ask whether a model reacts to a patch more than to patches that it never saw.
 
@@ -154,8 +163,10 @@ def feature(
         click.echo(json.dumps(feature_fields(told, page), indent=2, allow_nan=False))
     else:
         show(feature_text(told, page))
-    if settings.limit is not None and judged.outcome != "PASS":
-        context.exit(1)
+    if settings.limit is not None:
+        from remnant.records import exit_code
+
+        context.exit(exit_code([judged.outcome], allow_inconclusive=allow_inconclusive))
 
 
 def _faults(settings: Any, count: int) -> list[str]:

@@ -13,7 +13,9 @@ from remnant.cli.naming import naming
 from remnant.errors import NotEnoughEvidence, RemnantError
 from remnant.measures import adjusted_p_values, m_score, probability_gain, white_box_m_score
 from remnant.measures.divergence import FLOOR
+from remnant.measures.feature_score import TIE
 from remnant.measures.mean_interval import mean_interval
+from remnant.records import Outcome, finding_row, gate_row
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -101,25 +103,53 @@ class Difference:
     high: float
 
 
+_FINDINGS: dict[Outcome, tuple[str, str]] = {
+    "FAIL": (
+        "The model reacts to the patch",
+        "Find the training images that hold it, remove them, and train again.",
+    ),
+    "PASS": ("No evidence that the patch was memorised", ""),
+    "INCONCLUSIVE": (
+        "No evidence that the patch was memorised",
+        "Give a limit on M (--limit) to judge it, and a twin (--twin) to compare with.",
+    ),
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FeatureAudit:
-    """What there is to tell of a patch.
+    """What was found about a patch.
 
     Attributes:
         model: The model's scores.
         twin: Of a model that was trained without the patch; None where none was given.
         beyond: M of the model less the twin's; None without one.
         p_values: Of the model's tested scores, corrected for their number (Holm).
-        outcome: FAIL: evidence. PASS: none, and M under the limit. Else INCONCLUSIVE.
+        limit: The limit on M, in nats; None where there is no gate, and what is found is a finding.
+        outcome: FAIL: evidence. PASS: none, M under the limit, and a model that reacts to patches
+            and names more than one class. Else INCONCLUSIVE.
         sentence: The same in a sentence.
+        claim: The strongest statement that the evidence supports.
     """
 
     model: Scores
     twin: Scores | None
     beyond: Difference | None
     p_values: tuple[float, ...]
-    outcome: str
+    limit: float | None
+    outcome: Outcome
     sentence: str
+    claim: str
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The verdict row of a record: a gate's where a limit was given, else a finding's."""
+        if self.limit is not None:
+            return gate_row(
+                outcome=self.outcome, sentence=self.sentence, claim=self.claim, limit=self.limit
+            )
+        headline, advice = _FINDINGS[self.outcome]
+        return finding_row(headline=headline, sentence=self.sentence, advice=advice)
 
 
 def feature_audit(
@@ -142,9 +172,43 @@ def feature_audit(
     if found.twin is not None:
         twin = _scores("--twin", found.twin, found, patch, nulls, settings, progress)
     p_values = tuple(adjusted_p_values(model.tested, alpha=settings.significance).tolist())
-    outcome, sentence = _verdict(model, twin, p_values, settings)
+    classes = named_classes(found.model, found.images, settings.batch)
+    outcome, sentence = _verdict(model, twin, p_values, settings, blindness(model, classes))
     beyond = None if twin is None else _difference(model, twin, settings)
-    return FeatureAudit(model, twin, beyond, p_values, outcome, sentence)
+    claim = _claim(model, settings)
+    return FeatureAudit(model, twin, beyond, p_values, settings.limit, outcome, sentence, claim)
+
+
+def named_classes(ask: Probabilities, images: Tensor, batch: int) -> int:
+    """How many classes the model names among the images as they are."""
+    answers = [ask(images[at : at + batch]).argmax(dim=1) for at in range(0, len(images), batch)]
+    return len({int(one) for part in answers for one in part})
+
+
+def blindness(model: Scores, classes: int) -> str:
+    """Why this model could not show a memorised patch; empty where it could.
+
+    The positive control of a PASS: the model reacts to patches, and names more than one class.
+    """
+    nulls = model.black_box.null_values
+    if float(np.ptp(nulls)) <= TIE:
+        return "The model answers the same whatever the patch, so a limit on M shows nothing."
+    if classes < 2:
+        return (
+            "The model names one class for all images, as an untrained one does, so a limit on M "
+            "shows nothing. Give images of several classes, or check the model."
+        )
+    return ""
+
+
+def _claim(model: Scores, settings: Settings) -> str:
+    m = model.black_box
+    return (
+        f"In this one model M of this patch is at most {m.high:.3f} nats "
+        f"({100 * m.confidence:g}% interval over {m.n_images} images, {m.n_nulls} patches never "
+        "planted); what happens in up to 95 % of trainings may be missing from one (95 % "
+        "confidence)."
+    )
 
 
 def _scores(
@@ -216,8 +280,12 @@ def _difference(model: Scores, twin: Scores, settings: Settings) -> Difference:
 
 
 def _verdict(
-    model: Scores, twin: Scores | None, p_values: tuple[float, ...], settings: Settings
-) -> tuple[str, str]:
+    model: Scores,
+    twin: Scores | None,
+    p_values: tuple[float, ...],
+    settings: Settings,
+    blind: str,
+) -> tuple[Outcome, str]:
     names = ("M", "the white-box M_w")
     shown = [at for at, p in enumerate(p_values) if p <= settings.significance]
     of = "" if len(p_values) == 1 else ", corrected for two tests"
@@ -232,6 +300,8 @@ def _verdict(
             "There is no evidence that the model reacts to this patch more than to "
             f"{settings.never_planted}: p = {least:.2g}{of}; {measured}"
         )
+        if settings.limit is not None and blind:
+            return "INCONCLUSIVE", f"{blind} {measured}."
         if settings.limit is not None and m.high < settings.limit:
             return "PASS", f"{sentence}, all of it under the limit of {settings.limit:g}."
         if settings.limit is not None:
@@ -245,8 +315,8 @@ def _verdict(
     if min(theirs) <= settings.significance:
         return "INCONCLUSIVE", (
             f"{reacts[0].upper()}{reacts[1:]}, by {found}{of}; but so does the twin, which was "
-            f"trained without it (p = {min(theirs):.2g}): the patch stands out by itself, and this "
-            f"is no evidence that it was memorised; {measured}."
+            f"trained without it (p = {min(theirs):.2g}): the patch is conspicuous by itself, and "
+            f"this is no evidence that it was memorised; {measured}."
         )
     return "FAIL", (
         f"There is evidence that {reacts}, by {found}{of}, and the twin, which was trained without "

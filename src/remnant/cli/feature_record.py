@@ -65,8 +65,7 @@ def write_record(out: Path, told: Told, asked: AskedModel) -> Path:
                 record.put_array(f"{side}_null_values", scores.black_box.null_values)
         fields = feature_fields(told)
         record.put_result("audit", fields | {"pictures": pictures})
-        verdict = {"outcome": told.found.outcome, "sentence": told.found.sentence}
-        record.put_result("verdict", verdict | {"limit": told.settings.limit, "lag": None})
+        record.put_result("verdict", told.found.row)
         record.put_result("scope", {"tested": tested(told), "not_tested": not_tested(told)})
         record.finish()
     return write_report(out)

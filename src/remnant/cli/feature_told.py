@@ -82,8 +82,8 @@ def not_tested(told: Told) -> list[str]:
         lines.append("that the patch was not memorised: finding nothing is no proof of that")
     if told.found.twin is None:
         lines.append(
-            "whether the patch stands out by itself: a twin that was trained without it would tell "
-            "(--twin)"
+            "whether the patch is conspicuous by itself: a twin that was trained without it would "
+            "show that (--twin)"
         )
     if told.settings.against == "words":
         lines.append("names against names: random letters are no names, which may look different")
@@ -136,8 +136,11 @@ def feature_fields(told: Told, report: Path | None = None) -> dict[str, Any]:
     found, settings = told.found, told.settings
     beyond = found.beyond
     return {
-        "outcome": found.outcome,
-        "sentence": found.sentence,
+        "outcome": None,
+        "headline": None,
+        "advice": None,
+        "claim": None,
+        **found.row,
         "significance": settings.significance,
         "confidence": settings.confidence,
         "limit": settings.limit,
@@ -168,7 +171,12 @@ def feature_text(told: Told, report: Path | None = None) -> str:
     for name, title in _NAMES.items():
         if fields["model"][name] is not None:
             rows += _rows(title, [fields[side][name] for side in sides])
-    lines = [f"{fields['outcome']}: {fields['sentence']}", "", *fields["tested"], ""]
+    if fields["outcome"] is not None:
+        lines = [f"{fields['outcome']}: {fields['sentence']}", f"claim: {fields['claim']}"]
+    else:
+        lines = [f"FINDING: {fields['headline']}. {fields['sentence']}"]
+        lines += [f"what to do: {fields['advice']}"] if fields["advice"] else []
+    lines += ["", *fields["tested"], ""]
     lines += aligned(rows, left=set(range(len(rows[0]))))
     if fields["beyond_twin"] is not None:
         lines.append(

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from remnant.cli.device import device_option
+from remnant.cli.exit_codes import check_options, gate_options
 
 
 @click.command(short_help="Carry out recipes; a run that was cut short goes on.")
@@ -42,6 +43,7 @@ from remnant.cli.device import device_option
     help="Shadow models that are trained and stored together.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@gate_options
 def run(
     recipes: tuple[Path, ...],
     out: Path | None,
@@ -54,13 +56,15 @@ def run(
     pool: Path | None,
     pool_block: int,
     as_json: bool,
+    gate: bool,
+    allow_inconclusive: bool,
 ) -> None:
     """Carry out RECIPES, TOML files: plan, data, canaries, model, training and attack.
 
     The same command again goes on where a killed run stopped. A folder that holds another plan is
     refused. Several recipes go into one report, each in a folder of its name.
 
-    It is no gate: a run that ends well exits with 0, whatever its verdict.
+    A run that ends well exits with 0, whatever its outcome, unless --gate is given.
 
     \b
     Example:
@@ -72,6 +76,7 @@ def run(
     from remnant.errors import InvalidInput
     from remnant.studies import Execution, estimate_study, read_recipe
 
+    check_options(gate=gate, allow_inconclusive=allow_inconclusive)
     studies = {}
     for recipe in recipes:
         with naming_recipe(recipe, of=len(recipes)):
@@ -87,11 +92,18 @@ def run(
         pool_block=pool_block,
     )
     if not dry_run:
+        folder = out or Path("runs")
         if len(studies) == 1:
             ((name, study),) = studies.items()
-            carry_out({".": study}, out or Path("runs") / name, execution, as_json=as_json)
-        else:
-            carry_out(studies, out or Path("runs"), execution, as_json=as_json)
+            studies, folder = {".": study}, out or Path("runs") / name
+        carry_out(
+            studies,
+            folder,
+            execution,
+            as_json=as_json,
+            gate=gate,
+            allow_inconclusive=allow_inconclusive,
+        )
         return
     found = {}
     for recipe, (name, study) in zip(recipes, studies.items(), strict=True):

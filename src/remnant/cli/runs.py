@@ -14,7 +14,7 @@ from remnant.cli.terminal import one_line
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def runs(folder: Path, as_json: bool) -> None:
-    """List the runs in FOLDER (runs/, if not given), with their status and verdict.
+    """List the runs in FOLDER (runs/, if not given), with their status and outcome.
 
     A FOLDER that is a run itself comes first. Pools of shadow models' scores are listed as such.
 
@@ -36,7 +36,9 @@ def runs(folder: Path, as_json: bool) -> None:
         click.echo(f"No runs in {one_line(str(folder))}.")
     for entry in found:
         pool = entry.question == SHADOW_POOL
-        told = entry.fault or entry.verdict or ("no run" if pool else "no verdict yet")
+        finding = entry.headline and f"FINDING: {entry.headline}"
+        shown = entry.fault or entry.verdict or finding
+        shown = shown or ("no run" if pool else "no verdict yet")
         name = one_line(entry.folder.resolve().name)
         question = one_line(entry.question or "?")
-        click.echo(f"{name:<28} {entry.status:<12} {question:<15} {one_line(told)}")
+        click.echo(f"{name:<28} {entry.status:<12} {question:<15} {one_line(shown)}")

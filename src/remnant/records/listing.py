@@ -9,6 +9,7 @@ from typing import Any
 from remnant.errors import RecordError
 from remnant.records.folder import RECORD_FILE
 from remnant.records.lock import being_written
+from remnant.records.outcomes import current
 from remnant.records.store import Record
 
 SHADOW_POOL = "shadow-pool"  # the question of records that runs take shadow models' scores from
@@ -24,7 +25,8 @@ class RunSummary:
         status: ``"complete"``, ``"running"`` (a process holds it now), ``"interrupted"`` (begun,
             and no process holds it), ``"pool"`` (shadow models' scores, which can always be
             topped up and so are never complete) or ``"damaged"``.
-        verdict: PASS, FAIL or INCONCLUSIVE, or None where there is none.
+        verdict: PASS, FAIL or INCONCLUSIVE; None for a finding, and where there is none.
+        headline: A finding's; None for a gate.
         fault: What is wrong with a damaged record, or None.
     """
 
@@ -34,6 +36,7 @@ class RunSummary:
     plan_fingerprint: str | None
     started: str | None
     verdict: str | None
+    headline: str | None = None
     fault: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -64,13 +67,15 @@ def summarise(folder: Path) -> RunSummary:
         status: str = record.status
         if status == "running" and not being_written(folder):
             status = "pool" if record.question == SHADOW_POOL else "interrupted"
+        row = current(record.results().get("verdict", {}), question=record.question)
         return RunSummary(
             folder=folder,
             question=record.question,
             status=status,
             plan_fingerprint=record.plan_fingerprint,
             started=record.started,
-            verdict=record.results().get("verdict", {}).get("outcome"),
+            verdict=row.get("outcome"),
+            headline=row.get("headline"),
         )
     except RecordError as error:
         return RunSummary(folder, None, "damaged", None, None, None, fault=str(error))

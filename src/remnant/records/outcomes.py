@@ -4,18 +4,26 @@ A *gate* holds a measurement against a limit on harm that was named before the r
 FAIL or INCONCLUSIVE. Whatever has no such limit is a *finding*: a headline and what to do.
 
 The rules by which gates judge have a version. Rows that older rules wrote are never shown as PASS:
-``current`` turns them into "not judged again".
+``current`` turns them into "not judged again", and those of questions that are findings today into
+findings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 OUTCOMES: tuple[Outcome, ...] = ("PASS", "FAIL", "INCONCLUSIVE")
 EXIT_CODES: dict[str, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
 RULES = 2  # rows without a number were written by version 1
+FINDINGS: dict[str, str] = {  # questions without a limit on harm, and the headline of older rows
+    "exposure-training": "Training choices, compared by older rules",
+    "prediction": "Protect list, checked by older rules",
+    "text-prediction": "Protect list, checked by older rules",
+}
+
+_OF_A_GATE = ("outcome", "claim", "limit", "lag")
 
 
 def gate_row(
@@ -51,15 +59,58 @@ def finding_row(*, headline: str, sentence: str, advice: str) -> dict[str, Any]:
     return {"headline": headline, "sentence": sentence, "advice": advice, "rules": RULES}
 
 
-def current(row: Mapping[str, Any]) -> Mapping[str, Any]:
+def current(row: Mapping[str, Any], *, question: str = "") -> Mapping[str, Any]:
     """A row as today's rules allow it to be shown.
 
-    An outcome that older rules wrote becomes INCONCLUSIVE, with a sentence that says so.
+    An outcome that older rules wrote becomes INCONCLUSIVE, with a sentence that says so. Where the
+    question has no limit on harm, the row becomes a finding with its old sentence.
+
+    Args:
+        row: As the record holds it. A row that says why there is no verdict, or one that is
+            malformed, is returned as it is.
+        question: The record's.
     """
-    if "outcome" not in row or int(row.get("rules", 1)) >= RULES:
+    if row.get("outcome") not in OUTCOMES:
+        return row
+    if question in FINDINGS:
+        kept = {name: value for name, value in row.items() if name not in _OF_A_GATE}
+        return kept | {
+            "headline": FINDINGS[question],
+            "advice": "Run the recipe again in a new folder for what to do by today's rules.",
+        }
+    rules = row.get("rules")
+    if isinstance(rules, int) and rules >= RULES:
         return row
     sentence = (
         f"Not judged again: older rules, which could pass without evidence, said {row['outcome']}. "
-        "Run the recipe again to judge the run by today's rules."
+        "Run the recipe again in a new folder to judge it by today's rules."
     )
     return {**row, "outcome": "INCONCLUSIVE", "sentence": sentence, "claim": sentence}
+
+
+def current_results(
+    results: Mapping[str, Mapping[str, Any]], *, question: str
+) -> dict[str, Mapping[str, Any]]:
+    """All results of a record, the verdict as ``current`` allows it to be shown."""
+    shown = dict(results)
+    if "verdict" in shown:
+        shown["verdict"] = dict(current(shown["verdict"], question=question))
+    return shown
+
+
+def exit_code(outcomes: Iterable[str], *, allow_inconclusive: bool = False) -> int:
+    """The exit code of several gates: 1 if any says FAIL, else 3 if any says INCONCLUSIVE, else 0.
+
+    Args:
+        outcomes: One a gate; findings have none.
+        allow_inconclusive: Exit with 0 instead of 3.
+
+    Example:
+        >>> exit_code(["PASS", "INCONCLUSIVE", "FAIL"]), exit_code(["PASS", "INCONCLUSIVE"])
+        (1, 3)
+    """
+    codes = {EXIT_CODES[outcome] for outcome in outcomes}
+    for outcome in ("FAIL", "INCONCLUSIVE"):
+        if EXIT_CODES[outcome] in codes and not (outcome == "INCONCLUSIVE" and allow_inconclusive):
+            return EXIT_CODES[outcome]
+    return 0

@@ -26,6 +26,7 @@ from remnant.records.folder import (
     undo,
 )
 from remnant.records.lock import LOCK_FILE, WriterLock
+from remnant.records.outcomes import current_results
 from remnant.records.plain import to_json
 from remnant.records.provenance import utc_now
 
@@ -279,7 +280,7 @@ class Record(Contents):
             "plan": self.plan,
             "execution": self.execution,
             "attempts": self.attempts(),
-            "results": self.results(),
+            "results": current_results(self.results(), question=self.question),
             "arrays": {
                 name: {"dtype": found.dtype, "shape": list(found.shape), "sha256": found.sha256}
                 for name, found in stored.items()

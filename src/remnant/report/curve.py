@@ -46,6 +46,8 @@ class Curve:
         steps_to: Level and the lag at which the curve falls to it (None: never while watched).
         smoothed: A moving average of the values, to look at; empty where there is none.
         epsilon: The heuristic epsilon at each lag, in nats; empty where there is none.
+        by_construction: Whether the values at lag 0 and before hold by construction: scores are
+            calibrated by a checkpoint that the unplanted twin still equals there.
     """
 
     success: str
@@ -60,6 +62,7 @@ class Curve:
     steps_to: tuple[tuple[float, float | None], ...]
     smoothed: tuple[float | None, ...] = ()
     epsilon: tuple[Point, ...] = ()
+    by_construction: bool = False
 
     @property
     def label(self) -> str:
@@ -82,8 +85,15 @@ class Curve:
 
     @property
     def start(self) -> Point:
-        """The first lag."""
+        """The first lag at which the attack can fail: the first, or the first after 0."""
+        if self.by_construction:
+            return next((point for point in self.points if point.lag > 0), self.points[-1])
         return self.points[0]
+
+    @property
+    def constructed(self) -> Point | None:
+        """The point at lag 0 where it holds by construction and a later one was measured."""
+        return self.at(0.0) if self.by_construction and self.end.lag > 0 else None
 
     @property
     def end(self) -> Point:
@@ -113,7 +123,7 @@ class Curve:
         last = len(self.points) - 1
         if last < count:
             return self.points
-        origin, span = self.start.lag, self.end.lag - self.start.lag
+        origin, span = self.points[0].lag, self.end.lag - self.points[0].lag
         # The root spaces them between evenly and by decades.
         wanted = [origin + span * (i / (count - 1)) ** 2 for i in range(count)]
         indices = {min(range(last + 1), key=lambda i: abs(self.points[i].lag - w)) for w in wanted}

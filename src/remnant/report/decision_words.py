@@ -20,7 +20,8 @@ def decision_rows(found: Decision, curve: Curve | NotMeasured) -> list[tuple[str
         (
             f"From when on is it within {show(found.limit)}?",
             _safe(found),
-            f"{found.safe_reason} Tested backward from the last lag, {sure} confidence; only lags "
+            f"{found.safe_reason} Tested backward from the last lag by one-sided {sure} bounds, "
+            "which lie below the upper ends of the two-sided intervals in the table; only lags "
             "that were measured are claimed.",
         ),
         ("What should be protected?", _protect(found), _protected(found)),

@@ -14,7 +14,6 @@ from remnant.report.exposure_view import (
     Level,
     MarkedCanary,
     SkewNormalFit,
-    ThroughTraining,
 )
 from remnant.report.exposure_words import (
     exposure_text,
@@ -22,7 +21,7 @@ from remnant.report.exposure_words import (
     mean_number,
     rank_text,
 )
-from remnant.report.figure import HALF, TONES, Figure, figure_of
+from remnant.report.figure import Figure, figure_of
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
 from remnant.report.run_view import NotMeasured, Verdict
 from remnant.report.shapes import Bars, Chart, Dot, Dots, Flag, Line, Rule
@@ -31,21 +30,16 @@ _LONGEST_NAME = 16
 _FINE = 4  # points of the density a bin
 
 
-def exposure_figures(
-    view: ExposureView, ident: str = ""
-) -> dict[str, Figure | list[Figure] | None]:
+def exposure_figures(view: ExposureView, ident: str = "") -> dict[str, Figure | None]:
     """All charts of the view by name, None where there is nothing to draw."""
     limit = view.verdict.limit if isinstance(view.verdict, Verdict) else None
-    found, costs, training = view.exposure, view.costs, view.through_training
+    found, costs = view.exposure, view.costs
     levels = () if isinstance(view.repeats, NotMeasured) else view.repeats
     return {
         "exposure": None
         if isinstance(found, NotMeasured)
         else repeats_figure(found, levels, limit=limit, ident=ident),
         "costs": None if isinstance(costs, NotMeasured) else costs_figure(costs, ident),
-        "training": training_figures(training, ident)
-        if isinstance(training, ThroughTraining)
-        else [],
     }
 
 
@@ -137,38 +131,6 @@ def density(
     return tuple(xs), tuple(ys)
 
 
-def training_figures(found: ThroughTraining, ident: str = "") -> list[Figure]:
-    """Exposure of the watched canaries, and the validation cost, against steps."""
-    columns = list(zip(*found.bits, strict=True)) if found.names else []
-    named = dict(zip(found.names, columns, strict=True))
-    # As many lines as there are colours: those that end highest.
-    chosen = sorted(named, key=lambda name: -(_last(named[name]) or 0.0))[: len(TONES)]
-    exposures = tuple(
-        Line(name, TONES[i], found.steps, named[name]) for i, name in enumerate(chosen)
-    )
-    validation = (Line("Validation cost", "third", found.steps, found.validation_bits),)
-    figures = []
-    for title, key, unit, lines in (
-        ("Exposure through training", "training", "Exposure (bits)", exposures),
-        ("Validation cost through training", "validation", "Bits a token", validation),
-    ):
-        lines = tuple(line for line in lines if _last(line.y) is not None)
-        if not lines:
-            continue
-        chart = Chart(
-            title=title,
-            description=" ".join(
-                f"{line.label} ends at {bits_text(_last(line.y) or 0.0)}." for line in lines
-            ),
-            x_label="Training step",
-            y_label=unit,
-            lines=lines,
-            x_word="step",
-        )
-        figures.append(figure_of(chart, f"{ident}{key}", HALF))
-    return figures
-
-
 def _dot(one: CanaryExposure) -> Dot:
     often = "never planted" if one.repeats == 0 else f"planted {times_text(one.repeats)}"
     tip = f"{one.name}, {often}: {exposure_text(one)}"
@@ -228,7 +190,3 @@ def _costs_description(costs: Costs) -> str:
 
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
-
-
-def _last(values: tuple[float | None, ...]) -> float | None:
-    return next((value for value in reversed(values) if value is not None), None)

@@ -17,7 +17,6 @@ from remnant.report.exposure_view import (
     MarkedCanary,
     Search,
     SkewNormalFit,
-    ThroughTraining,
 )
 from remnant.report.fields import Fields
 from remnant.report.run_view import NotMeasured, Results, run_fields
@@ -30,14 +29,12 @@ def read_exposure(record: Record) -> ExposureView:
         RecordError: A result is there but not in the form it should have.
     """
     results = Results(record)
-    watched = bool(results.raw("through_training"))
     return ExposureView(
         **run_fields(record, results),
         exposure=results.read("exposure", _exposure),
         repeats=results.read("repeats", _repeats),
         costs=results.read("costs", _costs),
         extraction=results.read("extraction", _extraction),
-        through_training=results.read("through_training", _training) if watched else None,
     )
 
 
@@ -160,17 +157,3 @@ def _extraction(found: Mapping[str, Any]) -> tuple[Search, ...] | NotMeasured:
     )
     fields.check()
     return searches or NotMeasured("no search was made")
-
-
-def _training(found: Mapping[str, Any]) -> ThroughTraining | NotMeasured:
-    fields = Fields(found, name="through_training")
-    steps, names = fields.numbers("steps"), fields.texts("names")
-    bits, validation = fields.rows("bits"), fields.numbers_or_none("validation_bits")
-    fields.same_length(steps=steps, bits=bits, validation_bits=validation)
-    for i, row in enumerate(bits):
-        if len(row) != len(names):
-            fields.note(f".bits[{i}]", f"has {len(row)} entries for {len(names)} names")
-    if any(later <= earlier for earlier, later in pairwise(steps)):
-        fields.note(".steps", "do not rise")
-    fields.check()
-    return ThroughTraining(steps, names, bits, validation) if steps else NotMeasured("no step yet")

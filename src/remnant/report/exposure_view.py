@@ -219,25 +219,10 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class ThroughTraining:
-    """Exposure of some canaries at some steps of training, and the validation cost."""
-
-    steps: tuple[float, ...]
-    names: tuple[str, ...]
-    bits: tuple[tuple[float | None, ...], ...]
-    validation_bits: tuple[float | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class ExposureView(RunView):
-    """Everything a report shows of one exposure run.
-
-    Attributes:
-        through_training: None where the run did not set out to watch it.
-    """
+    """Everything a report shows of one exposure run."""
 
     exposure: Exposure | NotMeasured
     repeats: tuple[Level, ...] | NotMeasured
     costs: Costs | NotMeasured
     extraction: tuple[Search, ...] | NotMeasured
-    through_training: ThroughTraining | NotMeasured | None

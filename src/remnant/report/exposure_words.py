@@ -39,7 +39,7 @@ def in_plain_words(view: ExposureView) -> str:
 
 
 def what_was_found(view: ExposureView) -> str:
-    """The most exposed canary beside controls and twin, and what could be read out."""
+    """The most exposed canary beside controls and twin, and what was extracted."""
     found = view.exposure
     if isinstance(found, NotMeasured):
         return ""
@@ -199,45 +199,68 @@ def found_sentence(search: Search) -> str:
 
 
 def extracted(view: ExposureView) -> tuple[int, int] | None:
-    """How many canaries were read out, and how many were planted; None where not searched."""
+    """How many canaries were extracted, and how many were planted; None where not searched."""
     if isinstance(view.extraction, NotMeasured) or isinstance(view.exposure, NotMeasured):
         return None
-    searches = [search for search in view.extraction if not search.of_twin]
-    found = {c.canary for search in searches for c in search.candidates if c.canary}
-    return len(found), len(view.exposure.canaries)
+    return len(_extracted_names(view.extraction)), len(view.exposure.canaries)
 
 
-def most_extracted(view: ExposureView) -> int | None:
-    """How many canaries the searches asked for; None where that is all, or not recorded."""
-    if isinstance(view.extraction, NotMeasured) or isinstance(view.exposure, NotMeasured):
-        return None
-    asked = [search.asked for search in view.extraction if not search.of_twin]
-    many = sum(one for one in asked if one is not None)
-    return None if None in asked or many >= len(view.exposure.canaries) else many
+def _extracted_names(searches: tuple[Search, ...]) -> set[str]:
+    own = [search for search in searches if not search.of_twin]
+    return {c.canary for search in own for c in search.candidates if c.canary is not None}
+
+
+def extracted_number(view: ExposureView) -> tuple[str, bool]:
+    """How many planted secrets were extracted, such as ``2 of 11``, and whether any was.
+
+    Empty where no search was made.
+    """
+    if isinstance(view.extraction, NotMeasured):
+        return "", False
+    many = len(_extracted_names(view.extraction))
+    of = "" if isinstance(view.exposure, NotMeasured) else f" of {_planted(view.exposure)}"
+    return f"{count_text(many)}{of}", many > 0
+
+
+def _planted(found: Exposure) -> str:
+    return count_text(len(found.canaries))
+
+
+def extracted_remark(view: ExposureView) -> str:
+    """What was asked for and whether it is proven: ``planted secrets (top 3 guesses, proven)``."""
+    if isinstance(view.extraction, NotMeasured):
+        return ""
+    own = [search for search in view.extraction if not search.of_twin]
+    asked = {search.asked for search in own if search.asked is not None}
+    proven = sum(search.certified for search in own)
+    parts = [f"top {counted(max(asked), 'guess', 'guesses')}"] if asked else []
+    if len(own) > 1:
+        parts.append(f"in each of {count_text(len(own))} models")
+    if proven in (0, len(own)):
+        parts.append("proven" if proven and own else "not proven: a budget ended the search")
+    else:
+        parts.append(f"{count_text(proven)} of {counted(len(own), 'search', 'searches')} proven")
+    many = 0 if isinstance(view.exposure, NotMeasured) else len(view.exposure.canaries)
+    return f"planted {'secret' if many == 1 else 'secrets'} ({', '.join(parts)})"
 
 
 def extracted_text(view: ExposureView) -> str:
-    """How many canaries were read out, and how many that could have been; else nothing."""
-    counts, most = extracted(view), most_extracted(view)
-    if counts is None:
-        return ""
-    told = f"{count_text(counts[0])} of {counted(counts[1], 'canary', 'canaries')} read out"
-    return told if most is None else f"{told}, of at most {count_text(most)} asked for"
+    """One line, such as ``Extracted: 2 of 11 planted secrets (top 3 guesses, proven)``."""
+    number, _ = extracted_number(view)
+    return f"Extracted: {number} {extracted_remark(view)}" if number else ""
 
 
 def extraction_sentence(view: ExposureView) -> str:
-    """How much a search could read out of the models."""
+    """How much a search could extract from the models."""
     counts = extracted(view)
     if counts is None:
         return ""
     found, of = counts
     if found == 0:
-        return "A search for the likeliest secrets read no canary out of a model."
-    most = most_extracted(view)
-    asked = "" if most is None else f"; it was asked for no more than {count_text(most)}"
+        return "A search for the likeliest secrets extracted no canary from a model."
     return (
-        f"A search for the likeliest secrets read {found} of {counted(of, 'canary', 'canaries')} "
-        f"out of the models, without being told any of it{asked}."
+        f"A search that knows only the template extracted {found} of "
+        f"{counted(of, 'canary', 'canaries')} from the models."
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from remnant.errors import InvalidInput
@@ -13,7 +13,7 @@ from remnant.report.decision_view import Decision, read_decision
 from remnant.report.hidden_view import Hidden, Scan, read_hidden, read_scan
 from remnant.report.run_view import NotMeasured, Results, RunView, run_fields
 
-_OTHER_CURVES = ("curve_tpr", "curve_auc", "curve_accuracy")
+_SUCCESSES = ("precision", "tpr", "auc", "accuracy")
 _TRADITIONAL = ("seen_accuracy", "unseen_accuracy", "seen_loss", "unseen_loss")
 
 
@@ -66,13 +66,16 @@ class ForgettingView(RunView):
 
     Attributes:
         control: The same curve for the A/A twins, neither of which saw the canaries.
-        others: Further measures of success, by record name.
+        never_planted: The same curve for canaries of the same kind that were never planted, in the
+            twins that saw the others.
+        others: The measures of success that the curve does not show, by record name.
         decision: What the curve means for the limit.
         hidden, scan: Whether what is not found is gone or only hidden.
     """
 
     curve: Curve | NotMeasured
     control: Curve | NotMeasured
+    never_planted: Curve | NotMeasured
     others: tuple[tuple[str, Curve | NotMeasured], ...]
     traditional: Traditional | NotMeasured
     comparison: Comparison | NotMeasured
@@ -90,13 +93,23 @@ def read_forgetting(record: Record) -> ForgettingView:
     results = Results(record)
 
     def curve(name: str) -> Curve | NotMeasured:
-        return results.read(name, lambda found: read_curve(found, name=name))
+        return results.read(
+            name,
+            lambda found: replace(read_curve(found, name=name), by_construction=constructed),
+        )
 
+    constructed = by_construction(record.plan)
+    shown = results.raw("curve").get("success")
     return ForgettingView(
         **run_fields(record, results),
         curve=curve("curve"),
         control=curve("curve_aa"),
-        others=tuple((name, curve(name)) for name in _OTHER_CURVES),
+        never_planted=curve("curve_controls"),
+        others=tuple(
+            (name, curve(name))
+            for name in (f"curve_{success}" for success in _SUCCESSES if success != shown)
+            if shown is not None or name != "curve_precision"
+        ),
         traditional=results.read("traditional", read_traditional),
         comparison=results.read(
             "compare", lambda found: read_comparison(found, results.raw("curve"))
@@ -105,6 +118,17 @@ def read_forgetting(record: Record) -> ForgettingView:
         hidden=results.read("hidden", read_hidden),
         scan=results.read("returning", read_scan),
     )
+
+
+def by_construction(plan: Mapping[str, Any]) -> bool:
+    """Whether attack success at lag 0 holds by construction.
+
+    In an INJECT plan the unplanted twin equals its checkpoint at lag 0, so scores calibrated by
+    that checkpoint are all 0 there.
+    """
+    parts = {name: plan.get(name) for name in ("plan", "attack")}
+    inner, attack = (part if isinstance(part, Mapping) else {} for part in parts.values())
+    return inner.get("kind") == "inject" and attack.get("calibration", "logit") in ("logit", "loss")
 
 
 def read_traditional(found: Mapping[str, Any]) -> Traditional:

@@ -150,7 +150,9 @@ def _y_range(chart: Chart) -> tuple[float, float]:
 def _x_range(chart: Chart) -> tuple[float, float, float]:
     """Both ends, and from where on a symlog scale is logarithmic."""
     xs = [x for line in chart.lines for x in line.x] + ([chart.mark[0]] if chart.mark else [])
-    xs += [dot.x for dots in chart.dots for dot in dots.dots] + [flag.x for flag in chart.flags]
+    for dot in (dot for dots in chart.dots for dot in dots.dots):
+        xs += [x for x in (dot.x, dot.left, dot.right) if x is not None]
+    xs += [flag.x for flag in chart.flags]
     xs += [] if chart.bars is None else chart.bars.edges
     first, last = min(xs), max(xs)
     if first == last:

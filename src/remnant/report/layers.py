@@ -123,6 +123,11 @@ def dots(frame: Frame, found: Dots) -> list[Markup]:
             if bottom - top > 2 * _RADIUS:
                 kind = f"whisker tone-{found.tone}"
                 whiskers.append(tag("line", x1=x, x2=x, y1=top, y2=bottom, class_=kind))
+        if dot.left is not None and dot.right is not None:
+            ends = frame.x(dot.left), frame.x(dot.right)
+            if ends[1] - ends[0] > 2 * _RADIUS:
+                kind = f"whisker tone-{found.tone}"
+                whiskers.append(tag("line", x1=ends[0], x2=ends[1], y1=y, y2=y, class_=kind))
         kind = f"{'ring' if dot.open_end else 'spot'} tone-{found.tone}"
         circles.append(tag("circle", tag("title", dot.tip), cx=x, cy=y, r=_RADIUS, class_=kind))
     return [*whiskers, *circles]

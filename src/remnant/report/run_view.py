@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from remnant.errors import InvalidInput, RecordError
-from remnant.records import Record
+from remnant.records import OUTCOMES, Record
+from remnant.records.outcomes import current_results
 from remnant.report.ran import Group, LedgerRow, ledger_rows, machine_group, plan_groups
 
 T = TypeVar("T")
@@ -22,19 +23,36 @@ class NotMeasured:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer.
+    """The outcome of a gate: a measurement held against a limit that was named before the run.
 
     Attributes:
         outcome: PASS, FAIL or INCONCLUSIVE.
-        sentence: The same in a sentence.
+        sentence: What was measured, and why that is the outcome.
         limit: The success that was allowed, or bits of exposure, or None.
         lag: Steps since planting the limit holds at, or None.
+        claim: The strongest statement that the evidence supports; empty where none is recorded.
     """
 
     outcome: str
     sentence: str
     limit: float | None
     lag: float | None
+    claim: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a run without a limit on harm found: no PASS and no FAIL.
+
+    Attributes:
+        headline: A few words.
+        sentence: What was found, with its numbers.
+        advice: What to do about it; may be empty.
+    """
+
+    headline: str
+    sentence: str
+    advice: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +107,7 @@ class RunView:
     complete: bool
     plan_fingerprint: str
     plan: Mapping[str, Any]
-    verdict: Verdict | NotMeasured
+    verdict: Verdict | Finding | NotMeasured
     task: Task | LanguageTask | NotMeasured
     scope: Scope | NotMeasured
     ledger: tuple[LedgerRow, ...]
@@ -101,7 +119,7 @@ class Results:
 
     def __init__(self, record: Record) -> None:
         self._folder = record.folder
-        self._found = record.results()
+        self._found = current_results(record.results(), question=record.question)
 
     def raw(self, name: str) -> Mapping[str, Any]:
         """A result as it stands; empty where there is none."""
@@ -154,16 +172,22 @@ def _plan_fields(plan: Mapping[str, Any]) -> Mapping[str, Any]:
     return inner if isinstance(inner, Mapping) else {}
 
 
-def _verdict(found: Mapping[str, Any]) -> Verdict:
+def _verdict(found: Mapping[str, Any]) -> Verdict | Finding:
+    if "headline" in found:
+        return Finding(
+            str(found["headline"]), str(found["sentence"]), str(found.get("advice") or "")
+        )
     outcome = str(found["outcome"])
-    if outcome not in ("PASS", "FAIL", "INCONCLUSIVE"):
+    if outcome not in OUTCOMES:
         raise InvalidInput(f"outcome={outcome!r} is not PASS, FAIL or INCONCLUSIVE")
     limit, lag = found.get("limit"), found.get("lag")
+    claim, sentence = str(found.get("claim") or ""), str(found["sentence"])
     return Verdict(
         outcome,
-        str(found["sentence"]),
+        sentence,
         None if limit is None else float(limit),
         None if lag is None else float(lag),
+        "" if claim == sentence else claim,
     )
 
 

@@ -55,6 +55,7 @@ class Dot:
     Attributes:
         tip: Words shown when it is pointed at.
         low, high: Ends of the interval; a high of None with a low runs to the top.
+        left, right: Ends of the horizontal interval; None where there is none.
         open_end: The true value may be higher; drawn hollow.
     """
 
@@ -64,6 +65,8 @@ class Dot:
     low: float | None = None
     high: float | None = None
     open_end: bool = False
+    left: float | None = None
+    right: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.training_text import training_lines, training_table
 from remnant.report.training_view import TrainingView
 from remnant.report.view import View
-from remnant.report.words import gap_text, question, useless_line
+from remnant.report.words import gap_text, question, useless_line, verdict_lines
 
 
 def summary_text(view: View | Sequence[View], *, report: str | Path | None = None) -> str:
@@ -134,10 +134,7 @@ def _curve_table(found: Curve) -> str:
 
 
 def _summary(view: View, *, named: bool) -> list[str]:
-    if isinstance(view.verdict, NotMeasured):
-        lines = [f"no verdict: {view.verdict.reason}"]
-    else:
-        lines = [f"{view.verdict.outcome}: {view.verdict.sentence}"]
+    lines = verdict_lines(view)
     if named:
         lines.append(f"  run {view.name}, {question(view).lower()}")
     if isinstance(view, OneRunView):
@@ -164,6 +161,8 @@ def _forgetting(view: ForgettingView) -> list[str]:
         lines.append(f"  A/A twins  not measured: {view.control.reason}")
     else:
         lines.append(f"  A/A twins, {_end(view.control)} (neither saw the canaries)")
+    if not isinstance(view.never_planted, NotMeasured):
+        lines.append(f"  never-planted canaries, {_end(view.never_planted)}")
     lines += _compared(view.comparison)
     lines.append(f"  {decision_line(view.decision)}")
     return [*lines, f"  {hidden_line(view.hidden, view.scan)}"]
@@ -236,10 +235,7 @@ def _exposed(view: ExposureView) -> list[str]:
             )
     if isinstance(view.extraction, NotMeasured):
         return [*lines, f"  extraction  not measured: {view.extraction.reason}"]
-    proven, of = sum(search.certified for search in view.extraction), len(view.extraction)
-    read = extracted_text(view)
-    line = f"  extraction: {proven} of {counted(of, 'search', 'searches')} certified"
-    return [*lines, f"{line}; {read}" if read else line]
+    return [*lines, f"  {extracted_text(view)}"]
 
 
 def _ends(curve: Curve) -> list[str]:
@@ -249,6 +245,8 @@ def _ends(curve: Curve) -> list[str]:
         interval = curve.show_interval(point)
         shown = f"  [{interval}]" if interval else ""
         lines.append(f"    lag {lag_text(point.lag):>7}  {curve.show(point.value)}{shown}")
+    if curve.constructed is not None:
+        lines.append(f"    lag       0  {curve.show(curve.constructed.value)}  by construction")
     return lines
 
 

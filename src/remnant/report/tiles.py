@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from remnant.report.curve import Curve, lag_text, percent, short_percent
 from remnant.report.exposure_view import ExposureView
-from remnant.report.exposure_words import exposure_text, extracted_text
+from remnant.report.exposure_words import exposure_text, extracted_number, extracted_remark
 from remnant.report.feature_audit_view import FeatureAuditView
 from remnant.report.feature_audit_words import audit_tiles
 from remnant.report.features_numerals import interval_text, number_text, points_ends, points_number
@@ -16,7 +16,7 @@ from remnant.report.numerals import bits_number, bits_text, count_text, counted,
 from remnant.report.one_run_view import OneRunView
 from remnant.report.prediction_numerals import ends_text, epoch_text, held_text, name_of, rate_ends
 from remnant.report.prediction_view import PredictionView
-from remnant.report.run_view import NotMeasured
+from remnant.report.run_view import NotMeasured, Verdict
 from remnant.report.text_forgetting_view import TextForgettingView
 from remnant.report.training_view import TrainingView
 from remnant.report.training_words import training_tiles
@@ -25,11 +25,16 @@ from remnant.report.view import View
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A number with its name and a remark, which may be empty."""
+    """A number with its name and a remark, which may be empty.
+
+    Attributes:
+        tone: ``"harm"`` where the number says that secrets came out; else empty.
+    """
 
     name: str
     value: str
     remark: str
+    tone: str = ""
 
 
 def tiles_of(view: View) -> list[Tile]:
@@ -54,12 +59,14 @@ def _forgetting(view: ForgettingView) -> list[Tile]:
     curve, control = view.curve, view.control
     if isinstance(curve, Curve):
         for point, name in (
-            (curve.start, "Right after planting" if curve.start.lag <= 1 else None),
+            (curve.start, "Right after planting" if curve.start.lag == 0 else None),
             (curve.end, None),
         ):
             tiles.append(
                 Tile(
-                    name or f"After {lag_text(point.lag)} steps",
+                    name or f"After {counted(int(point.lag), 'step')}"
+                    if point.lag == int(point.lag)
+                    else f"After {lag_text(point.lag)} steps",
                     curve.show(point.value),
                     curve.show_interval(point),
                 )
@@ -72,7 +79,7 @@ def _forgetting(view: ForgettingView) -> list[Tile]:
                 control.show_interval(control.end),
             )
         )
-    if isinstance(curve, Curve) and not isinstance(view.verdict, NotMeasured):
+    if isinstance(curve, Curve) and isinstance(view.verdict, Verdict):
         limit, lag = view.verdict.limit, view.verdict.lag
         if limit is not None:
             remark = "" if lag is None else f"at lag {lag_text(lag)}"
@@ -97,7 +104,7 @@ def _text_forgetting(view: TextForgettingView) -> list[Tile]:
         end = control.curve.end
         chance = f"chance gives {curve.show(curve.chance)}"
         tiles.append(Tile("A/A twins, at the end", bits_text(end.value or 0.0), chance))
-    if not isinstance(view.verdict, NotMeasured) and view.verdict.limit is not None:
+    if isinstance(view.verdict, Verdict) and view.verdict.limit is not None:
         tiles.append(Tile("Limit", bits_text(view.verdict.limit), "at the last lag"))
     return tiles
 
@@ -117,12 +124,9 @@ def _exposure(view: ExposureView) -> list[Tile]:
             chance = f"mean; chance gives {bits_number(found.null_mean)}, two bits is noise"
             least = "at least " if found.controls_at_least else ""
             tiles.append(Tile("Never-planted controls", least + bits_text(mean), chance))
-    if not isinstance(view.extraction, NotMeasured):
-        proven, of = sum(one.certified for one in view.extraction), len(view.extraction)
-        value = {0: "Not certified", of: "Certified"}.get(proven, f"{proven} of {of}")
-        remarks = [] if value.endswith("ertified") else ["searches certified"]
-        remarks += [extracted_text(view)] if extracted_text(view) else []
-        tiles.append(Tile("Extraction", value, "; ".join(remarks)))
+    number, harm = extracted_number(view)
+    if number:
+        tiles.append(Tile("Extracted", number, extracted_remark(view), "harm" if harm else ""))
     return tiles
 
 
@@ -143,7 +147,7 @@ def _one_run(view: OneRunView) -> list[Tile]:
     ]
     guess = f"never planted; guessing gives {curve.show(curve.chance)}"
     tiles.append(Tile("Controls", count_text(found.n_unseen), guess))
-    if not isinstance(view.verdict, NotMeasured) and view.verdict.limit is not None:
+    if isinstance(view.verdict, Verdict) and view.verdict.limit is not None:
         lag = view.verdict.lag
         remark = "" if lag is None else f"at lag {lag_text(round(lag))}"
         tiles.append(Tile("Limit", curve.show(view.verdict.limit), remark))
@@ -192,7 +196,7 @@ def _features(view: FeaturesView) -> list[Tile]:
             tiles.append(Tile(name, percent(share.value), remark))
     if plain.beyond is not None:
         remark = f"points; {points_ends(plain.beyond)}"
-        if not isinstance(view.verdict, NotMeasured) and view.verdict.limit is not None:
+        if isinstance(view.verdict, Verdict) and view.verdict.limit is not None:
             remark += f"; allowed {short_percent(view.verdict.limit)}"
         tiles.append(Tile("Difference", points_number(plain.beyond.value), remark))
     if plain.beyond_m is not None:

@@ -77,17 +77,19 @@ def front_figure(found: Training, ident: str = "") -> Figure:
     """Usefulness against exposure, one dot a variant, and the front of those nothing beats."""
     groups = []
     for label, tone, chosen in (
-        ("Beaten by none in both", "main", True),
-        ("Beaten by another", "control", False),
+        ("On the Pareto front of the means", "main", True),
+        ("Not on it", "control", False),
     ):
         dots = tuple(
             Dot(
                 one.validation.value,
                 one.exposure.value,
-                f"{one.label}: {bits_text(one.validation.value)} a {found.token}, exposure "
+                f"{one.label}: {interval_bits(one.validation)} a {found.token}, exposure "
                 f"{interval_bits(one.exposure)}",
                 one.exposure.low,
                 one.exposure.high,
+                left=one.validation.low,
+                right=one.validation.high,
             )
             for one in found.variants
             if (one.label in found.front) is chosen
@@ -106,17 +108,17 @@ def front_figure(found: Training, ident: str = "") -> Figure:
     chart = Chart(
         title="Exposure against usefulness",
         description=" ".join(
-            f"{one.label}: {bits_text(one.validation.value)} a {found.token} and an exposure of "
+            f"{one.label}: {interval_bits(one.validation)} a {found.token} and an exposure of "
             f"{interval_bits(one.exposure)}."
             for one in front
         ),
-        x_label=f"Bits a {found.token}, text kept back",
+        x_label=f"Bits a {found.token}, held-out text",
         y_label="Exposure (bits)",
         lines=(line,) if len(front) > 1 else (),
         rules=_rules(found, ceiling=False),
         dots=tuple(groups),
         x_form="number",
-        x_digits=_digits([one.validation.value for one in found.variants]),
+        x_digits=_digits([end for one in found.variants for end in _reach(one.validation)]),
         x_word="validation bits",
         unnamed=("The front",),
     )
@@ -242,6 +244,10 @@ def _rules(found: Training, *, ceiling: bool = True) -> tuple[Rule, ...]:
     if ceiling and max(bits for one in found.variants for bits in one.each) > found.space_bits / 3:
         rules.append(Rule(f"Ceiling {bits_number(found.space_bits)}", "ceiling", found.space_bits))
     return tuple(rules)
+
+
+def _reach(one: Interval) -> list[float]:
+    return [end for end in (one.value, one.low, one.high) if end is not None]
 
 
 def _digits(values: list[float]) -> int:

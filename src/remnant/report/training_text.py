@@ -7,7 +7,13 @@ from remnant.report.curve import Curve, Point
 from remnant.report.numerals import bits_number, pvalue_text
 from remnant.report.run_view import NotMeasured
 from remnant.report.training_view import Effect, Training, TrainingView
-from remnant.report.training_words import difference_of, interval_number, share_text, signed_text
+from remnant.report.training_words import (
+    best_variant,
+    difference_of,
+    interval_number,
+    share_text,
+    signed_text,
+)
 
 
 def training_lines(view: TrainingView) -> list[str]:
@@ -26,7 +32,14 @@ def training_lines(view: TrainingView) -> list[str]:
         if one.extracted is not None:
             line += f"  read out {share_text(one.extracted)}"
         lines.append(line)
-    lines.append(f"  beaten by none in both means: {', '.join(map(repr, found.front))}")
+    if len(found.front) > 1:
+        lines.append(f"  Pareto front of the means: {', '.join(map(repr, found.front))}")
+    elif (best := best_variant(found)) is not None:
+        said = ("exposes least", "predicts best")
+        words = [word for word, holds in zip(said, best[1:], strict=True) if holds]
+        lines.append(f"  significantly best: {best[0]!r} {' and '.join(words)}")
+    elif len(found.variants) > 1:
+        lines.append("  no variant is significantly best")
     if found.effects:
         lines += [f"  each choice on its own, and above its first value, in {found.trials} trials"]
         lines += _effect_lines(found.effects)

@@ -15,8 +15,8 @@ from remnant.report.training_view import (
 )
 
 _MEANS = (
-    "The front is that of the means, without intervals: other seeds may well draw another, and a "
-    "mean known as “at least” counts with all the bits there are."
+    "The front is that of the means: other seeds may give another, and a mean known as “at least” "
+    "counts with the maximum."
 )
 _SMALL = 2.0  # bits: no more than noise
 
@@ -199,15 +199,60 @@ def turning_sentence(found: Training) -> str:
 
 
 def front_sentence(found: Training) -> str:
-    """Which variants are worth choosing between."""
-    if len(found.front) == 1:
-        return f"“{found.front[0]}” predicts best and exposes least on average. {_MEANS}"
-    named = ", ".join(f"“{label}”" for label in found.front)
+    """Which variants are worth choosing between; one is called best only where it is significant.
+
+    A variant is below another where their intervals do not overlap.
+    """
+    if len(found.variants) == 1:
+        return "There is one variant, and no front."
+    if len(found.front) > 1:
+        named = ", ".join(f"“{label}”" for label in found.front)
+        return (
+            f"{len(found.front)} of {counted(len(found.variants), 'variant')} are on the Pareto "
+            f"front of the means: {named}. Moving along it trades usefulness against exposure. "
+            f"{_MEANS}"
+        )
+    best = best_variant(found)
+    if best is None:
+        return (
+            "No variant is significantly best: the one with the lowest means has intervals that "
+            f"overlap those of others. {_MEANS}"
+        )
+    label, exposes, predicts = best
+    if exposes and predicts:
+        return f"“{label}” predicts best and exposes least; its intervals overlap no other."
+    if exposes:
+        return (
+            f"“{label}” exposes least. Its bits on held-out text do not differ significantly from "
+            "those of all others."
+        )
     return (
-        f"Of {counted(len(found.variants), 'variant')}, {len(found.front)} are beaten by no other "
-        f"in both: {named}. Which of these to choose is a matter of how much usefulness is worth. "
-        f"{_MEANS}"
+        f"“{label}” predicts best. Its exposure does not differ significantly from that of all "
+        "others."
     )
+
+
+def best_variant(found: Training) -> tuple[str, bool, bool] | None:
+    """The variant with the lowest means in both, if it is significantly below all others.
+
+    Returns:
+        Its label, whether its exposure is below all others', and whether its bits on held-out text
+        are; None where neither is, or where several variants are on the front.
+    """
+    if len(found.front) != 1:
+        return None
+    best = next(one for one in found.variants if one.label == found.front[0])
+    others = [one for one in found.variants if one is not best]
+    exposes = all(_below(best.exposure, one.exposure) for one in others)
+    predicts = all(_below(best.validation, one.validation) for one in others)
+    return (best.label, exposes, predicts) if others and (exposes or predicts) else None
+
+
+def _below(one: Interval, other: Interval) -> bool:
+    """Whether an interval ends before another begins; "at least" has no upper end."""
+    if one.high is None or other.low is None or one.at_least:
+        return False
+    return one.high < other.low
 
 
 def extraction_sentence(found: Training) -> str:

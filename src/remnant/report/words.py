@@ -9,9 +9,9 @@ from remnant.report.curve import Curve, Point, lag_text, percent
 from remnant.report.forgetting_view import ForgettingView, Gap
 from remnant.report.hidden_words import hidden_sentences
 from remnant.report.numerals import bits_text
-from remnant.report.run_view import LanguageTask, NotMeasured, RunView, Task
+from remnant.report.run_view import Finding, LanguageTask, NotMeasured, RunView, Task, Verdict
 
-SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?"}
+SYMBOLS = {"PASS": "✓", "FAIL": "✕", "INCONCLUSIVE": "?", "FINDING": "i"}
 _QUESTIONS = {
     "forgetting": "Forgetting",
     "exposure": "Exposure and extraction",
@@ -25,11 +25,6 @@ _QUESTIONS = {
     "feature-audit": "Audit of a feature",
 }
 _UNDECIDED = "Not enough evidence to decide"
-_PREDICTION = {
-    "PASS": "A short list holds most of what will be memorised",
-    "FAIL": "No short list can be relied on",
-    "INCONCLUSIVE": _UNDECIDED,
-}
 _EXPOSURE = {
     "PASS": "The canaries judged are no more exposed than allowed",
     "FAIL": "A canary judged is more exposed than allowed",
@@ -43,11 +38,6 @@ _HEADLINES = {
     },
     "exposure": _EXPOSURE,
     "translation-exposure": _EXPOSURE,
-    "exposure-training": {
-        "PASS": "Some choices lower exposure, and none was seen to raise it",
-        "FAIL": "Some choices raise exposure",
-        "INCONCLUSIVE": "No choice can be told from the first",
-    },
     "text-forgetting": {
         "PASS": "No more exposed than allowed at the last step watched",
         "FAIL": "Still more exposed than allowed",
@@ -58,8 +48,6 @@ _HEADLINES = {
         "FAIL": "Still found beyond the limit at the end of this one run",
         "INCONCLUSIVE": _UNDECIDED,
     },
-    "prediction": _PREDICTION,
-    "text-prediction": _PREDICTION,
     "unique-features": {
         "PASS": "Models do not know the patch more often than allowed",
         "FAIL": "Models know a patch that was in one training image",
@@ -79,15 +67,45 @@ def question(view: RunView) -> str:
 
 
 def headline(view: RunView) -> str:
-    """The verdict in a few words."""
-    if isinstance(view.verdict, NotMeasured):
+    """The verdict or the finding in a few words."""
+    found = view.verdict
+    if isinstance(found, NotMeasured):
         return "No verdict"
-    return _HEADLINES[view.question][view.verdict.outcome]
+    if isinstance(found, Finding):
+        return found.headline
+    return _HEADLINES[view.question][found.outcome]
+
+
+def outcome(view: RunView) -> str:
+    """PASS, FAIL or INCONCLUSIVE, FINDING where the run has no limit, or ``no verdict``."""
+    if isinstance(view.verdict, NotMeasured):
+        return "no verdict"
+    return "FINDING" if isinstance(view.verdict, Finding) else view.verdict.outcome
+
+
+def beneath(view: RunView) -> list[tuple[str, str]]:
+    """Name and sentence of what stands under an outcome: a gate's claim, a finding's advice."""
+    found = view.verdict
+    if isinstance(found, Finding) and found.advice:
+        return [("what to do", found.advice)]
+    if isinstance(found, Verdict) and found.claim:
+        return [("claim", found.claim)]
+    return []
+
+
+def verdict_lines(view: RunView) -> list[str]:
+    """The verdict for a terminal: the outcome with its sentence, then the claim or the advice."""
+    found = view.verdict
+    if isinstance(found, NotMeasured):
+        return [f"no verdict: {found.reason}"]
+    said = f"{found.headline}. {found.sentence}" if isinstance(found, Finding) else found.sentence
+    return [f"{outcome(view)}: {said}", *(f"  {name}: {text}" for name, text in beneath(view))]
 
 
 def in_plain_words(view: ForgettingView) -> str:
     """One paragraph: what was done, what an attacker could tell, and whether the ruler is true."""
-    sentences = [_what_was_done(view.plan)]
+    uses = max((row.uses[1] for row in view.ledger), default=None)
+    sentences = [_what_was_done(view.plan, uses)]
     if isinstance(view.curve, Curve):
         sentences += _what_was_found(view.curve)
     else:
@@ -212,7 +230,49 @@ def steps_to_rows(curve: Curve) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _what_was_done(plan: Mapping[str, Any]) -> str:
+def tiled_sentence(view: RunView) -> str:
+    """Why the ledger counts more uses than the plan has repeats; nothing where it does not."""
+    repeats = view.plan.get("repeats")
+    uses = max((row.uses[1] for row in view.ledger), default=0)
+    if view.plan.get("kind") != "inject" or not isinstance(repeats, int) or uses <= repeats:
+        return ""
+    return (
+        f"The plan injects the canaries {'once' if repeats == 1 else f'{repeats} times'}, and the "
+        f"ledger counts up to {uses} uses: an injected batch holds several copies of a canary, "
+        "because the canaries are repeated to fill it."
+    )
+
+
+def constructed_sentence(curve: Curve) -> str:
+    """What lag 0 shows where it holds by construction; else nothing."""
+    zero = curve.constructed
+    if zero is None:
+        return ""
+    return (
+        f"Lag 0 ({curve.show(zero.value)}) holds by construction: there the twin that skipped the "
+        "planting still equals its checkpoint, so all its scores are 0. The first lag at which the "
+        f"attack can fail is {lag_text(curve.start.lag)}."
+    )
+
+
+def never_planted_sentence(curve: Curve) -> str:
+    """What the attack makes of canaries that were drawn alike and never planted."""
+    guess = "" if curve.chance is None else f"; guessing gives {curve.show(curve.chance)}"
+    return (
+        "Never-planted canaries, drawn the same way and scored in the same models: "
+        f"{curve.label} is {point_text(curve, curve.start)} at lag {lag_text(curve.start.lag)} and "
+        f"{point_text(curve, curve.end)} at lag {lag_text(curve.end.lag)}{guess}. A value above "
+        "chance shows that planting moved the model on canaries it did not see."
+    )
+
+
+def epsilon_ends(curve: Curve) -> tuple[Point, Point]:
+    """The heuristic epsilon at the first lag at which the attack can fail, and at the last."""
+    first = next(point for point in curve.epsilon if point.lag == curve.start.lag)
+    return first, curve.epsilon[-1]
+
+
+def _what_was_done(plan: Mapping[str, Any], uses: int | None) -> str:
     canaries, repeats = plan.get("canaries"), plan.get("repeats")
     if not isinstance(canaries, int):
         return ""
@@ -221,6 +281,12 @@ def _what_was_done(plan: Mapping[str, Any]) -> str:
     if plan.get("kind") == "inject" and isinstance(repeats, int) and isinstance(step, int):
         times = "once" if repeats == 1 else f"{repeats} times"
         shown = f"were shown to a model {times} at training step {lag_text(step)}"
+        if uses is not None and uses > repeats:
+            shown = (
+                f"were shown to a model in {'one batch' if repeats == 1 else f'{repeats} batches'} "
+                f"at training step {lag_text(step)}, up to {uses} times in all since they fill "
+                "the batch"
+            )
     after = f" for {lag_text(watch)} more steps" if isinstance(watch, int) else ""
     return (
         f"{lag_text(canaries)} chosen examples {shown}; an otherwise equal twin never saw them. "
@@ -236,9 +302,9 @@ def _what_was_found(curve: Curve) -> list[str]:
         interval = curve.show_interval(end)
         sure = "" if not interval else f" ({percent(curve.confidence, 0)} interval {interval})"
         guess = "" if curve.chance is None else f"; pure guessing gives {percent(curve.chance, 0)}"
-        since = "Straight after planting"
-        if start.lag > 1:
-            since = f"{lag_text(start.lag)} steps after planting"
+        since = f"{lag_text(start.lag)} steps after planting"
+        if start.lag <= 1:
+            since = "One step after planting" if start.lag == 1 else "Straight after planting"
         return [
             f"{since}, {curve.show(start.value)} of the examples the attacker "
             f"named had really been used{guess}.",

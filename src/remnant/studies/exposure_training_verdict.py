@@ -1,4 +1,4 @@
-"""Which variants of a training differ in exposure, and what may be said of it."""
+"""Which variants of a training differ in exposure, and what follows from it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.measures.paired_difference import PairedDifference, paired_difference
-from remnant.records import Record
+from remnant.records import Record, finding_row
 from remnant.studies.differences import adjust_for_number
+from remnant.studies.variants import difference
+from remnant.studies.wording import counted, times
 
 if TYPE_CHECKING:
     from remnant.studies.exposure_training import ExposureTrainingStudy
@@ -66,26 +68,31 @@ def exposure_levels(record: Record, name: str, most: float) -> Levels:
 def verdict_fields(
     record: Record, study: ExposureTrainingStudy, runs: Mapping[str, Run]
 ) -> dict[str, Any]:
-    """Say which variants differ from the first in exposure.
+    """Find which variants differ from the first in exposure, and what follows from it.
 
     Each trial of a variant and the first's make a pair, and p-values are corrected for the number
-    of variants by Holm. FAIL where a variant raises exposure, PASS where one lowers it and none
-    is seen to raise it, INCONCLUSIVE where none can be told from the first. With fewer than five
-    trials several variants are not told apart: a paired test that knows no law cannot have a
-    p-value below 2^(1 - trials), and smaller ones rest on tails that were never seen.
+    of variants by Holm. There is no limit on harm, so there is no outcome: the row is a finding.
+    With fewer than five trials and several variants no difference is called significant: a paired
+    test that assumes no distribution cannot have a p-value below 2^(1 - trials).
+
+    Guarantees:
+        The headline of two variants does not depend on their order.
+
+    Returns:
+        A finding row, with one row a variant under ``"differences"``.
     """
     confidence, most = study.measure.confidence, math.log2(study.secret.planted.space)
     base = exposure_levels(record, "primary", most)
     rows: list[dict[str, Any]] = []
     for name, run in list(runs.items())[1:]:
         own = exposure_levels(record, name, most)
-        found = own.above(base, most=most, confidence=confidence)
+        gap = own.above(base, most=most, confidence=confidence)
         rows.append(
             {
                 "label": run.study.label,
-                "difference": [found.value, found.low, found.high],
+                "difference": [gap.value, gap.low, gap.high],
                 "at_least": own.at_least or base.at_least,
-                "p_value": found.p_value,
+                "p_value": gap.p_value,
                 "adjusted_p_value": None,
                 "differs": False,
             }
@@ -95,72 +102,128 @@ def verdict_fields(
     for row in rows:
         adjusted = row["adjusted_p_value"]
         row["differs"] = adjusted is not None and adjusted <= 1.0 - confidence and enough
-    more = [row for row in rows if row["differs"] and row["difference"][0] > 0]
-    less = [row for row in rows if row["differs"] and row["difference"][0] < 0]
-    outcome = "FAIL" if more else "PASS" if less else "INCONCLUSIVE"
-    return {
-        "outcome": outcome,
-        "sentence": _sentence(study, rows, more, less, base),
-        "limit": None,
-        "lag": None,
-        "differences": rows,
-    }
+    words = [_instead(runs["primary"], run) for run in list(runs.values())[1:]]
+    return finding_words(
+        rows,
+        words,
+        base=study.label,
+        level=_level(base, most),
+        trials=study.plan.trials,
+        confidence=confidence,
+    ) | {"differences": rows}
 
 
-def _sentence(
-    study: ExposureTrainingStudy,
+def finding_words(
     rows: list[dict[str, Any]],
-    more: list[dict[str, Any]],
-    less: list[dict[str, Any]],
-    base: Levels,
-) -> str:
-    least = "at least " if base.at_least else ""
-    begun = f"With {study.label!r} the canaries have an exposure of {least}"
-    begun += f"{base.least.mean():.1f} bits on average"
-    begun += f", of {math.log2(study.secret.planted.space):.1f} at most"
+    words: list[str],
+    *,
+    base: str,
+    level: str,
+    trials: int,
+    confidence: float,
+) -> dict[str, Any]:
+    """The finding about variants and the first one, in words.
+
+    Args:
+        rows: One a variant: ``label``, ``difference`` from the first with its two ends,
+            ``at_least``, ``adjusted_p_value`` and ``differs``.
+        words: One a variant: what is done instead of what.
+        base: The first variant's label.
+        level: Its exposure, as a sentence.
+        trials: Trainings of each variant.
+        confidence: Of the intervals.
+    """
     if not rows:
-        return f"{begun}; there is nothing to compare it with."
-    if study.plan.trials == 1:
-        return f"{begun}; one trial shows nothing of how trials differ, so run two or more."
-    if not more and not less:
-        few = len(rows) > 1 and study.plan.trials < _FEWEST
-        hint = f" Run {_FEWEST} or more." if few else ""
-        return (
-            f"{begun}, and {_none_of(rows)} be told from it in {study.plan.trials} trials. "
-            f"That is no proof that they are alike.{hint}"
+        return finding_row(
+            headline="There is one variant, so nothing is compared",
+            sentence=level,
+            advice="Add a [[compare]] table to the recipe for each training choice to compare.",
         )
-    parts = []
-    for word, found in (("more", more), ("less", less)):
-        if found:
-            most = max(found, key=lambda row: abs(row["difference"][0]))
-            told = f"{most['label']!r} ({_gap(most, alone=len(rows) > 1)})"
-            if len(rows) == 1:
-                parts.append(f"the other variant has {word}: {told}")
-            else:
-                has = "has" if len(found) == 1 else "have"
-                parts.append(f"{len(found)} of {len(rows)} others {has} {word}, the most {told}")
-    open_ends = [row["difference"][2] for row in rows if not row["differs"]]
-    left = ""
-    if open_ends and not more:
-        reach = [end for end in open_ends if end is not None]
-        upto = f", and may have up to {max(reach):.1f} bits more" if reach else ""
-        left = f"; {_not_told(len(open_ends))} from it{upto}"
-    return f"{begun}; {' and '.join(parts)}{left}."
+    if trials == 1:
+        return finding_row(
+            headline="One training of each variant cannot show a difference",
+            sentence=level,
+            advice=f"Set plan.trials to {_FEWEST} or more.",
+        )
+    differ = [(row, word) for row, word in zip(rows, words, strict=True) if row["differs"]]
+    if not differ:
+        widest = max(rows, key=_reach)
+        upto = "" if math.isinf(_reach(widest)) else f" It may still be {_reach(widest):.1f} bits."
+        return finding_row(
+            headline="No difference in exposure was detected between the training choices",
+            sentence=f"{level} {_none_of(rows)} significantly from it in {trials} trials.{upto}",
+            advice=f"Run {max(_FEWEST, 2 * trials)} trials or more to detect smaller differences; "
+            "do not take the choices for equal.",
+        )
+    differ.sort(key=lambda pair: -abs(pair[0]["difference"][0]))
+    shown = {id(row): word for row, word in (_first(differ, 1), _first(differ, -1)) if row}
+    changes = [
+        f"{shown[id(row)]} {_change(row, confidence=confidence, several=len(rows) > 1)}"
+        for row, _ in differ
+        if id(row) in shown
+    ]
+    counts = ""
+    if len(rows) > 1:
+        counts = f" {len(differ)} of {counted(len(rows), 'variant')} {_differs(len(differ))} "
+        counts += f"significantly from {base!r}."
+    lower = [row for row, _ in differ if row["difference"][0] < 0]
+    keep = lower[0]["label"] if lower else base
+    return finding_row(
+        headline="Training choices change exposure",
+        sentence=f"{' '.join(changes)}{counts}",
+        advice=f"Prefer {keep!r} if its validation bits are good enough: a variant that learns "
+        "less also exposes less.",
+    )
 
 
-def _gap(row: dict[str, Any], *, alone: bool) -> str:
-    """A difference with its interval; the interval only, where one side is "at least"."""
+def _first(differ: list[tuple[dict[str, Any], str]], sign: int) -> tuple[dict[str, Any], str]:
+    """The largest difference of one sign, or an empty row."""
+    for row, word in differ:
+        if row["difference"][0] * sign > 0:
+            return row, word
+    return {}, ""
+
+
+def _instead(first: Run, other: Run) -> str:
+    """What a variant does instead of what, as the subject of a sentence."""
+    plain, changed = ({**one.study.to_dict()} for one in (first, other))
+    for name in ("label", "title", "compare", "grid"):
+        plain.pop(name, None)
+        changed.pop(name, None)
+    own, base = set(other.plan.repeats), set(first.plan.repeats)
+    if list(difference(plain, changed)) == ["plan"] and len(own) == len(base) == 1:
+        fields = difference(plain, changed)["plan"]
+        if list(fields) == ["repeats"]:
+            return f"Planting {times(*own)} instead of {times(*base)}"
+    return f"{other.study.label!r} instead of {first.study.label!r}"
+
+
+def _level(base: Levels, most: float) -> str:
+    least = "at least " if base.at_least else ""
+    return f"The mean exposure is {least}{base.least.mean():.1f} bits of {most:.1f} possible."
+
+
+def _change(row: dict[str, Any], *, confidence: float, several: bool) -> str:
+    """By how much, with the interval; the interval alone where one side is "at least"."""
     value, low, high = row["difference"]
-    if low is None or high is None:
-        return f"{value:+.1f} bits"
+    sure = f"{100 * confidence:.0f} % CI"
+    verb = "adds" if value > 0 else "removes"
+    small, large = sorted((abs(low), abs(high))) if low is not None and high is not None else (0, 0)
+    tested = f"; Holm-adjusted p = {row['adjusted_p_value']:.2g}" if several else ""
     if row["at_least"]:
-        return f"{low:+.1f} to {high:+.1f} bits"
-    return f"{value:+.1f} bits, {'by itself' if alone else 'interval'} {low:+.1f} to {high:+.1f}"
+        return f"{verb} {small:.1f} to {large:.1f} bits ({sure}{tested})."
+    return f"{verb} {abs(value):.1f} bits ({sure} {small:.1f} to {large:.1f}{tested})."
 
 
-def _not_told(many: int) -> str:
-    return "one other cannot be told" if many == 1 else f"{many} others cannot be told"
+def _reach(row: dict[str, Any]) -> float:
+    """The largest difference that the interval allows, in bits; infinite where there is none."""
+    _, low, high = row["difference"]
+    return math.inf if low is None or high is None else max(abs(low), abs(high))
+
+
+def _differs(many: int) -> str:
+    return "differs" if many == 1 else "differ"
 
 
 def _none_of(rows: list[dict[str, Any]]) -> str:
-    return "the other variant cannot" if len(rows) == 1 else f"none of {len(rows)} others can"
+    return "The other variant does not differ" if len(rows) == 1 else "No other variant differs"

@@ -166,8 +166,9 @@ def _carry_out(
     pictures = _pictures(record, stamped, other)
     record.put_result("features", _fields(study, variants, pictures))
     bare = record.array("plain.test_accuracy")[study.plan.bare]
-    record.put_result("task", task_fields(bare, data))
-    record.put_result("verdict", verdict_fields(study, variants[0]))
+    task = task_fields(bare, data)
+    record.put_result("task", task)
+    record.put_result("verdict", verdict_fields(study, variants[0], majority=task["majority"]))
     record.put_result("scope", scope_fields(study, variants))
     record.finish()
 

@@ -115,6 +115,7 @@ def variant_fields(
         "test_accuracy": [accuracy.value, max(accuracy.low, 0.0), min(accuracy.high, 1.0)],
         "stopped_epoch": [float(np.median(epochs)), float(epochs.min()), float(epochs.max())],
         "members": plan.members,
+        "blind": int(np.sum(np.ptp(array("null_means"), axis=1) <= TIE)),
         "planted": _group(scores, plan.grid, settings),
         "unplanted": _group(scores, plan.bare, settings),
         "beyond": _ends(crossed_difference(found["planted"], found["unplanted"])),

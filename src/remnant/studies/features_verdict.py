@@ -3,43 +3,125 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from remnant.records import Outcome, gate_row
 
 if TYPE_CHECKING:
     from remnant.studies.features import FeatureStudy
 
 
-def verdict_fields(study: FeatureStudy, plain: dict[str, Any]) -> dict[str, Any]:
+def feature_outcome(
+    *, beyond: Sequence[float], unplanted: Sequence[float], limit: float, significance: float
+) -> Outcome:
+    """The outcome of the gate, its positive control aside.
+
+    FAIL where the whole interval of the share beyond unplanted models is above the limit. PASS
+    where all of it is within, and unplanted models do not react more often than the test's level:
+    where they all do, planted ones cannot react more often. Else INCONCLUSIVE.
+
+    Args:
+        beyond: Share of planted models that react, less that of unplanted ones, with its interval.
+        unplanted: Share of unplanted models that react, with its interval.
+        limit: The share that is allowed beyond unplanted models.
+        significance: Level of each model's test.
+    """
+    if beyond[1] > limit:
+        return "FAIL"
+    if beyond[2] <= limit and unplanted[1] <= significance:
+        return "PASS"
+    return "INCONCLUSIVE"
+
+
+def blindness(plain: Mapping[str, Any], *, majority: float) -> str:
+    """Why a patch could not be seen in these models even if it were memorised; else empty.
+
+    The positive control of the gate: models must be right more often than one who always names the
+    commonest class, and each must answer differently to different patches. It does not show that
+    a memorised patch would be detected.
+
+    Args:
+        plain: The variant that is the recipe itself: ``test_accuracy`` with its interval, and
+            ``blind``, how many models answer the same whatever the patch.
+        majority: Share of the commonest class among test images.
+    """
+    accuracy, low, _ = plain["test_accuracy"]
+    if low <= majority:
+        return (
+            f"The models learnt nothing that a patch could be part of: their test accuracy is "
+            f"{accuracy:.1%} (lower bound {low:.1%}), and the commonest class gives "
+            f"{majority:.1%}. Train longer."
+        )
+    if plain["blind"]:
+        return (
+            f"{plain['blind']} of {plain['members']} models give the same answers whatever the "
+            "patch, so a memorised one could not be seen in them."
+        )
+    return ""
+
+
+def verdict_fields(
+    study: FeatureStudy, plain: dict[str, Any], *, majority: float
+) -> dict[str, Any]:
     """Say whether more planted models memorised the patch than the limit allows.
 
-    FAIL where the whole interval of the share beyond unplanted models is above the limit, PASS
-    where all of it is within, else INCONCLUSIVE.
+    See ``feature_outcome`` for the rule, and ``blindness`` for the positive control without which
+    nothing is judged.
 
     Args:
         study: Asked with this limit.
         plain: The variant that is the recipe itself, as plain data.
+        majority: Share of the commonest class among test images.
     """
     settings = study.score
-    value, low, high = plain["beyond"]
-    planted, unplanted = (plain[kind]["share_significant"][0] for kind in ("planted", "unplanted"))
-    told = (
+    beyond, unplanted = plain["beyond"], plain["unplanted"]["share_significant"]
+    value, low, high = beyond
+    planted = plain["planted"]["share_significant"][0]
+    measured = (
         f"Of {plain['planted']['n']} models that were trained on one stamped image, {planted:.1%} "
         f"react to the patch more than to patches never planted (p <= {settings.significance:g}); "
-        f"of {plain['unplanted']['n']} that never saw it, {unplanted:.1%} do. The difference is "
+        f"of {plain['unplanted']['n']} that never saw it, {unplanted[0]:.1%} do. The difference is "
         f"{value:.1%} ({settings.confidence:.0%} interval {low:.1%} to {high:.1%})"
     )
+    claim = _claim(study, plain)
+    blind = blindness(plain, majority=majority)
+    if blind:
+        return gate_row(outcome="INCONCLUSIVE", sentence=blind, claim=blind, limit=settings.limit)
+    outcome = feature_outcome(
+        beyond=beyond,
+        unplanted=unplanted,
+        limit=settings.limit,
+        significance=settings.significance,
+    )
     limit = f"{settings.limit:.1%}"
-    if low > settings.limit:
-        outcome, after = "FAIL", f"all of it above the limit {limit}."
+    if outcome == "FAIL":
+        after = f"all of it above the limit {limit}."
+    elif outcome == "PASS":
+        after = f"all of it within the limit {limit}."
     elif high <= settings.limit:
-        outcome, after = "PASS", f"all of it within the limit {limit}."
-    else:
-        outcome, after = (
-            "INCONCLUSIVE",
-            f"the limit {limit} lies inside it. {_advice(study, plain)}",
+        after = (
+            f"all of it within the limit {limit}, but models that never saw the patch react to it "
+            "more often than the test allows, so planted ones cannot show more. Choose another "
+            "patch."
         )
-    sentence = f"{told}: {after}"
-    return {"outcome": outcome, "sentence": sentence, "limit": settings.limit, "lag": None}
+    else:
+        after = f"the limit {limit} lies inside it. {_advice(study, plain)}"
+    return gate_row(
+        outcome=outcome, sentence=f"{measured}: {after}", claim=claim, limit=settings.limit
+    )
+
+
+def _claim(study: FeatureStudy, plain: dict[str, Any]) -> str:
+    """The bound with its n, and what so many trainings cannot exclude."""
+    seeds, canaries = study.plan.seeds, study.plan.canaries
+    rare = 1.0 - 0.05 ** (1.0 / seeds)
+    return (
+        f"At most {max(plain['beyond'][2], 0.0):.1%} of models trained on one stamped image react "
+        f"to the patch beyond models that never saw it ({study.score.confidence:.0%} interval, "
+        f"{canaries} canaries x {seeds} trainings, {plain['unplanted']['n']} unplanted); what "
+        f"happens in up to {rare:.0%} of trainings may be missing from {seeds} (95 % confidence)."
+    )
 
 
 def _advice(study: FeatureStudy, plain: dict[str, Any]) -> str:
@@ -78,7 +160,9 @@ def scope_fields(study: FeatureStudy, variants: list[dict[str, Any]]) -> dict[st
         "not_tested": [
             "patches of other sizes, contrasts or places, and features that are no patch",
             "a patch on several training images: this is about one",
-            "whether what the patch says can be read out of a model: only whether it reacts to it",
+            "whether what the patch says can be extracted from a model: only whether it reacts",
+            "whether the test detects a memorised patch: no model was trained on many stamped "
+            "images",
             "other models, other data, other training settings",
         ],
     }

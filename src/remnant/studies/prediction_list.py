@@ -1,13 +1,15 @@
-"""The protect list: a rule made on some targets, checked on another, and what the verdict says."""
+"""The protect list: a rule made on some targets, checked on another, and what to do with it."""
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ProtectRule, clopper_pearson, protect_rule
+from remnant.records import finding_row
 from remnant.studies.prediction_evidence import Bools, Evidence, Floats
 from remnant.studies.prediction_settings import PredictSettings, TruthSettings
 from remnant.studies.prediction_truth import Truth
@@ -117,34 +119,55 @@ def _check(
 
 
 def verdict_fields(protect: dict[str, Any], predict: PredictSettings) -> dict[str, Any]:
-    """Say whether a list short enough leaves out as little as was asked for."""
+    """The finding: which samples to protect, what the list may miss, and what a check showed.
+
+    A list has no limit on harm, so there is no outcome. ``predict.limit`` is the longest list that
+    is called short.
+    """
     share, check = protect["share"], protect["check"]
-    told = (
-        f"Protecting the riskiest {share:.1%} of samples, known early by {predict.predictor}, is "
-        f"stated to leave out at most {protect['stated']:.1%} of those that are memorised"
+    sentence = (
+        f"Protect {protect['listed']} of {protect['n']} samples: misses at most "
+        f"{_rounded_up(protect['stated'])} of the memorised ones "
+        f"({100 * protect['confidence']:.0f} % confidence)."
     )
-    checked = ""
     if check is not None:
-        rate, low, high = check["rate"]
-        checked = (
-            f"; on a model of another seed it left out {rate:.1%} of {check['memorised']} "
-            f"({predict.confidence:.0%} interval {low:.1%} to {high:.1%})"
-        )
+        sentence += f" An independent run missed {check['missed']} of {check['memorised']}."
     if check is None:
-        outcome, after = "INCONCLUSIVE", "no other seed was there to check it."
+        headline = "The protect list is unchecked"
+        advice = "Train one more target, so that an independent run checks the list."
     elif check["refuted"]:
-        outcome = "FAIL"
-        after = f"more than was stated; {check['chance']:.1%} of such runs would by chance."
+        headline = "The protect list misses more than it states"
+        sentence += f" By chance {100 * check['chance']:.1f} % of runs miss as many."
+        advice = "Do not use this list. Make it on more targets, or protect every sample."
     elif not check["held"]:
-        outcome = "INCONCLUSIVE"
-        after = (
-            f"more than was stated, but {check['chance']:.1%} of such runs would by chance, and "
-            f"the list allows for {1.0 - protect['confidence']:.0%}; let more targets make it."
+        headline = "The protect list may miss more than it states"
+        sentence += (
+            f" That is more than stated, but {100 * check['chance']:.1f} % of runs miss as many "
+            "by chance."
         )
+        advice = "Make the list on more targets before you rely on it."
     elif share > predict.limit:
-        outcome = "FAIL"
-        after = f"a list longer than the limit of {predict.limit:.0%}."
+        headline = "Only a long list holds the memorised samples"
+        sentence += f" A list of at most {100 * predict.limit:.0f} % was asked for."
+        advice = (
+            "Protect every sample, for example with DP-SGD, or change the training so that it "
+            "memorises less."
+        )
     else:
-        outcome, after = "PASS", f"within the limit of {predict.limit:.0%} of samples."
-    sentence = f"{told}{checked}: {after}"
-    return {"outcome": outcome, "sentence": sentence, "limit": predict.limit, "lag": None}
+        headline = "A short list holds most memorised samples"
+        advice = "Remove, mask or protect the samples on the list, then train again."
+    return finding_row(headline=headline, sentence=sentence, advice=advice)
+
+
+def _rounded_up(share: float) -> str:
+    """A share in whole percent, no smaller: a bound is not rounded down."""
+    return f"{math.ceil(100.0 * share - 1e-9)} %"
+
+
+def no_list_fields(reason: str) -> dict[str, Any]:
+    """The finding where no list can be made."""
+    return finding_row(
+        headline="No protect list can be made",
+        sentence=f"Prediction cannot be checked: {reason}",
+        advice="Change the setting that the sentence names, or train longer, and run it again.",
+    )

@@ -20,7 +20,7 @@ from remnant.plans import ShadowPlan
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.studies.prediction_evidence import LOGIT_GAP, LOSS, Bools, Evidence, Floats
-from remnant.studies.prediction_list import protect_fields, verdict_fields
+from remnant.studies.prediction_list import no_list_fields, protect_fields, verdict_fields
 from remnant.studies.prediction_settings import (
     EARLY,
     PREDICTORS,
@@ -30,6 +30,7 @@ from remnant.studies.prediction_settings import (
 from remnant.studies.prediction_truth import Truth, attacked, by_kind, find_truth, truth_fields
 
 CURVE_POINTS = 200
+_DRAWS = 400  # behind the intervals of the main rows
 _FEW_DRAWS = 100  # behind the intervals of the many rows by time, layer and threshold
 
 
@@ -60,11 +61,7 @@ def measure_prediction(
         record.put_result("verdict", verdict_fields(protect, predict))
     except NotEnoughEvidence as fault:
         record.put_absent("protect", str(fault))
-        told = f"Prediction cannot be judged: {judge.lacking() or fault}"
-        record.put_result(
-            "verdict",
-            {"outcome": "INCONCLUSIVE", "sentence": told, "limit": predict.limit, "lag": None},
-        )
+        record.put_result("verdict", no_list_fields(judge.lacking() or str(fault)))
     record.put_result("scope", _scope(plan, predict, evidence))
 
 
@@ -213,6 +210,7 @@ class _Judge:
     ) -> dict[str, Any]:
         limit = self.settings.threshold if threshold is None else threshold
         at = self.stops[0] if moment is None else moment
+        main = (at, layer, limit) == (self.stops[0], 0, self.settings.threshold)
         found = prediction_quality(
             risk=self.risk(predictor, 0, moment=moment, layer=layer),
             memorised=self.memorised(0, limit),
@@ -220,7 +218,8 @@ class _Judge:
             threshold=0.0 if predictor == "psmi" else None,
             tpr=self.predict.tpr,
             confidence=self.predict.confidence,
-            draws=400 if whole else _FEW_DRAWS,
+            # The row at the stop stands in several tables; it has one interval.
+            draws=_DRAWS if whole or main else _FEW_DRAWS,
         )
         others: list[float] = []
         if whole and predictor not in ("lt_iqr", "mahalanobis"):  # known of the first target alone
