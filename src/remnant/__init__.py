@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from remnant.search import ExactExposure, Extraction, exact_exposure, extract
     from remnant.studies.exposure_audit import ExposureAudit, measure_exposure
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _HOME = {
     "CounterfactualMemorization": "remnant.measures.counterfactual",
