@@ -32,6 +32,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from false_claims_exposure import exposure_cells
+from false_claims_features import feature_cells
 
 from remnant.measures import (
     exposure_curve,
@@ -269,9 +271,30 @@ def cells(gates) -> list[Cell]:
     return made
 
 
-def simulate(cell: Cell, simulations: int) -> dict:
+def simulate(cell: Cell, simulations: int) -> list[dict]:
     passes, safe = GATES[cell.gate](cell, simulations)
-    return {**asdict(cell), "simulations": simulations, "passes": passes, "safe": safe}
+    return [{**asdict(cell), "simulations": simulations, "passes": passes, "safe": safe}]
+
+
+@dataclass(frozen=True)
+class Family:
+    """All cells of one law of gates that are simulated in a file of their own."""
+
+    gate: str
+    law: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.gate}|{self.law}"
+
+
+FAMILIES = {"exposure": exposure_cells, "features": feature_cells}
+
+
+def simulate_family(family: Family, simulations: int) -> list[dict]:
+    rng = np.random.default_rng(zlib.crc32(family.name.encode()))
+    rows = FAMILIES[family.gate](simulations, rng, laws=[family.law])
+    return [{"family": family.name, **row} for row in rows]
 
 
 def read(file: Path) -> dict[str, dict]:
@@ -282,15 +305,22 @@ def read(file: Path) -> dict[str, dict]:
             row = json.loads(line)
         except json.JSONDecodeError:
             continue
-        found[Cell(**{k: row[k] for k in Cell.__dataclass_fields__}).name] = row
+        if "family" in row:
+            key = "|".join(str(row[k]) for k in ("family", "gate", "truth", "trainings"))
+        else:
+            key = Cell(**{k: row[k] for k in Cell.__dataclass_fields__}).name
+        found[key] = row
     return found
 
 
 def too_often(row: dict) -> bool:
     """Whether claims are false more often than nominal plus three times the simulation's error."""
-    if row["truth"] == "chance":
+    if row["truth"] in ("chance", "power"):
         return False
     n = row["simulations"]
+    if "family" in row:
+        nominal = row["nominal"]
+        return row["false_pass"] > nominal + 3.0 * np.sqrt(nominal * (1.0 - nominal) / n)
     return max(row["passes"], row["safe"]) / n > NOMINAL + 3.0 * np.sqrt(NOMINAL * 0.95 / n)
 
 
@@ -315,29 +345,58 @@ def table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def family_table(rows: list[dict]) -> str:
+    """The same of the families: false PASS, or true PASS where the truth is chance or power."""
+    laws = list(dict.fromkeys(row["law"] for row in rows))
+    lines = ["| gate | trainings | truth | nominal | " + " | ".join(laws) + " |"]
+    lines.append("|" + "---|" * (4 + len(laws)))
+    keys = dict.fromkeys((r["gate"], r["trainings"], r["truth"]) for r in rows)
+    for key in sorted(keys, key=lambda key: (key[0], key[1])):
+        own = {r["law"]: r for r in rows if (r["gate"], r["trainings"], r["truth"]) == key}
+        rates, nominal = [], ""
+        for row in (own.get(law) for law in laws):
+            rate = row and (
+                row["false_pass"] if row["false_pass"] is not None else row["true_pass"]
+            )
+            rates.append("" if rate is None else f"{100 * rate:.1f}")
+            if row and row["nominal"] is not None and row["false_pass"] is not None:
+                nominal = f"{100 * row['nominal']:g}"
+        lines.append("| " + " | ".join([*map(str, key), nominal, *rates]) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
+    every = [*GATES, *FAMILIES]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--simulations", type=int, default=400)
-    parser.add_argument("--gates", nargs="+", default=list(GATES), choices=list(GATES))
+    parser.add_argument("--gates", nargs="+", default=every, choices=every)
     parser.add_argument("--out", type=Path, default=Path("runs/false-claims.jsonl"))
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--markdown", action="store_true", help="print finished cells only")
     asked = parser.parse_args()
     done = read(asked.out)
-    wanted = cells(asked.gates)
-    missing = [cell for cell in wanted if cell.name not in done]
+    wanted = cells([gate for gate in asked.gates if gate in GATES])
+    families = [Family(gate, law) for gate in asked.gates if gate in FAMILIES for law in SCORES]
+    begun = {row["family"] for row in done.values() if "family" in row}
+    missing = [(simulate, cell) for cell in wanted if cell.name not in done]
+    missing += [(simulate_family, one) for one in families if one.name not in begun]
     if not asked.markdown and missing:
         asked.out.parent.mkdir(parents=True, exist_ok=True)
         with asked.out.open("a") as out, ProcessPoolExecutor(asked.workers) as pool:
-            waiting = [pool.submit(simulate, cell, asked.simulations) for cell in missing]
+            waiting = [pool.submit(work, cell, asked.simulations) for work, cell in missing]
             for number, future in enumerate(as_completed(waiting), start=1):
-                row = future.result()
-                out.write(json.dumps(row) + "\n")
+                # One write a task: a family is there whole or not at all.
+                out.write("".join(json.dumps(row) + "\n" for row in future.result()))
                 out.flush()
-                print(f"{number}/{len(missing)}", json.dumps(row), flush=True)
+                print(f"{number}/{len(missing)}", flush=True)
         done = read(asked.out)
     rows = [done[cell.name] for cell in wanted if cell.name in done]
     print(table(rows))
+    others = [row for row in done.values() if "family" in row]
+    others = [row for row in others if row["family"].split("|")[0] in asked.gates]
+    if others:
+        print("\n" + family_table(others))
+    rows += others
     wrong = [row for row in rows if too_often(row)]
     print(f"\n{len(rows)} cells; above nominal plus simulation error: {len(wrong)}")
     for row in wrong:

@@ -6,7 +6,8 @@ Every simulation is one audit: exposures are drawn, and ``judge_exposure`` judge
 have twenty judged canaries, planted once, and three planted 64 times.
 
 * *noise*: nothing planted was learnt. Costs of canaries and references are from one law, and a
-  training may shift all of its costs. A PASS is false; it may happen in 1 %.
+  training may shift all of its costs. A PASS is false; it may happen in 1 %. A translator moreover
+  copies: canaries and controls alike are exposed.
 * *share above*: the share of canaries at or above the limit, in these trainings, is just above what
   the PASS states. It may happen in 5 %. Trainings differ by an effect of the law; the share is that
   of the trainings drawn, which is what the claim is about.
@@ -100,6 +101,7 @@ def exposure_cells(
                 ("exposure, limit", "noise", NOISE, _noise(law, None, None)),
                 ("exposure, judged", "noise", NOISE, _noise(law, 1, None)),
                 ("exposure, share", "noise", NOISE, _noise(law, 1, SHARE)),
+                ("translation, judged", "noise", NOISE, _noise(law, 1, None, copied=8.0)),
             ]
             for sampled in (False, True):
                 how = " (sampled)" * sampled
@@ -140,8 +142,12 @@ def exposure_cells(
 Audit = Callable[[np.random.Generator, int], bool]
 
 
-def _noise(name: str, judged: int | None, share: float | None) -> Audit:
-    """Canaries cost what references cost; a training may move all of its costs."""
+def _noise(name: str, judged: int | None, share: float | None, copied: float = 0.0) -> Audit:
+    """Canaries cost what references cost; a training may move all of its costs.
+
+    With ``copied`` the model copies what is in its source: canaries and controls alike cost so much
+    less than references, planted or not.
+    """
     law = LAWS[name]
 
     def audit(rng: np.random.Generator, trainings: int) -> bool:
@@ -150,6 +156,7 @@ def _noise(name: str, judged: int | None, share: float | None) -> Audit:
         for trial in range(trainings):
             every = CANARIES + OFTEN + CONTROLS
             costs = 20.0 + law.draw(rng, (every + 1000,)) + 3.0 * law.draw(rng, (1,))
+            costs[:every] -= copied
             if law.whole:
                 costs = np.floor(costs)
             found = exposure(canary_losses=costs[:every], reference_losses=costs[every:])
@@ -158,7 +165,8 @@ def _noise(name: str, judged: int | None, share: float | None) -> Audit:
             canaries += made[: CANARIES + OFTEN]
             controls += made[CANARIES + OFTEN :]
         # A limit that chance never reaches: the positive control alone is between noise and PASS.
-        return _passed(canaries, controls, trainings, judged, share, limit=30.0, references=1000)
+        asked = {"limit": 30.0, "references": 1000, "copying": copied > 0.0}
+        return _passed(canaries, controls, trainings, judged, share, **asked)
 
     return audit
 
@@ -275,6 +283,7 @@ def _passed(
     *,
     limit: float,
     references: int | None,
+    copying: bool = False,
 ) -> bool:
     p_values = {
         many: _p_value([one.bits for one in some if one.repeats == many], references, trainings)
@@ -286,6 +295,7 @@ def _passed(
         judged=judged,
         share=share,
         trainings=trainings,
+        copying=copying,
     )
     return found.outcome == "PASS"
 

@@ -10,7 +10,7 @@ members above it, less that of unplanted members.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -85,12 +85,15 @@ def judged(
     )
 
 
-def feature_cells(simulations: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+def feature_cells(
+    simulations: int, rng: np.random.Generator, *, laws: Sequence[str] = ()
+) -> list[dict[str, Any]]:
     """The rate of PASS of the feature study's gate, by law, trainings and truth.
 
     Args:
         simulations: Studies a cell.
         rng: Draws everything.
+        laws: Names of ``LAWS``; all, if none is given.
 
     Returns:
         One row a cell: ``gate``, ``law``, ``trainings`` (seeds), ``truth``, ``simulations``,
@@ -100,7 +103,7 @@ def feature_cells(simulations: int, rng: np.random.Generator) -> list[dict[str, 
         nothing: a PASS is true, and its rate is the gate's power.
     """
     rows = []
-    for law in LAWS:
+    for law in laws or LAWS:
         for seeds in (3, 8):
             rare, common = (
                 threshold(law, share, seeds) for share in (SIGNIFICANCE, SIGNIFICANCE + ABOVE)
