@@ -49,6 +49,7 @@ bench: install
 	$(BIN)/python benchmarks/population.py
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/safe_after.py
+	$(BIN)/python benchmarks/false_claims.py
 	$(BIN)/python benchmarks/hidden.py
 	$(BIN)/python benchmarks/forgetting.py
 	$(BIN)/python benchmarks/one_run_agreement.py --kind odd
