@@ -63,7 +63,7 @@ def test_a_doubt_keeps_a_pass_back():
 
 def test_a_claim_has_its_bound_its_n_its_confidence_and_what_it_leaves_open():
     assert judge(LAST, 0.55, FOUND).claim == (
-        "With 95% confidence, attack AUC 500 steps after last use is at most 0.550 on average "
+        "With 95% confidence, 500 steps after last use attack AUC is at most 0.550 on average "
         "(4 trainings, 30 seen and 30 unseen scores each); 4 trainings cannot exclude that up to "
         "53% of trainings behave otherwise."
     )

@@ -141,7 +141,7 @@ def _at_most(last: LastLag) -> str:
             f"{last.number(last.chance)})"
         )
     return (
-        f"With {last.confidence:.0%} confidence, {last.what} {last.lag:g} steps after last use is "
+        f"With {last.confidence:.0%} confidence, {last.lag:g} steps after last use {last.what} is "
         f"at most {last.number(last.high)} on average ({last.sizes}){still}; "
         f"{cannot_exclude(last.trials)}."
     )
@@ -149,15 +149,15 @@ def _at_most(last: LastLag) -> str:
 
 def _at_least(last: LastLag) -> str:
     return (
-        f"With {last.confidence:.0%} confidence, {last.what} {last.lag:g} steps after last use is "
+        f"With {last.confidence:.0%} confidence, {last.lag:g} steps after last use {last.what} is "
         f"at least {last.number(last.low)} on average ({last.sizes})."
     )
 
 
 def _between(last: LastLag) -> str:
     return (
-        f"With {last.confidence:.0%} confidence each, {last.what} {last.lag:g} steps after last "
-        f"use is at least {last.number(last.low)} and at most {last.number(last.high)} on average "
+        f"With {last.confidence:.0%} confidence each, {last.lag:g} steps after last use "
+        f"{last.what} is at least {last.number(last.low)} and at most {last.number(last.high)} on average "
         f"({last.sizes})."
     )
 

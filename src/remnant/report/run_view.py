@@ -187,7 +187,7 @@ def _verdict(found: Mapping[str, Any]) -> Verdict | Finding:
         sentence,
         None if limit is None else float(limit),
         None if lag is None else float(lag),
-        "" if claim == sentence else claim,
+        "" if claim in sentence else claim,
     )
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from remnant.measures.verdict import cannot_exclude
 from remnant.records import Outcome, gate_row
 
 if TYPE_CHECKING:
@@ -84,7 +85,6 @@ def verdict_fields(
         f"of {plain['unplanted']['n']} that never saw it, {unplanted[0]:.1%} do. The difference is "
         f"{value:.1%} ({settings.confidence:.0%} interval {low:.1%} to {high:.1%})"
     )
-    claim = _claim(study, plain)
     blind = blindness(plain, majority=majority)
     if blind:
         return gate_row(outcome="INCONCLUSIVE", sentence=blind, claim=blind, limit=settings.limit)
@@ -108,19 +108,22 @@ def verdict_fields(
     else:
         after = f"the limit {limit} lies inside it. {_advice(study, plain)}"
     return gate_row(
-        outcome=outcome, sentence=f"{measured}: {after}", claim=claim, limit=settings.limit
+        outcome=outcome,
+        sentence=f"{measured}: {after}",
+        claim=_claim(study, plain, outcome),
+        limit=settings.limit,
     )
 
 
-def _claim(study: FeatureStudy, plain: dict[str, Any]) -> str:
+def _claim(study: FeatureStudy, plain: dict[str, Any], outcome: str) -> str:
     """The bound with its n, and what so many trainings cannot exclude."""
     seeds, canaries = study.plan.seeds, study.plan.canaries
-    rare = 1.0 - 0.05 ** (1.0 / seeds)
+    _, low, high = (max(float(end), 0.0) for end in plain["beyond"])
+    bound = f"At least {low:.1%}" if outcome == "FAIL" else f"At most {high:.1%}"
     return (
-        f"At most {max(plain['beyond'][2], 0.0):.1%} of models trained on one stamped image react "
-        f"to the patch beyond models that never saw it ({study.score.confidence:.0%} interval, "
-        f"{canaries} canaries x {seeds} trainings, {plain['unplanted']['n']} unplanted); what "
-        f"happens in up to {rare:.0%} of trainings may be missing from {seeds} (95 % confidence)."
+        f"{bound} of models trained on one stamped image react to the patch beyond models that "
+        f"never saw it ({study.score.confidence:.0%} interval, {canaries} canaries x {seeds} "
+        f"trainings, {plain['unplanted']['n']} unplanted); {cannot_exclude(seeds)}."
     )
 
 
