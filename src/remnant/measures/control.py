@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+ERROR = 0.025  # how often an attack that sees nothing may be taken to have found the canaries
 _FIRST = 0.8  # of the error
 
 
@@ -44,10 +45,12 @@ def positive_control(
     lags: Floats,
     lower: Callable[[float], Floats],
     chance: float,
-    confidence: float,
     at_zero: bool,
 ) -> Control:
     """Look for a lag at which success is shown to be above chance, corrected for their number.
+
+    An attack that sees nothing is taken to have found the canaries with a probability of 2.5 % at
+    most, whatever the confidence of the curve.
 
     Four fifths of the error go to the first lag, where canaries are most likely to be found (with
     two trials Student's quantile grows very fast as the error shrinks); the rest is divided among
@@ -55,10 +58,9 @@ def positive_control(
 
     Args:
         lags: Strictly increasing.
-        lower: Gives the one-sided lower bound of success at each lag, for a confidence.
+        lower: Gives the one-sided lower bound of success at each lag, for a confidence. It should
+            hold for skewed trials.
         chance: What an attack without knowledge reaches.
-        confidence: Of the curve; an attack that sees nothing is taken to have found the canaries
-            with a probability of at most ``(1 - confidence) / 2``.
         at_zero: Whether the attack could have failed at lag 0.
     """
     usable = np.flatnonzero(lags >= 0 if at_zero else lags > 0)
@@ -67,9 +69,8 @@ def positive_control(
             None,
             "No lag after 0 was measured, so nothing shows that this attack can find the canaries.",
         )
-    error = (1.0 - confidence) / 2.0
     first, later = usable[:1], usable[1:]
-    shares = ((first, error * (_FIRST if later.size else 1.0)), (later, error * (1.0 - _FIRST)))
+    shares = ((first, ERROR * (_FIRST if later.size else 1.0)), (later, ERROR * (1.0 - _FIRST)))
     for which, share in shares:
         if which.size:
             above = which[lower(1.0 - share / which.size)[which] > chance]
@@ -79,6 +80,5 @@ def positive_control(
     return Control(
         None,
         f"The attack did not find the canaries at any lag {'from' if at_zero else 'after'} 0, so "
-        "not finding them later says nothing. Plant more canaries, plant them more often, or use "
-        "another kind.",
+        "not finding them later says nothing.",
     )

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -34,7 +35,7 @@ from remnant.measures.intervals import beta_ends, student_inflation
 from remnant.measures.resampling import smoothed_counts
 from remnant.measures.safe_after import SafeAfter, check_claim, safe_after
 from remnant.measures.skewed_trials import upper_quantile
-from remnant.measures.trial_interval import over_trials
+from remnant.measures.trial_interval import over_trials, repeated_trials
 from remnant.measures.verdict import LastLag, Verdict, judge
 
 Floats = NDArray[np.float64]
@@ -71,8 +72,13 @@ class ExposureEvidence:
     drawn_variance: Floats
     ceiling: float
 
-    def ends(self, confidence: float) -> tuple[Floats, Floats]:
-        """The low and high end at each lag (see the module's text)."""
+    def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
+        """The low and high end at each lag (see the module's text).
+
+        Args:
+            confidence: Of the interval.
+            skewed_low: Whether the low end has to hold for skewed trials too.
+        """
         trials = self.value.shape[1]
         share = np.clip(self.value.mean(axis=1) / self.ceiling, 0.0, 1.0)
         level = self.drawn_mean.mean(axis=1) / self.ceiling
@@ -84,8 +90,8 @@ class ExposureEvidence:
             # Trials that agree to the last digits show rounding, not variance.
             between = np.where(between > 1e-16, between, 0.0)
             tail = (1.0 - confidence) / 2.0
-            below = student_inflation(trials, confidence)
             above = upper_quantile(trials, tail, "heavy") / float(stats.norm.isf(tail))
+            below = above if skewed_low else student_inflation(trials, confidence)
 
             def end(inflation: float, which: int) -> Floats:
                 size = _ratio(share * (1.0 - share), between * inflation**2)
@@ -101,9 +107,14 @@ class ExposureEvidence:
         """The one-sided bound at each lag; ``confidence`` above one half."""
         return self.ends(2.0 * confidence - 1.0)[1]
 
-    def lower(self, confidence: float) -> Floats:
-        """The one-sided lower bound at each lag; ``confidence`` above one half."""
-        return self.ends(2.0 * confidence - 1.0)[0]
+    def lower(self, confidence: float, *, skewed: bool = False) -> Floats:
+        """The one-sided lower bound at each lag; ``confidence`` above one half.
+
+        Args:
+            confidence: Of the bound.
+            skewed: Whether it has to hold for skewed trials too.
+        """
+        return self.ends(2.0 * confidence - 1.0, skewed_low=skewed)[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,6 +136,7 @@ class ExposureCurve:
         draws: Resamples of each trial behind the interval.
         evidence: What intervals of another confidence are made of.
         control_at_zero: Whether lag 0 may be the positive control.
+        repeated: Whether two trials have the same costs at all lags: they are one training.
     """
 
     lags: Floats
@@ -143,6 +155,7 @@ class ExposureCurve:
     draws: int
     evidence: ExposureEvidence = field(repr=False)
     control_at_zero: bool = False
+    repeated: bool = False
 
     def steps_to(self, bits: float) -> float | None:
         """The lag at which ``value`` comes down to ``bits`` for the last time.
@@ -162,13 +175,12 @@ class ExposureCurve:
             raise InvalidInput(f"bits={bits!r} is not a number above 0.", hint="Pass bits, as 2.0.")
         return last_crossing(lags=self.lags, value=self.value, level=float(bits))
 
-    def positive_control(self, confidence: float = 0.95) -> Control:
+    def positive_control(self) -> Control:
         """Whether the canaries were exposed at some lag, as in ``ForgettingCurve``."""
         return positive_control(
             lags=self.lags,
-            lower=self.evidence.lower,
+            lower=partial(self.evidence.lower, skewed=True),
             chance=self.null,
-            confidence=confidence,
             at_zero=self.control_at_zero,
         )
 
@@ -198,7 +210,10 @@ class ExposureCurve:
             success=SUCCESS,
             confidence=confidence,
             most=self.ceiling,
-            control=self.positive_control(confidence) if control else None,
+            control=self.positive_control() if control else None,
+            doubtful=np.array(
+                [self.more_saturated_than_chance(at) for at in range(len(self.lags))]
+            ),
         )
 
     def verdict(self, limit: float) -> Verdict:
@@ -237,7 +252,9 @@ class ExposureCurve:
             trials=self.trials,
             canaries=self.n_canaries,
             sizes=f"{trainings}, {self.n_canaries} canaries and {self.n_references} references "
-            "each",
+            "each"
+            + f", a canary beyond all of them counted with {self.ceiling:.1f} bits"
+            * bool(self.saturated[-1] > 0.0),
             skew="heavy",
         )
         doubt = ""
@@ -247,16 +264,21 @@ class ExposureCurve:
                 f"{self.n_references} references and may have any exposure from "
                 f"{self.ceiling:.1f} bits on: draw more references"
             )
-        return judge(last, limit, self.positive_control(self.confidence), doubt=doubt)
+        elif self.repeated:
+            doubt = "two trainings have the same costs at all lags, so they are one training"
+        return judge(last, limit, self.positive_control(), doubt=doubt)
 
-    def more_saturated_than_chance(self) -> bool:
-        """Whether more canaries rank first at the last lag than chance explains at 1 %.
+    def more_saturated_than_chance(self, lag: int = -1) -> bool:
+        """Whether more canaries rank first at a lag than chance explains at 1 %.
 
         How many of m canaries are cheaper than all of n references drawn the same way has a tail
         under that of a geometric variable with ratio m/(n+m); trials add up to a negative binomial
         one.
+
+        Args:
+            lag: The place of the lag; the last one, if not given.
         """
-        count = round(float(self.saturated[-1]) * self.trials * self.n_canaries)
+        count = round(float(self.saturated[lag]) * self.trials * self.n_canaries)
         stays = self.n_references / (self.n_references + self.n_canaries)
         return bool(stats.nbinom.sf(count - 1, self.trials, stays) <= FOUND)
 
@@ -334,6 +356,7 @@ def exposure_curve(
         draws=int(draws),
         evidence=evidence,
         control_at_zero=bool(control_at_zero),
+        repeated=repeated_trials(np.concatenate([canaries, references], axis=2)),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +22,13 @@ from remnant.measures.groups import NO_GROUPS, read_group_pair
 from remnant.measures.protect_last import ProtectLast, protect_last
 from remnant.measures.safe_after import SafeAfter, check_claim, safe_after
 from remnant.measures.smoothing import moving_average
-from remnant.measures.success import NAMES, Success, chance_level, check_attack
+from remnant.measures.success import (
+    NAMES,
+    Success,
+    chance_level,
+    check_attack,
+    highest_level,
+)
 from remnant.measures.trial_interval import Measured, describe, measure, skew_of
 from remnant.measures.verdict import LastLag, Verdict, judge
 
@@ -82,21 +89,17 @@ class ForgettingCurve:
         require(faults)
         return last_crossing(lags=self.lags, value=self.value, level=float(alpha))
 
-    def positive_control(self, confidence: float = 0.95) -> Control:
+    def positive_control(self) -> Control:
         """Whether this attack found these canaries at a lag at which it could have failed.
 
         It did where the lower bound of success exceeds chance at the first lag after 0, or at any
-        later one, corrected for their number. Lag 0 counts only with ``control_at_zero``.
-
-        Args:
-            confidence: An attack that sees nothing is taken to have found them with a probability
-                of at most ``(1 - confidence) / 2``.
+        later one, corrected for their number. Lag 0 counts only with ``control_at_zero``. An attack
+        that sees nothing is taken to have found them with a probability of 2.5 % at most.
         """
         return positive_control(
             lags=self.lags,
-            lower=self.evidence.lower,
+            lower=partial(self.evidence.lower, skewed=True),
             chance=self.chance,
-            confidence=confidence,
             at_zero=self.control_at_zero,
         )
 
@@ -118,11 +121,12 @@ class ForgettingCurve:
 
         Guarantees:
             * With ``control``, an attack that sees nothing makes no lag safe, but with a
-              probability of ``(1 - confidence) / 2`` at most.
+              probability of 2.5 % at most; and a lag at which success is below chance, so that the
+              reversed attack succeeds, is not safe.
 
         Raises:
-            InvalidInput: ``limit`` is at or under chance or not under 1, ``confidence`` is not
-                between one half and 1, or all lags lie before planting.
+            InvalidInput: ``limit`` is at or under chance or not under what success can reach,
+                ``confidence`` is not between one half and 1, or all lags lie before planting.
         """
         return safe_after(
             lags=self.lags,
@@ -131,8 +135,13 @@ class ForgettingCurve:
             chance=self.chance,
             success=self.success,
             confidence=confidence,
-            control=self.positive_control(confidence) if control else None,
+            most=self._most,
+            control=self.positive_control() if control else None,
         )
+
+    @property
+    def _most(self) -> float:
+        return highest_level(self.success, self.fpr or 0.0)
 
     def verdict(self, limit: float) -> Verdict:
         """Judge the last lag of the curve, and no other.
@@ -147,7 +156,8 @@ class ForgettingCurve:
 
         Raises:
             InvalidInput: ``limit`` is at or under chance (nothing can be shown to lie there) or not
-                under 1, the curve's confidence is not above one half, or it ends before planting.
+                under what success can reach, the curve's confidence is not above one half, or it
+                ends before planting.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -163,6 +173,7 @@ class ForgettingCurve:
             chance=self.chance,
             success=self.success,
             confidence=self.confidence,
+            most=self._most,
         )
         at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
         trainings = "1 training" if self.trials == 1 else f"{self.trials} trainings"
@@ -181,7 +192,10 @@ class ForgettingCurve:
             sizes=f"{trainings}, {self.n_seen} seen and {self.n_unseen} unseen scores each",
             skew=skew_of(self.success),
         )
-        return judge(last, limit, self.positive_control(self.confidence))
+        doubt = ""
+        if self.evidence.repeated:
+            doubt = "two trainings have the same scores at all lags, so they are one training"
+        return judge(last, limit, self.positive_control(), doubt=doubt)
 
     def protect_last(self, limit: float, *, batch: int, confidence: float = 0.95) -> ProtectLast:
         """The most recent examples, which are not shown to be within ``limit``: protect these.

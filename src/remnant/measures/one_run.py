@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,16 +15,23 @@ from remnant.measures.checks import (
     read_floats,
     unseen_needed,
 )
-from remnant.measures.control import Control
+from remnant.measures.control import ERROR, Control
 from remnant.measures.groups import NO_GROUPS, GroupPair, read_groups
 from remnant.measures.resampling import Groups
 from remnant.measures.safe_after import check_claim
-from remnant.measures.success import NAMES, Success, chance_level, check_attack
+from remnant.measures.success import (
+    NAMES,
+    Success,
+    chance_level,
+    check_attack,
+    highest_level,
+)
 from remnant.measures.trial_interval import Measured, measure
-from remnant.measures.verdict import Verdict, cannot_exclude
+from remnant.measures.verdict import PLANT_MORE, Outcome, Verdict, cannot_exclude, percent
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_EXACT = 12  # canaries up to which ranks are tested exactly
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,28 +83,24 @@ class OneRunForgetting:
     method: str
     evidence: OneRunEvidence = field(repr=False)
 
-    def positive_control(self, confidence: float = 0.95) -> Control:
+    def positive_control(self) -> Control:
         """Whether the attack found the canaries that were planted first, at some checkpoint.
 
-        It did where the lower bound of ``success`` exceeds chance, or that of ``effect`` exceeds 0,
-        at any row of the first window. Each of these tests is corrected for the number of all of
-        them.
-
-        Args:
-            confidence: An attack that sees nothing is taken to have found them with a probability
-                of at most ``(1 - confidence) / 2``.
+        It did where they score higher than the controls, or rose by more since the last checkpoint
+        before their window, by a rank-sum test at any row of the first window. Which canaries were
+        planted was drawn at random, so the test is valid whatever the law of the scores. Each test
+        is corrected for the number of all of them: an attack that sees nothing is taken to have
+        found the canaries with a probability of 2.5 % at most.
         """
         first = np.flatnonzero(self.cohort == self.cohort.min())
-        effects = np.isfinite(self.effect[first])
-        each = 1.0 - (1.0 - confidence) / 2.0 / (first.size + int(effects.sum()))
-        found = self.evidence.lower(each)[first] > self.chance
-        found |= effects & (self.evidence.effect_lower(each)[first] > 0.0)
+        p_values = self.evidence.rank_p_values[:, first]
+        tests = int(np.isfinite(p_values).sum())
+        found = np.nanmin(p_values, axis=0) * tests <= ERROR
         if not found.any():
             return Control(
                 None,
                 "The attack did not find the canaries at any checkpoint, so not finding them at "
-                "the end says nothing. Plant more canaries, plant them more often, or use another "
-                "kind.",
+                "the end says nothing.",
             )
         lag = float(self.lags[first[found]].min())
         return Control(lag, f"The attack found the canaries at lag {lag:.0f}.")
@@ -123,6 +127,7 @@ class OneRunForgetting:
             chance=self.chance,
             success=self.rate,
             confidence=self.confidence,
+            most=highest_level(self.rate, self.fpr or 0.0),
         )
         first = self.cohort == self.cohort.min()
         end = self.checkpoint == self.checkpoint.max()
@@ -132,44 +137,53 @@ class OneRunForgetting:
         worst = int(judged[np.argmax(upper[judged])])
         alike = end & ~first & (self.lags >= self.lags[worst] / 2.0)
         still = np.flatnonzero(alike & (lower > limit))
-        control = self.positive_control(self.confidence)
-        lag = float(self.lags[worst])
-        bounds = f"one-sided {self.confidence:.0%}"
-        one = f"; {cannot_exclude(1)}."
+        control = self.positive_control()
+        sure = f"one-sided {percent(self.confidence)}"
+
+        def made(outcome: Outcome, sentence: str, claim: str) -> Verdict:
+            lag = float(self.lags[worst])
+            return Verdict(outcome, _capital(sentence), _capital(claim), limit, lag)
+
         if lower[judged].max() > limit:
             row = int(judged[np.argmax(lower[judged])])
-            said = self._row_in_words(row)
-            claim = f"{said}, at least {lower[row]:.3f} ({bounds} bound)."
-            beyond = f"at least {lower[row]:.3f} ({bounds}), above the limit of {limit:g}"
-            sentence = f"{said}: {beyond}."
-            return Verdict("FAIL", _capital(sentence), _capital(claim), limit, lag)
-        said = self._row_in_words(worst)
-        claim = _capital(f"{said}, at most {upper[worst]:.3f} ({bounds} bound){one}")
-        begun = _capital(f"{said}: at most {upper[worst]:.3f} ({bounds})")
+            said = f"{self._row_in_words(row)}, at least {_down(lower[row])} ({sure} bound)"
+            return made("FAIL", f"{said}: above the limit of {limit:g}.", f"{said}.")
+        said = f"{self._row_in_words(worst)}, at most {_up(upper[worst])} ({sure} bound)"
+        claim = f"{said}; {cannot_exclude(1)}."
         if upper[worst] > limit:
-            sentence = f"{begun}, above the limit of {limit:g}: plant more canaries."
-            return Verdict("INCONCLUSIVE", sentence, claim, limit, lag)
+            sentence = f"{said}: not under the limit of {limit:g}. Plant more canaries."
+            return made("INCONCLUSIVE", sentence, claim)
+        under = f"{said}: under the limit of {limit:g}"
         if not control.found:
-            sentence = f"{begun}, under the limit of {limit:g}. {control.reason}"
-            return Verdict("INCONCLUSIVE", sentence, f"No claim: {control.reason}", limit, lag)
+            none = f"No claim: {control.reason[0].lower()}{control.reason[1:]}"
+            return made("INCONCLUSIVE", f"{under}. {control.reason} {PLANT_MORE}", none)
+        if upper[judged].min() < self.chance:
+            doubt = "that is below chance, so the reversed attack succeeds"
+            return made("INCONCLUSIVE", f"{under}; but {doubt}.", f"No claim: {doubt}.")
         if still.size:
             row = int(still[-1])
-            sentence = (
-                f"{begun}, under the limit of {limit:g}; but {self._row_in_words(row)}, at least "
-                f"{lower[row]:.3f}, so the lag alone does not decide."
-            )
-            return Verdict("INCONCLUSIVE", sentence, claim, limit, lag)
-        sentence = f"{begun}, under the limit of {limit:g}. {control.reason}"
-        return Verdict("PASS", sentence, claim, limit, lag)
+            other = f"{self._row_in_words(row)}, at least {_down(lower[row])}"
+            sentence = f"{under}; but {other}, so the lag alone does not decide."
+            return made("INCONCLUSIVE", sentence, f"No claim: {other}, above the limit.")
+        return made("PASS", f"{under}. {control.reason}", claim)
 
     def _row_in_words(self, row: int) -> str:
         at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
-        uses = int(self.repeats[row])
+        uses, canaries = int(self.repeats[row]), int(self.n_seen[row])
+        often = {1: "once", 2: "twice"}.get(uses, f"{uses} times")
         return (
             f"{self.lags[row]:.0f} steps after their last use, the attack's {NAMES[self.rate]}{at} "
-            f"on {int(self.n_seen[row])} canaries planted {uses} time{'s' * (uses != 1)} is "
+            f"on {canaries} {'canary' if canaries == 1 else 'canaries'} planted {often} is "
             f"{self.success[row]:.3f}"
         )
+
+
+def _up(bound: float) -> str:
+    return f"{math.ceil(1000.0 * float(bound) - 1e-9) / 1000.0:.3f}"
+
+
+def _down(bound: float) -> str:
+    return f"{math.floor(1000.0 * float(bound) + 1e-9) / 1000.0:.3f}"
 
 
 def _capital(sentence: str) -> str:
@@ -182,14 +196,12 @@ class OneRunEvidence:
 
     Attributes:
         measured: The success of each cohort, in the order of the rows.
-        effect, error, freedom: The effect of each row, its standard error, and the degrees of
-            freedom of that; NaN where there is no effect.
+        rank_p_values: One-sided rank-sum tests of each row, shape ``(2, rows)``: of the scores, and
+            of their rise since the last checkpoint before the window; NaN where there is none.
     """
 
     measured: tuple[Measured, ...]
-    effect: Floats
-    error: Floats
-    freedom: Floats
+    rank_p_values: Floats
 
     def lower(self, confidence: float) -> Floats:
         """The one-sided lower bound of success at each row."""
@@ -198,10 +210,6 @@ class OneRunEvidence:
     def upper(self, confidence: float) -> Floats:
         """The one-sided upper bound of success at each row."""
         return np.concatenate([cohort.upper(confidence) for cohort in self.measured])
-
-    def effect_lower(self, confidence: float) -> Floats:
-        """The one-sided lower bound of the effect at each row; NaN where there is none."""
-        return np.asarray(self.effect - stats.t.isf(1.0 - confidence, self.freedom) * self.error)
 
 
 def one_run_forgetting(
@@ -306,9 +314,8 @@ def one_run_forgetting(
         rows.append(row)
         measured.append(cohort)
     joined = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-    evidence = OneRunEvidence(
-        tuple(measured), joined["effect"], joined.pop("effect_error"), joined.pop("effect_freedom")
-    )
+    ranks = np.stack([joined.pop("rank_score"), joined.pop("rank_rise")])
+    evidence = OneRunEvidence(tuple(measured), ranks)
     what = "canary" if clusters is None else "cluster"
     return OneRunForgetting(
         **{name: joined[name] for name in joined if name not in ("cohort", "repeats", "n_seen")},
@@ -385,10 +392,13 @@ def _row(
     if clusters is not None:
         groups = _numbered(clusters[mine]), _numbered(clusters[controls])
     effect = np.full((3, after.size), np.nan)
+    ranked = np.full((2, after.size), np.nan)
+    ranked[0] = _rank_p_values(seen, unseen, groups)
     if before.size:
         risen = seen - given.scores[before[-1], mine]
         drifted = unseen - given.scores[before[-1], controls]
         effect = _difference(risen, drifted, groups)
+        ranked[1] = _rank_p_values(risen, drifted, groups)
         if calibrate:
             seen, unseen = risen, drifted
     measured = measure(
@@ -412,13 +422,48 @@ def _row(
         "effect": value,
         "effect_low": value - reach,
         "effect_high": value + reach,
-        "effect_error": error,
-        "effect_freedom": freedom,
+        "rank_score": ranked[0],
+        "rank_rise": ranked[1],
         "checkpoint": given.checkpoints[after],
         "cohort": number * same,
         "repeats": uses * same,
         "n_seen": mine.size * same,
     }, measured
+
+
+def _rank_p_values(seen: Floats, unseen: Floats, groups: GroupPair) -> Floats:
+    """One-sided p-values, row by row, of "seen scores are no higher", by ranks.
+
+    Clusters count with their mean. Few canaries are tested exactly, with ties counted against them.
+    """
+    sides = [
+        side if group is None else _cluster_means(side, group)
+        for side, group in zip((seen, unseen), groups, strict=True)
+    ]
+    few = sides[0].shape[1] <= _EXACT
+    found = []
+    for own, others in zip(*sides, strict=True):
+        if few:
+            # Ranks with every seen score under the unseen ones that it ties with.
+            pool = np.concatenate([own, others])
+            order = np.lexsort((np.repeat([0, 1], [own.size, others.size]), pool))
+            places = np.empty(pool.size)
+            places[order] = np.arange(pool.size)
+            test = stats.mannwhitneyu(
+                places[: own.size], places[own.size :], alternative="greater", method="exact"
+            )
+        elif np.ptp(np.concatenate([own, others])) == 0.0:
+            found.append(1.0)
+            continue
+        else:
+            test = stats.mannwhitneyu(own, others, alternative="greater", method="asymptotic")
+        found.append(float(test.pvalue))
+    return np.array(found)
+
+
+def _cluster_means(side: Floats, groups: Groups) -> Floats:
+    sizes = np.bincount(groups)
+    return np.stack([np.bincount(groups, row) / sizes for row in side])
 
 
 def _numbered(labels: Groups) -> Groups:

@@ -69,6 +69,7 @@ def resampled_accuracy(seen: Floats, unseen: Floats, seen_n: Counts, unseen_n: C
     """Balanced accuracy of "seen iff above the balanced pooled median", for each column of counts.
 
     Both sides weigh one half, whatever their sizes; all comparisons are made on whole numbers.
+    Scores at the median are flagged at random, so that half of the weight is flagged on average.
     """
     pool = np.concatenate([seen, unseen])
     order = np.argsort(pool, kind="stable")
@@ -81,12 +82,19 @@ def resampled_accuracy(seen: Floats, unseen: Floats, seen_n: Counts, unseen_n: C
     seen_below = _running(np.concatenate([seen_n, blank_unseen])[order])
     unseen_below = _running(np.concatenate([blank_seen, unseen_n])[order])
 
-    mass = seen_below[1:] * n_unseen + unseen_below[1:] * n_seen
+    mass = seen_below * n_unseen + unseen_below * n_seen.astype(np.int64)
     half = n_seen * n_unseen
-    row = np.minimum((mass < half).sum(axis=0), pool.size - 1)
-    upto = np.searchsorted(ranked, ranked[row], side="right")
+    row = np.minimum((mass[1:] < half).sum(axis=0), pool.size - 1)
+    start = np.searchsorted(ranked, ranked[row], side="left")
+    stop = np.searchsorted(ranked, ranked[row], side="right")
     column = np.arange(row.size)
-    seen_down, unseen_down = seen_below[upto, column], unseen_below[upto, column]
+    tied = mass[stop, column] - mass[start, column]
+    # Of the scores at the median so many stay unflagged that half of both sides together does.
+    kept = (half - mass[start, column]) / tied
+    seen_down, unseen_down = (
+        below[start, column] + kept * (below[stop, column] - below[start, column])
+        for below in (seen_below, unseen_below)
+    )
     return np.asarray(0.5 * (1.0 - seen_down / n_seen + unseen_down / n_unseen))
 
 

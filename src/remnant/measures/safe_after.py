@@ -46,6 +46,7 @@ def safe_after(
     confidence: float,
     most: float = 1.0,
     control: Control | None,
+    doubtful: NDArray[np.bool_] | None = None,
 ) -> SafeAfter:
     """Test the lags from the last backward until one fails.
 
@@ -57,13 +58,21 @@ def safe_after(
         success: Its name, for the sentence.
         confidence: Of the claim, between one half and 1.
         most: What no value can pass.
-        control: Whether the attack found the canaries; None asks for no control.
+        control: Whether the attack found the canaries; None asks for no control and takes the
+            bounds as they are.
+        doubtful: Lags whose bound proves nothing.
 
     Raises:
         InvalidInput: As in ``ForgettingCurve.safe_after``.
     """
     check_claim(lags, limit=limit, chance=chance, success=success, confidence=confidence, most=most)
-    found = _backward(lags, upper(float(confidence)), limit, confidence, success)
+    bounds = upper(float(confidence))
+    doubts = np.full(lags.size, "", dtype=object)
+    if control is not None:
+        if doubtful is not None:
+            doubts[doubtful] = "more canaries are at the ceiling than chance explains"
+        doubts[bounds < chance] = f"{success} is below chance: the reversed attack succeeds"
+    found = _backward(lags, bounds, doubts, limit, confidence, success)
     if control is not None and not control.found and found.lag is not None:
         return replace(found, lag=None, reason=control.reason)
     return found
@@ -89,20 +98,27 @@ def check_claim(
 
 
 def _backward(
-    lags: Floats, bounds: Floats, limit: float, confidence: float, success: str
+    lags: Floats,
+    bounds: Floats,
+    doubts: NDArray[np.object_],
+    limit: float,
+    confidence: float,
+    success: str,
 ) -> SafeAfter:
     after = np.flatnonzero(lags >= 0)
-    fails = after[bounds[after] > limit]
+    fails = after[(bounds[after] > limit) | (doubts[after] != "")]
     level = f"one-sided {confidence:.4g} upper bound of {success}"
     if fails.size == 0:
         first = int(after[0])
         reason = f"At every lag from {lags[first]:g} on the {level} is at or under {limit:g}."
         return SafeAfter(float(lags[first]), reason, limit, confidence, after.size)
     stop = int(fails[-1])
-    stopped = f"at lag {lags[stop]:g} the {level} is {bounds[stop]:.3f}"
+    stopped = f"at lag {lags[stop]:g} the {level} is {bounds[stop]:.3f}, above {limit:g}"
+    if doubts[stop]:
+        stopped = f"at lag {lags[stop]:g} {doubts[stop]}"
     tested = after.size - int(np.flatnonzero(after == stop)[0])
     if stop == after[-1]:
-        reason = f"Not even the last lag holds: {stopped}, above {limit:g}."
+        reason = f"Not even the last lag holds: {stopped}."
         return SafeAfter(None, reason, limit, confidence, tested)
     reason = f"From lag {lags[stop + 1]:g} on every bound is at or under {limit:g}; {stopped}."
     return SafeAfter(float(lags[stop + 1]), reason, limit, confidence, tested)

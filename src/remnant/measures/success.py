@@ -28,6 +28,11 @@ def chance_level(success: Success, fpr: float) -> float:
     return fpr if success == "tpr" else 0.5
 
 
+def highest_level(success: Success, fpr: float) -> float:
+    """What no attack can pass: 1, or 1/(1 + FPR) for a precision at balanced classes."""
+    return 1.0 / (1.0 + fpr) if success == "precision" else 1.0
+
+
 def check_limit(limit: float, *, chance: float, success: str, most: float = 1.0) -> None:
     """Refuse a limit that nothing can be shown to lie under.
 
@@ -41,13 +46,13 @@ def check_limit(limit: float, *, chance: float, success: str, most: float = 1.0)
         InvalidInput: ``limit`` is not a number, at or under chance, or not under ``most``.
     """
     faults: list[str] = []
-    if most == 1.0:
-        check_share("limit", limit, faults)
-    elif isinstance(limit, bool) or not isinstance(limit, (int, float, np.integer, np.floating)):
+    if isinstance(limit, bool) or not isinstance(limit, (int, float, np.integer, np.floating)):
         faults.append(f"limit={limit!r} is not a number")
+    elif most <= 1.0 and not 0.0 < limit < 1.0:
+        check_share("limit", limit, faults)
     elif not limit < most:
         faults.append(f"limit={limit} is not under {most:.4g}, the most that {success} can show")
-    require(faults, hint="Pass a success, such as 0.6." if most == 1.0 else "Lower the limit.")
+    require(faults, hint="Pass a success, such as 0.6." if most <= 1.0 else "Lower the limit.")
     if limit <= chance:
         raise InvalidInput(
             f"limit={limit:g} is not above chance, which is {chance:.4g} for {success}.",

@@ -142,6 +142,7 @@ def trial_interval(
     confidence: float,
     units: tuple[int, int],
     clustered: bool,
+    skewed_low: bool = False,
 ) -> tuple[Floats, Floats]:
     """The ends of the interval at each lag (see the module's text).
 
@@ -151,6 +152,7 @@ def trial_interval(
         confidence: Of the interval.
         units: How many canaries, or clusters of them, were resampled on each side.
         clustered: Whether they are clusters.
+        skewed_low: Whether the low end has to hold for skewed trials too.
     """
     n_seen = units[0]
     trials = evidence.value.shape[1]
@@ -190,8 +192,8 @@ def trial_interval(
         variance = np.where(variance > 1e-16, variance, 0.0)
         tail = (1.0 - confidence) / 2.0
         skewed = upper_quantile(trials, tail, skew_of(success))
-        below = student_inflation(trials, confidence)
         above = skewed / float(stats.norm.isf(tail))
+        below = above if skewed_low else student_inflation(trials, confidence)
 
         def end(inflation: float, which: int) -> Floats:
             inflated = variance * inflation**2
@@ -244,6 +246,7 @@ class Measured:
         success, fpr: The rate that was measured.
         units: How many canaries, or clusters of them, each trial has on either side.
         clustered: Whether they are clusters.
+        repeated: Whether two trials have the same scores at all lags: they are one training.
     """
 
     evidence: TrialEvidence
@@ -252,15 +255,22 @@ class Measured:
     fpr: float
     units: tuple[int, int]
     clustered: bool
+    repeated: bool
 
-    def ends(self, confidence: float) -> tuple[Floats, Floats]:
-        """The low and high end at each lag."""
+    def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
+        """The low and high end at each lag.
+
+        Args:
+            confidence: Of the interval.
+            skewed_low: Whether the low end has to hold for skewed trials too.
+        """
         made: dict[str, Any] = {
             "success": self.success,
             "fpr": self.fpr,
             "confidence": confidence,
             "units": self.units,
             "clustered": self.clustered,
+            "skewed_low": skewed_low,
         }
         low, high = trial_interval(self.evidence, **made)
         if self.lenient is not None:
@@ -271,9 +281,14 @@ class Measured:
         """The one-sided bound at each lag; ``confidence`` above one half."""
         return self.ends(2.0 * confidence - 1.0)[1]
 
-    def lower(self, confidence: float) -> Floats:
-        """The one-sided lower bound at each lag; ``confidence`` above one half."""
-        return self.ends(2.0 * confidence - 1.0)[0]
+    def lower(self, confidence: float, *, skewed: bool = False) -> Floats:
+        """The one-sided lower bound at each lag; ``confidence`` above one half.
+
+        Args:
+            confidence: Of the bound.
+            skewed: Whether it has to hold for skewed trials too.
+        """
+        return self.ends(2.0 * confidence - 1.0, skewed_low=skewed)[0]
 
 
 def measure(
@@ -301,7 +316,17 @@ def measure(
     sides = zip((seen, unseen), groups, strict=True)
     units = [side.shape[2] if group is None else int(group.max()) + 1 for side, group in sides]
     clustered = any(group is not None for group in groups)
-    return Measured(evidence, lenient, success, float(fpr), (units[0], units[1]), clustered)
+    repeated = repeated_trials(np.concatenate([seen, unseen], axis=2))
+    return Measured(
+        evidence, lenient, success, float(fpr), (units[0], units[1]), clustered, repeated
+    )
+
+
+def repeated_trials(scores: Floats) -> bool:
+    """Whether two trials have the same scores; trials whose scores are all alike do not count."""
+    trials = np.moveaxis(scores, 1, 0).reshape(scores.shape[1], -1)
+    varied = trials[np.ptp(trials, axis=1) > 0.0]
+    return len({row.tobytes() for row in varied}) < len(varied)
 
 
 def describe(trials: int, draws: int, *, clustered: bool = False) -> str:

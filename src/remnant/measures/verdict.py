@@ -12,6 +12,7 @@ from remnant.measures.control import Control
 from remnant.measures.skewed_trials import Skew, unseen_trainings, upper_quantile
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+PLANT_MORE = "Plant more canaries, plant them more often, or use another kind."
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,18 @@ class LastLag:
         """A value with its unit."""
         return f"{value:.{self.digits}f}{self.unit}"
 
+    @property
+    def at_most(self) -> str:
+        """The upper bound, rounded up."""
+        scale = 10.0**self.digits
+        return self.number(math.ceil(self.high * scale - 1e-9) / scale)
+
+    @property
+    def at_least(self) -> str:
+        """The lower bound, rounded down."""
+        scale = 10.0**self.digits
+        return self.number(math.floor(self.low * scale + 1e-9) / scale)
+
 
 def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> Verdict:
     """Hold one measurement against a limit.
@@ -102,12 +115,16 @@ def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> 
     Guarantees:
         * PASS only where the upper bound is at or under the limit and the control was found.
         * FAIL only where the lower bound is above the limit.
+        * A measurement that is shown to lie below chance does not PASS: the reversed attack
+          succeeds.
     """
     said = (
         f"{last.lag:g} steps after the canaries were last used, {last.what} is "
-        f"{last.number(last.value)} (one-sided {last.confidence:.0%} bounds "
-        f"{last.number(last.low)} and {last.number(last.high)})"
+        f"{last.number(last.value)} (one-sided {percent(last.confidence)} bounds "
+        f"{last.at_least} and {last.at_most})"
     )
+    if last.high < last.chance and not doubt:
+        doubt = "that is below chance, so the reversed attack succeeds"
     allowed = f"the limit of {limit:g}{last.unit}"
     if last.low > limit:
         return Verdict("FAIL", f"{said}: above {allowed}.", _at_least(last), limit, last.lag)
@@ -116,8 +133,9 @@ def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> 
         sentence = f"{said}: {allowed} lies between the bounds. {advice}"
         return Verdict("INCONCLUSIVE", sentence, _between(last), limit, last.lag)
     if not control.found:
-        sentence = f"{said}: under {allowed}. {control.reason}"
-        return Verdict("INCONCLUSIVE", sentence, f"No claim: {control.reason}", limit, last.lag)
+        sentence = f"{said}: under {allowed}. {control.reason} {PLANT_MORE}"
+        claim = f"No claim: {control.reason[0].lower()}{control.reason[1:]}"
+        return Verdict("INCONCLUSIVE", sentence, claim, limit, last.lag)
     if doubt:
         sentence = f"{said}: under {allowed}, but {doubt}."
         return Verdict("INCONCLUSIVE", sentence, f"No claim: {doubt}.", limit, last.lag)
@@ -129,35 +147,46 @@ def cannot_exclude(trials: int) -> str:
     """What so many trainings that all behave leave open, as the end of a sentence."""
     if trials == 1:
         return "one training does not show how trainings differ"
-    share = unseen_trainings(trials)
-    return f"{trials} trainings cannot exclude that up to {share:.0%} of trainings behave otherwise"
+    share = 100.0 * unseen_trainings(trials)
+    text = f"{share:.0f}" if share >= 9.95 else f"{share:.2g}"
+    return f"{trials} trainings cannot exclude that up to {text}% of trainings behave otherwise"
+
+
+def percent(confidence: float) -> str:
+    """A confidence in percent, with all its digits.
+
+    Example:
+        >>> percent(0.95), percent(0.975), percent(0.999)
+        ('95%', '97.5%', '99.9%')
+    """
+    return f"{100.0 * confidence:.6g}%"
 
 
 def _at_most(last: LastLag) -> str:
     still = ""
     if last.low > last.chance:
         still = (
-            f", yet the canaries are still detectable (at least {last.number(last.low)}, chance "
+            f", yet the canaries are still detectable (at least {last.at_least}, chance "
             f"{last.number(last.chance)})"
         )
     return (
-        f"With {last.confidence:.0%} confidence, {last.lag:g} steps after last use {last.what} is "
-        f"at most {last.number(last.high)} on average ({last.sizes}){still}; "
+        f"With {percent(last.confidence)} confidence, {last.lag:g} steps after last use "
+        f"{last.what} is at most {last.at_most} on average ({last.sizes}){still}; "
         f"{cannot_exclude(last.trials)}."
     )
 
 
 def _at_least(last: LastLag) -> str:
     return (
-        f"With {last.confidence:.0%} confidence, {last.lag:g} steps after last use {last.what} is "
-        f"at least {last.number(last.low)} on average ({last.sizes})."
+        f"With {percent(last.confidence)} confidence, {last.lag:g} steps after last use "
+        f"{last.what} is at least {last.at_least} on average ({last.sizes})."
     )
 
 
 def _between(last: LastLag) -> str:
     return (
-        f"With {last.confidence:.0%} confidence each, {last.lag:g} steps after last use "
-        f"{last.what} is at least {last.number(last.low)} and at most {last.number(last.high)} on average "
+        f"With {percent(last.confidence)} confidence each, {last.lag:g} steps after last use "
+        f"{last.what} is at least {last.at_least} and at most {last.at_most} on average "
         f"({last.sizes})."
     )
 

@@ -12,9 +12,18 @@ from remnant.records import Record
 
 
 def put_decision(record: Record, curve: ForgettingCurve, *, limit: float, batch: int) -> None:
-    """Put the decision into the record, or why there is none."""
+    """Put the decision into the record, or why there is none.
+
+    No lag is called safe where the run's own verdict says otherwise about a curve that by itself
+    would pass: residual memory above the limit, or one pair of twins.
+    """
     try:
         fields = decision_fields(curve, limit=limit, batch=batch)
+        verdict = record.results().get("verdict", {})
+        if curve.verdict(limit).outcome == "PASS" and verdict.get("outcome") != "PASS":
+            reason = str(verdict.get("claim", "The run's verdict is no PASS."))
+            fields["safe_after"] = {"lag": None, "reason": reason}
+            fields["protect_last"] = {"steps": None, "examples": None, "reason": reason}
     except InvalidInput as fault:  # such as a confidence of one half, at which nothing is claimed
         record.put_absent("decision", str(fault))
     else:

@@ -14,7 +14,12 @@ from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.studies.decision_results import put_decision, seen_otherwise
 from remnant.studies.differences import adjust_for_number, difference_fields
-from remnant.studies.gates import put_verdict, with_negative_control, with_residual_memory
+from remnant.studies.gates import (
+    put_verdict,
+    with_negative_control,
+    with_plan,
+    with_residual_memory,
+)
 from remnant.studies.grid import runs_of
 from remnant.studies.hidden_results import hidden_scope, measure_hidden
 from remnant.studies.image_canaries import columns
@@ -34,14 +39,14 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     plan, signals = study.plan, record.array("primary.signals")
     primary = _curve(study, plan, signals, "planted")
     record.put_result("curve", curve_fields(primary))
-    put_decision(record, primary, limit=study.attack.limit, batch=plan.batch)
     measure_hidden(record, study, signals)
     unplanted = _curve(study, plan, signals, "aa") if plan.aa else None
     if unplanted is not None:
         record.put_result("curve_aa", curve_fields(unplanted))
     else:
         record.put_absent("curve_aa", "the plan has no A/A twins")
-    put_verdict(record, lambda: _verdict(record, primary, unplanted, study.attack.limit))
+    put_verdict(record, lambda: _verdict(record, study, primary, unplanted))
+    put_decision(record, primary, limit=study.attack.limit, batch=plan.batch)
     if plan.controls:
         _put_curve(record, "curve_controls", study, signals, controls=True)
     else:
@@ -55,11 +60,16 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
 
 
 def _verdict(
-    record: Record, curve: ForgettingCurve, unplanted: ForgettingCurve | None, limit: float
+    record: Record,
+    study: ForgettingStudy,
+    curve: ForgettingCurve,
+    unplanted: ForgettingCurve | None,
 ) -> Verdict:
     """Judge the last lag together with what the run's own controls and later searches found."""
-    found = with_negative_control(curve.verdict(limit), unplanted)
-    return with_residual_memory(found, record.results())
+    plan = study.plan
+    found = curve.verdict(study.attack.limit)
+    found = with_plan(found, trials=plan.trials, fresh_canaries=plan.fresh_canaries)
+    return with_residual_memory(with_negative_control(found, unplanted), record.results())
 
 
 def curve_fields(curve: ForgettingCurve) -> dict[str, Any]:

@@ -31,6 +31,30 @@ def put_verdict(record: Record, judged: Callable[[], Verdict]) -> None:
         record.put_result("verdict", gate_row(**asdict(found)))
 
 
+def with_plan(verdict: Verdict, *, trials: int, fresh_canaries: bool) -> Verdict:
+    """The verdict of twins beside what their plan can show.
+
+    With one trial a PASS becomes INCONCLUSIVE: two models always differ a little, so one pair can
+    make the attack look able to find canaries. Where all trials planted the same canaries, the
+    claim says so.
+
+    Args:
+        verdict: Of a curve that compares planted models with unplanted ones.
+        trials: Pairs.
+        fresh_canaries: Whether each trial planted canaries of its own.
+    """
+    if trials == 1 and verdict.outcome == "PASS":
+        reason = "one pair of twins cannot show whether they differ by memory or by training"
+        sentence = f"{verdict.sentence} But {reason}: run several trials."
+        return replace(
+            verdict, outcome="INCONCLUSIVE", sentence=sentence, claim=f"No claim: {reason}."
+        )
+    if fresh_canaries or trials == 1 or verdict.claim.startswith("No claim"):
+        return verdict
+    same = "all trainings planted the same canaries, so nothing is claimed about others"
+    return replace(verdict, claim=f"{verdict.claim.removesuffix('.')}; {same}.")
+
+
 def with_negative_control(
     verdict: Verdict, unplanted: ForgettingCurve | ExposureCurve | None
 ) -> Verdict:
