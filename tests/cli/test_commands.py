@@ -34,7 +34,7 @@ name = "logistic"
 [training]
 options = { lr = 0.1, momentum = 0.9 }
 [attack]
-limit = 0.95
+limit = 0.85
 """
 
 
@@ -93,7 +93,7 @@ def test_every_command_has_an_example_and_is_in_the_docs():
 
 def test_a_run_prints_its_verdict_and_leaves_a_record_and_a_report(finished):
     folder, done = finished
-    assert done.stdout.startswith("PASS: 12 steps after the canaries were last seen, ")
+    assert done.stdout.startswith("INCONCLUSIVE: 12 steps after the canaries were last used, ")
     assert done.stdout.splitlines()[-1] == f"report: {folder / 'report.html'}"
     assert done.stderr == "", "a short run says nothing to a log"
     assert {p.name for p in folder.iterdir()} == {
@@ -121,15 +121,17 @@ def test_show_runs_and_report_read_the_record(finished, tmp_path):
     summary = json.loads(remnant("show", folder, "--json").stdout)
     assert summary["status"] == "complete"
     listed = remnant("runs", folder.parent)
-    assert listed.stdout.split()[:4] == ["tiny", "complete", "forgetting", "PASS"]
-    assert json.loads(remnant("runs", folder.parent, "--json").stdout)[0]["verdict"] == "PASS"
+    assert listed.stdout.split()[:4] == ["tiny", "complete", "forgetting", "INCONCLUSIVE"]
+    assert (
+        json.loads(remnant("runs", folder.parent, "--json").stdout)[0]["verdict"] == "INCONCLUSIVE"
+    )
     assert remnant("runs", tmp_path).stdout == f"No runs in {tmp_path}.\n"
     page = tmp_path / "page.html"
     assert remnant("report", folder, "--out", page).stdout == f"{page}\n"
     assert page.read_text().startswith("<!doctype html>")
     assert remnant("report", folder, "--out", page).returncode == 0
     listed = remnant("runs", folder)
-    assert listed.stdout.split()[:4] == ["tiny", "complete", "forgetting", "PASS"]
+    assert listed.stdout.split()[:4] == ["tiny", "complete", "forgetting", "INCONCLUSIVE"]
 
 
 def test_a_report_takes_the_place_of_no_other_file(finished, tmp_path):
@@ -200,8 +202,8 @@ def test_another_plan_in_the_folder_is_refused(finished, tmp_path):
         (("[plan]", "[plan"), "is not TOML"),
         (("examples = 200", 'examples = "many"'), "data.examples='many'"),
         (("lr = 0.1,", "lr = 1e30,"), "diverged"),
-        (("limit = 0.95", "limit = 0.95\nlags = [true, false]"), "attack.lags"),
-        (("limit = 0.95", "limit = 1.0"), "attack.limit=1.0"),
+        (("limit = 0.85", "limit = 0.85\nlags = [true, false]"), "attack.lags"),
+        (("limit = 0.85", "limit = 1.0"), "attack.limit=1.0"),
         (('question = "forgetting"', "compare = 3"), "compare is not a list of tables"),
     ],
 )
@@ -336,6 +338,6 @@ def _complete(folder: Path) -> bool:
 def test_the_demo_writes_what_it_promises(tmp_path):
     done = remnant("demo", "--out", tmp_path / "demo", timeout=3600)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.split(":")[0] in ("PASS", "FAIL", "INCONCLUSIVE")
+    assert done.stdout.startswith("PASS: 600 steps after the canaries were last used, ")
     assert (tmp_path / "demo" / "report.html").stat().st_size > 20_000
     assert (tmp_path / "demo" / "record.sqlite").exists()

@@ -214,7 +214,7 @@ FADING = [0.0, 2.5, 2.0, 1.0, 0.5, 0.2, 0.1, 0.0]
     [
         (FADING, 0.3, "PASS", "under the limit of 0.3. The attack found the canaries at lag 50."),
         ([0.0, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5], 0.3, "FAIL", "above the limit of 0.3"),
-        ([0.0, 2.5, 2.0, 1.0, 0.7, 0.7, 0.7, 0.7], 0.3, "INCONCLUSIVE", "plant more canaries"),
+        ([0.0, 2.5, 2.0, 1.0, 0.7, 0.7, 0.7, 0.7], 0.3, "INCONCLUSIVE", "Plant more canaries"),
         ([0.0] * 8, 0.3, "INCONCLUSIVE", "did not find the canaries at any checkpoint"),
     ],
 )
@@ -225,7 +225,7 @@ def test_verdicts_are_about_the_first_cohort_at_the_end(shifts, limit, outcome, 
     assert "650 steps after their last use" in found.sentence
     if outcome == "PASS":
         assert found.claim.endswith("one training does not show how trainings differ.")
-        assert "on 200 canaries planted 1 time is" in found.claim
+        assert "on 200 canaries planted once is" in found.claim
 
 
 def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
@@ -235,6 +235,7 @@ def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
     still = one_run(rng, long, second=3.0).verdict(0.3)
     assert still.outcome == "INCONCLUSIVE"
     assert "but 550 steps after their last use" in still.sentence
+    assert still.claim.startswith("No claim: 550 steps after")
     # Right after its window a cohort may be found: half of the judged lag is not over.
     assert one_run(rng, FADING, second=3.0).verdict(0.3).outcome == "PASS"
 
@@ -275,3 +276,25 @@ def test_clusters_are_covered_where_they_are_named(covers):
 def test_faulty_groups_are_refused():
     with pytest.raises(InvalidInput, match="groups has 3 labels for 200 canaries"):
         one_run(np.random.default_rng(0), FADING, groups=[1, 2, 3])
+
+
+@pytest.mark.parametrize("canaries", [3, 8, 20])
+def test_few_canaries_of_a_skewed_law_are_not_found_by_luck(canaries):
+    """One canary in ten is far below: cohorts that miss these have a high mean and no variance."""
+    rng, audits, found = np.random.default_rng(5), 100, 0
+    last = np.append(np.full(200, -1), np.full(canaries, 50))
+    for _ in range(audits):
+        shape = (20, last.size)
+        scores = np.where(rng.random(shape) < 0.1, -5.0, 0.0) + 0.05 * rng.normal(size=shape)
+        out = one_run_forgetting(
+            scores=scores,
+            checkpoints=100 * np.arange(20),
+            last_seen=last,
+            repeats=np.ones(last.size),
+            success="auc",
+            calibrate=True,
+            rng=rng,
+            draws=20,
+        )
+        found += out.positive_control().found
+    assert stats.binomtest(found, audits, 0.025, alternative="greater").pvalue > 0.001

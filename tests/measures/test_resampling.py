@@ -28,8 +28,10 @@ def accuracy_by_hand(seen, unseen):
         here = seen.count(score) * n_unseen + unseen.count(score) * n_seen
         below += here
         if below >= n_seen * n_unseen:
-            tpr = sum(s > score for s in seen) / n_seen
-            return 0.5 * (tpr + sum(u <= score for u in unseen) / n_unseen)
+            flagged = (below - n_seen * n_unseen) / here  # of the scores at the median
+            tpr = sum((s > score) + flagged * (s == score) for s in seen) / n_seen
+            fpr = sum((u > score) + flagged * (u == score) for u in unseen) / n_unseen
+            return 0.5 * (tpr + 1.0 - fpr)
     raise AssertionError("the mass never reached one half")
 
 

@@ -47,8 +47,14 @@ def test_accuracy_agrees_with_scikit_learn_at_the_balanced_median(seed, n_seen, 
     weights = np.where(truth == 1, n_unseen, n_seen)
     order = np.argsort(scores)
     mass = np.cumsum(weights[order])
-    at = scores[order][np.searchsorted(mass, n_seen * n_unseen)]
-    expected = metrics.balanced_accuracy_score(truth, scores > at)
+    median = np.searchsorted(mass, n_seen * n_unseen)
+    at = scores[order][median]
+    # The score at the median itself is flagged with the weight that is missing to one half.
+    flagged, both = (
+        metrics.balanced_accuracy_score(truth, rule) for rule in (scores > at, scores >= at)
+    )
+    part = (mass[median] - n_seen * n_unseen) / weights[order][median]
+    expected = (1 - part) * flagged + part * both
     found = balanced_accuracy(seen, unseen, rng=new_rng(), draws=20)
     np.testing.assert_allclose(found.value, expected)
 

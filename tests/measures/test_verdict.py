@@ -75,7 +75,80 @@ def test_a_claim_has_its_bound_its_n_its_confidence_and_what_it_leaves_open():
     assert "is at least 0.560 on average" in judge(last(0.56, 0.6, 0.65), 0.55, FOUND).claim
     unknown = judge(last(0.4, 0.5, 0.6), 0.55, FOUND).claim
     assert "at least 0.400 and at most 0.600" in unknown
-    assert judge(LAST, 0.55, MISSED).claim == f"No claim: {MISSED.reason}"
+    assert judge(LAST, 0.55, MISSED).claim == "No claim: the attack did not find the canaries."
+    precise = judge(dataclasses.replace(LAST, confidence=0.999, high=0.5491), 0.55, FOUND).claim
+    assert precise.startswith("With 99.9% confidence")
+    assert "at most 0.550" in precise, "bounds are rounded outward"
+    many = judge(dataclasses.replace(LAST, trials=1000), 0.55, FOUND).claim
+    assert "up to 0.3% of trainings" in many
+
+
+def test_success_below_chance_is_no_pass():
+    """The reversed attack has an AUC of .98."""
+    found = judge(last(0.01, 0.02, 0.03), 0.55, FOUND)
+    assert found.outcome == "INCONCLUSIVE"
+    assert "below chance, so the reversed attack succeeds" in found.claim
+    rng = np.random.default_rng(0)
+    reversed_ = faded(rng, shifts=(3.0, 2.0, -3.0))
+    assert reversed_.verdict(0.6).outcome == "INCONCLUSIVE"
+    assert reversed_.safe_after(0.6).lag is None
+    assert "below chance" in reversed_.safe_after(0.6).reason
+    assert reversed_.safe_after(0.6, control=False).lag == 500
+    tied = exposure_curve(
+        canary_losses=np.stack([rng.normal(size=(8, 40)) - 4.0, np.zeros((8, 40))]),
+        reference_losses=np.stack([rng.normal(size=(8, 200)), np.zeros((8, 200))]),
+        lags=[10, 20],
+        rng=rng,
+        draws=20,
+    )
+    assert tied.value[1] == 0.0
+    assert tied.verdict(3.0).outcome == "INCONCLUSIVE"
+    assert tied.safe_after(3.0).lag is None
+
+
+def test_a_limit_that_no_precision_can_reach_proves_nothing():
+    """At FPR 50 % precision is at most .667: a total leak would pass a limit of .75."""
+    leak = faded(np.random.default_rng(0), shifts=(6.0, 6.0, 6.0), success="precision", fpr=0.5)
+    found = leak.verdict(0.75)
+    assert found.outcome == "INCONCLUSIVE"
+    assert "0.667, the most that precision at FPR 0.5 can reach" in found.sentence
+    assert leak.safe_after(0.75).lag is None
+    assert leak.verdict(0.6).outcome == "FAIL"
+
+
+def test_copies_of_one_training_are_one():
+    rng = np.random.default_rng(3)
+    sides = {
+        name: np.repeat(rng.normal(size=(2, 1, 30)), 8, axis=1)
+        for name in ("seen_scores", "unseen_scores")
+    }
+    sides["seen_scores"][0] += 3.0
+    copied = forgetting_curve(**sides, lags=[10, 20], success="auc", rng=rng, draws=20)
+    assert copied.verdict(0.75).outcome == "INCONCLUSIVE"
+    assert "so they are one training" in copied.verdict(0.75).claim
+
+
+def test_accuracy_splits_scores_that_tie_at_the_median():
+    """All seen scores are 1, 40 % of the unseen: a threshold under 1 would be right in 80 %."""
+    rng = np.random.default_rng(0)
+    unseen = (rng.random((1, 8, 100)) < 0.4).astype(float)
+    made = {"seen_scores": np.ones((1, 8, 100)), "unseen_scores": unseen, "lags": [10]}
+    curve = forgetting_curve(**made, success="accuracy", rng=rng, draws=20)
+    assert curve.value[0] == pytest.approx(0.5 / 0.7, abs=0.02)
+    assert curve.verdict(0.6).outcome == "FAIL"
+
+
+@pytest.mark.parametrize("confidence", [0.51, 0.8])
+def test_a_lax_confidence_does_not_loosen_the_control(confidence):
+    rng, audits = np.random.default_rng(9), 80
+    claims = sum(
+        faded(rng, lags=(10, 20), shifts=(0.0, 0.0), confidence=confidence, draws=20)
+        .verdict(0.6)
+        .outcome
+        == "PASS"
+        for _ in range(audits)
+    )
+    assert stats.binomtest(claims, audits, 0.025, alternative="greater").pvalue > 0.01
 
 
 @pytest.mark.parametrize(
@@ -116,7 +189,9 @@ def test_only_the_last_lag_is_judged(curve):
     assert (verdict.outcome, verdict.lag) == ("PASS", 500.0)
     assert forgetting_verdict(curve, 0.6) == verdict
     assert "The attack found them at lag 10." in verdict.sentence
-    assert f"at most {curve.evidence.upper(0.95)[-1]:.3f} on average" in verdict.claim
+    assert (
+        f"at most {np.ceil(1000 * curve.evidence.upper(0.95)[-1]) / 1000:.3f} on" in verdict.claim
+    )
 
 
 @pytest.mark.parametrize("limit", [0.5, 0.4, 0.0, 1.0, "high", True])

@@ -233,4 +233,12 @@ def test_sampling_has_the_mean_that_it_should(law, shared):
 def test_references_shared_by_all_trials_would_not_do():
     # Models that rank secrets alike: one draw moves all trials, and their spread does not show it.
     bits, truth = sampled_studies(LAWS["about 4"], 20, shared=True)
-    assert held(bits, truth) < 0.85
+    own, _ = sampled_studies(LAWS["about 4"], 20, shared=False)
+    # By Student's t, without the room that intervals leave for other kinds of trial.
+    covered = [
+        np.mean(
+            [one.low <= truth <= one.high for one in (trial_mean(t.mean(axis=1)) for t in some)]
+        )
+        for some in (bits, own)
+    ]
+    assert covered[0] < 0.85 < 0.93 <= covered[1]

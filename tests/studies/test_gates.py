@@ -13,7 +13,12 @@ from remnant.plans import InjectPlan
 from remnant.records import Record
 from remnant.studies import Execution, run_study
 from remnant.studies.forgetting import ForgettingStudy
-from remnant.studies.gates import put_verdict, with_negative_control, with_residual_memory
+from remnant.studies.gates import (
+    put_verdict,
+    with_negative_control,
+    with_plan,
+    with_residual_memory,
+)
 from remnant.studies.settings import AttackSettings, TrainingSettings
 
 PASS = Verdict("PASS", "Under the limit.", "At most 0.55.", 0.6, 100.0)
@@ -37,6 +42,17 @@ def unplanted(shift):
         rng=rng,
         draws=20,
     )
+
+
+def test_one_pair_of_twins_shows_nothing():
+    found = with_plan(PASS, trials=1, fresh_canaries=True)
+    assert found.outcome == "INCONCLUSIVE"
+    assert "one pair of twins cannot show" in found.claim
+    assert with_plan(FAIL, trials=1, fresh_canaries=True) == FAIL
+    assert with_plan(PASS, trials=8, fresh_canaries=True) == PASS
+    same = with_plan(PASS, trials=8, fresh_canaries=False)
+    assert same.outcome == "PASS"
+    assert "all trainings planted the same canaries" in same.claim
 
 
 def test_twins_at_chance_change_nothing():

@@ -27,7 +27,6 @@ from remnant.studies.settings import TrainingSettings
 from remnant.studies.text_forgetting_results import (
     calibrated_bits,
     measure_text_forgetting,
-    text_verdict,
 )
 from remnant.studies.text_forgetting_settings import TextAttackSettings, TextCanarySettings
 from remnant.studies.variants import Variant
@@ -248,19 +247,19 @@ def test_shared_canaries_have_references_of_each_trials_own():
 def curve_of(gains):
     rng = np.random.default_rng(0)
     return exposure_curve(
-        canary_losses=rng.normal(size=(3, 4, 30)) - np.array(gains)[:, None, None],
-        reference_losses=rng.normal(size=(3, 4, 200)),
+        canary_losses=rng.normal(size=(3, 8, 30)) - np.array(gains)[:, None, None],
+        reference_losses=rng.normal(size=(3, 8, 200)),
         lags=[0, 1, 2],
         rng=rng,
     )
 
 
 def test_a_pass_needs_canaries_that_were_exposed_at_some_lag():
-    assert text_verdict(curve_of([0, 3, 0]), 3.0)["outcome"] == "PASS"
-    found = text_verdict(curve_of([0, 0, 0]), 3.0)
-    assert found["outcome"] == "INCONCLUSIVE"
-    assert "not exposed beyond chance at any lag" in found["sentence"]
-    assert text_verdict(curve_of([3, 3, 3]), 3.0)["outcome"] == "FAIL"
+    assert curve_of([0, 3, 0]).verdict(3.0).outcome == "PASS"
+    found = curve_of([0, 0, 0]).verdict(3.0)
+    assert found.outcome == "INCONCLUSIVE"
+    assert "did not find the canaries at any lag" in found.sentence
+    assert curve_of([3, 3, 3]).verdict(3.0).outcome == "FAIL"
 
 
 @pytest.mark.parametrize(

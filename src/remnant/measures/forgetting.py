@@ -27,7 +27,7 @@ from remnant.measures.success import (
     Success,
     chance_level,
     check_attack,
-    highest_level,
+    out_of_reach,
 )
 from remnant.measures.trial_interval import Measured, describe, measure, skew_of
 from remnant.measures.verdict import LastLag, Verdict, judge
@@ -125,8 +125,8 @@ class ForgettingCurve:
               reversed attack succeeds, is not safe.
 
         Raises:
-            InvalidInput: ``limit`` is at or under chance or not under what success can reach,
-                ``confidence`` is not between one half and 1, or all lags lie before planting.
+            InvalidInput: ``limit`` is at or under chance or not under 1, ``confidence`` is not
+                between one half and 1, or all lags lie before planting.
         """
         return safe_after(
             lags=self.lags,
@@ -135,13 +135,9 @@ class ForgettingCurve:
             chance=self.chance,
             success=self.success,
             confidence=confidence,
-            most=self._most,
+            void=out_of_reach(limit, self.success, self.fpr) if control else "",
             control=self.positive_control() if control else None,
         )
-
-    @property
-    def _most(self) -> float:
-        return highest_level(self.success, self.fpr or 0.0)
 
     def verdict(self, limit: float) -> Verdict:
         """Judge the last lag of the curve, and no other.
@@ -156,8 +152,7 @@ class ForgettingCurve:
 
         Raises:
             InvalidInput: ``limit`` is at or under chance (nothing can be shown to lie there) or not
-                under what success can reach, the curve's confidence is not above one half, or it
-                ends before planting.
+                under 1, the curve's confidence is not above one half, or it ends before planting.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -173,7 +168,6 @@ class ForgettingCurve:
             chance=self.chance,
             success=self.success,
             confidence=self.confidence,
-            most=self._most,
         )
         at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
         trainings = "1 training" if self.trials == 1 else f"{self.trials} trainings"
@@ -192,7 +186,7 @@ class ForgettingCurve:
             sizes=f"{trainings}, {self.n_seen} seen and {self.n_unseen} unseen scores each",
             skew=skew_of(self.success),
         )
-        doubt = ""
+        doubt = out_of_reach(limit, self.success, self.fpr)
         if self.evidence.repeated:
             doubt = "two trainings have the same scores at all lags, so they are one training"
         return judge(last, limit, self.positive_control(), doubt=doubt)

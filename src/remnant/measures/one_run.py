@@ -24,7 +24,7 @@ from remnant.measures.success import (
     Success,
     chance_level,
     check_attack,
-    highest_level,
+    out_of_reach,
 )
 from remnant.measures.trial_interval import Measured, measure
 from remnant.measures.verdict import PLANT_MORE, Outcome, Verdict, cannot_exclude, percent
@@ -127,7 +127,6 @@ class OneRunForgetting:
             chance=self.chance,
             success=self.rate,
             confidence=self.confidence,
-            most=highest_level(self.rate, self.fpr or 0.0),
         )
         first = self.cohort == self.cohort.min()
         end = self.checkpoint == self.checkpoint.max()
@@ -157,8 +156,10 @@ class OneRunForgetting:
         if not control.found:
             none = f"No claim: {control.reason[0].lower()}{control.reason[1:]}"
             return made("INCONCLUSIVE", f"{under}. {control.reason} {PLANT_MORE}", none)
+        doubt = out_of_reach(limit, self.rate, self.fpr)
         if upper[judged].min() < self.chance:
             doubt = "that is below chance, so the reversed attack succeeds"
+        if doubt:
             return made("INCONCLUSIVE", f"{under}; but {doubt}.", f"No claim: {doubt}.")
         if still.size:
             row = int(still[-1])

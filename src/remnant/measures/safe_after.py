@@ -47,6 +47,7 @@ def safe_after(
     most: float = 1.0,
     control: Control | None,
     doubtful: NDArray[np.bool_] | None = None,
+    void: str = "",
 ) -> SafeAfter:
     """Test the lags from the last backward until one fails.
 
@@ -61,11 +62,14 @@ def safe_after(
         control: Whether the attack found the canaries; None asks for no control and takes the
             bounds as they are.
         doubtful: Lags whose bound proves nothing.
+        void: Why the limit proves nothing at any lag, such as one that no attack can pass.
 
     Raises:
         InvalidInput: As in ``ForgettingCurve.safe_after``.
     """
     check_claim(lags, limit=limit, chance=chance, success=success, confidence=confidence, most=most)
+    if void:
+        return SafeAfter(None, f"{void[0].upper()}{void[1:]}.", limit, confidence, 0)
     bounds = upper(float(confidence))
     doubts = np.full(lags.size, "", dtype=object)
     if control is not None:

@@ -28,9 +28,21 @@ def chance_level(success: Success, fpr: float) -> float:
     return fpr if success == "tpr" else 0.5
 
 
-def highest_level(success: Success, fpr: float) -> float:
-    """What no attack can pass: 1, or 1/(1 + FPR) for a precision at balanced classes."""
-    return 1.0 / (1.0 + fpr) if success == "precision" else 1.0
+def out_of_reach(limit: float, success: Success, fpr: float | None) -> str:
+    """Why no attack can pass a limit; empty where one can.
+
+    Precision at balanced classes is at most 1/(1 + FPR).
+
+    Example:
+        >>> out_of_reach(0.95, "precision", 0.1)
+        'the limit of 0.95 is above 0.909, the most that precision at FPR 0.1 can reach'
+    """
+    if success != "precision" or fpr is None or limit < 1.0 / (1.0 + fpr):
+        return ""
+    return (
+        f"the limit of {limit:g} is above {1.0 / (1.0 + fpr):.3f}, the most that precision at FPR "
+        f"{fpr:g} can reach"
+    )
 
 
 def check_limit(limit: float, *, chance: float, success: str, most: float = 1.0) -> None:
@@ -46,13 +58,13 @@ def check_limit(limit: float, *, chance: float, success: str, most: float = 1.0)
         InvalidInput: ``limit`` is not a number, at or under chance, or not under ``most``.
     """
     faults: list[str] = []
-    if isinstance(limit, bool) or not isinstance(limit, (int, float, np.integer, np.floating)):
-        faults.append(f"limit={limit!r} is not a number")
-    elif most <= 1.0 and not 0.0 < limit < 1.0:
+    if most == 1.0:
         check_share("limit", limit, faults)
+    elif isinstance(limit, bool) or not isinstance(limit, (int, float, np.integer, np.floating)):
+        faults.append(f"limit={limit!r} is not a number")
     elif not limit < most:
         faults.append(f"limit={limit} is not under {most:.4g}, the most that {success} can show")
-    require(faults, hint="Pass a success, such as 0.6." if most <= 1.0 else "Lower the limit.")
+    require(faults, hint="Pass a success, such as 0.6." if most == 1.0 else "Lower the limit.")
     if limit <= chance:
         raise InvalidInput(
             f"limit={limit:g} is not above chance, which is {chance:.4g} for {success}.",
