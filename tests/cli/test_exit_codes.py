@@ -17,7 +17,7 @@ def _gate(outcome):
 def run(tmp_path):
     """Write a run with this verdict; return its folder."""
 
-    def write(verdict, question="forgetting", name="run"):
+    def write(verdict, question="forgetting", name="run", *, finish=True):
         with Record.create(
             tmp_path / name,
             question=question,
@@ -29,7 +29,8 @@ def run(tmp_path):
         ) as record:
             if verdict is not None:
                 record.put_result("verdict", verdict)
-            record.finish()
+            if finish:
+                record.finish()
         return tmp_path / name
 
     return write
@@ -61,6 +62,15 @@ def test_an_older_pass_and_a_missing_verdict_are_inconclusive(run, show):
     assert show(old, "--gate").code == 3
     assert not show(old).out.startswith("PASS")
     assert show(run(None, name="none"), "--gate").code == 3
+
+
+@pytest.mark.parametrize("outcome", ["PASS", "FAIL"])
+def test_an_interrupted_run_is_inconclusive_whatever_its_row_says(run, show, outcome):
+    folder = run(_gate(outcome), finish=False)
+    assert show(folder).code == 0
+    assert show(folder, "--gate").code == 3
+    assert show(folder, "--gate", "--json").code == 3
+    assert show(folder, "--gate", "--allow-inconclusive").code == 0
 
 
 def test_findings_have_no_gate(run, show):

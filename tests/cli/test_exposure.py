@@ -260,6 +260,21 @@ def test_a_model_with_canaries_it_never_saw_does_not_pass(command, planted, tmp_
     assert "but no planted canaries were found" in done.out.splitlines()[-1]
 
 
+def test_a_set_that_the_model_never_saw_does_not_pass_beside_one_that_it_knows(
+    command, planted, tmp_path
+):
+    """Canaries of set 1 are found, and are no positive control of set 2."""
+    path = tmp_path / "both.jsonl"
+    unseen = make_canary_set(planted.set.template, repeats=[1], per_repeat=40, controls=4, seed=99)
+    write_canary_sets([planted.set, unseen], path)
+    audited = ["exposure", "--model", planted.model, "--canaries", path, "--limit", 19]
+    done = command(*audited, "--judged", 1)
+    assert done.code == 3, done.out
+    assert "; but no planted canaries of set 2 were found (pooled" in done.out.splitlines()[-1]
+    assert command(*audited, "--judged", 1, "--share", 0.9).code == 3
+    assert command(*audited, "--judged", 1, "--set", 1).code == 0
+
+
 def test_a_model_that_scores_everything_alike_does_not_pass(command, planted, tmp_path):
     vocabulary = Vocabulary.of_characters(planted.text.read_text())
     net = lstm(vocabulary.size, units=2, layers=1)
@@ -282,7 +297,7 @@ def test_a_gate_passes_where_planted_canaries_are_found(command, planted):
     last = done.out.splitlines()[-1]
     assert last == (
         "PASS: The one canary planted once, canary 1 of set 1, has 15.61 bits, under the limit of "
-        "19; those planted 60 times were found. 1 of 1 canaries planted once was under 19 bits in "
+        "19; those planted 60 times were found. 1 of 1 canary planted once was under 19 bits in "
         "this model; yet detectably memorised, p = 2e-05; up to 95 % of such secrets may be above "
         "it (95 % confidence). One training: another may differ."
     )

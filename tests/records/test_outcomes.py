@@ -6,6 +6,7 @@ import pytest
 
 from remnant.records import FINDINGS, OUTCOMES, Record, current, exit_code, finding_row, gate_row
 from remnant.records.listing import summarise
+from remnant.records.outcomes import current_results
 
 FINDING = finding_row(headline="A few words", sentence="One sentence.", advice="Do this.")
 GATES = ("forgetting", "one-run", "text-forgetting", "exposure", "unique-features")
@@ -44,6 +45,46 @@ def test_an_older_outcome_is_not_judged_again(tmp_path, question, outcome, rules
     record = _record(tmp_path / "run", question, row)
     assert record.summary()["results"]["verdict"] == shown
     assert summarise(tmp_path / "run").verdict == "INCONCLUSIVE"
+
+
+ABSENT = {"absent": "not judged again"}
+SAFE = {"lag": 150.0, "reason": "From lag 150 on."}
+
+
+def test_decisions_of_older_rules_are_absent_at_any_depth():
+    old = {
+        "verdict": {"outcome": "PASS", "sentence": "Why.", "limit": 0.5, "lag": 3},
+        "decision": {"limit": 0.5, "safe_after": SAFE},
+        "curve_exposure": {"lags": [1, 2], "safe_after": SAFE},
+        "by_uses": {"series": [{"label": "seen once", "safe_after": SAFE}]},
+        "curve": {"lags": [1, 2]},
+    }
+    shown = current_results(old, question="text-forgetting")
+    assert shown["verdict"]["outcome"] == "INCONCLUSIVE"
+    assert shown["decision"] == ABSENT
+    assert shown["curve_exposure"] == {"lags": [1, 2], "safe_after": ABSENT}
+    assert shown["by_uses"] == {"series": [{"label": "seen once", "safe_after": ABSENT}]}
+    assert shown["curve"] == old["curve"]
+    assert old["curve_exposure"]["safe_after"] == SAFE, "the record's own is left alone"
+    never = old | {"decision": {"absent": "no time"}}
+    assert current_results(never, question="forgetting")["decision"] == {"absent": "no time"}
+    del never["decision"]
+    assert "decision" not in current_results(never, question="forgetting")
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [
+        gate_row(outcome="PASS", sentence="Why.", claim="A bound.", limit=0.5),
+        {"absent": "no time"},
+        None,
+    ],
+)
+def test_other_decisions_are_shown_as_they_are(verdict):
+    results = {"decision": {"safe_after": SAFE}, "curve_exposure": {"safe_after": SAFE}}
+    if verdict is not None:
+        results["verdict"] = verdict
+    assert current_results(results, question="forgetting") == results
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)

@@ -8,8 +8,9 @@ import pytest
 
 from remnant.errors import RecordError
 from remnant.records import Record
-from remnant.report import read_view
+from remnant.report import read_view, summary_text
 from remnant.report.decision_words import decision_line, decision_rows
+from remnant.report.render import render
 
 
 @pytest.fixture
@@ -51,6 +52,20 @@ def test_the_rows_answer_five_questions(decided):
     assert "only lags that were measured are claimed" in rows[0][2]
     assert "used in the last 250 steps, 64 a step" in rows[1][2]
     assert rows[4][2] == "By the same law. This lies within the steps that were measured."
+
+
+def test_a_decision_of_older_rules_is_not_shown(make_run):
+    old = {"outcome": "PASS", "sentence": "Why.", "limit": 0.65, "lag": 400}
+    record = Record.open(make_run(results={"verdict": old}))
+    view = read_view(record)
+    assert decision_line(view.decision) == "decision  not measured: not judged again"
+    text = summary_text(view)
+    assert text.startswith("INCONCLUSIVE: Not judged again")
+    assert "safe after" not in text
+    page = render(record)
+    assert "not judged again" in page
+    assert "From when on is it within" not in page
+    assert record.summary()["results"]["decision"] == {"absent": "not judged again"}
 
 
 def test_no_safe_lag_protects_everything(decided):

@@ -128,6 +128,21 @@ def test_the_page_is_well_formed_and_has_every_section(make_text):
     assert len(idents) == len(set(idents))
 
 
+def test_a_safe_lag_of_older_rules_is_not_shown(make_text):
+    old = {"outcome": "PASS", "sentence": "Why.", "limit": 3.0, "lag": 200}
+    record = Record.open(make_text(change={"verdict": old}))
+    view = read_view(record)
+    assert view.exposure.safe_after is None
+    said = "From which lag on the limit holds is not shown: not judged again."
+    assert what_was_found(view.exposure).endswith(said)
+    page = render(record)
+    assert said in page
+    assert "From lag 200 on" not in page
+    assert record.summary()["results"]["curve_exposure"]["safe_after"] == {
+        "absent": "not judged again"
+    }
+
+
 def test_what_was_not_measured_is_a_reason(make_text):
     names = ("curve_exposure", "curve_exposure_aa", "by_uses", "compare", "traditional", "verdict")
     names += ("curve", "curve_tpr", "curve_auc", "curve_accuracy")

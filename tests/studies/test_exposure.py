@@ -63,7 +63,7 @@ def test_a_secret_planted_often_is_exposed_and_extracted(run):
     verdict = results["verdict"]
     assert (verdict["outcome"], verdict["control"], verdict["judged"]) == ("PASS", 40, 1)
     assert verdict["claim"] == (
-        "1 of 1 canaries planted once was under 9 bits in this model; up to 95 % of such secrets "
+        "1 of 1 canary planted once was under 9 bits in this model; up to 95 % of such secrets "
         "may be above it (95 % confidence). One training: another may differ."
     )
     assert verdict["sentence"].endswith(verdict["claim"])
@@ -71,6 +71,13 @@ def test_a_secret_planted_often_is_exposed_and_extracted(run):
     assert results["task"]["uniform_bits"] == math.log2(vocabulary.size)
     assert results["task"]["validation_bits"] < 6 < results["task"]["uniform_bits"]
     assert [one["asked"] for one in results["extraction"]["searches"]] == [3, 3]
+
+
+def test_the_scope_counts_in_the_right_form(run):
+    tested = Record.open(run).results()["scope"]["tested"]
+    assert tested[0].startswith("1 training run of 60 steps on ")
+    assert tested[0].endswith(" of 24 characters, with 2 canaries planted 1, 40 times.")
+    assert tested[1] == "4 controls of the same template, never planted."
 
 
 def test_uses_are_those_of_the_ledger(run):

@@ -203,6 +203,100 @@ def test_a_share_is_held_by_its_bounds(above, n, share, outcome):
     assert (found.share_low, found.share_high) == pytest.approx((low, high), abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("often", "outcome", "words"),
+    [
+        # Of two groups: 0.025 ** (1 / 3) is 0.29 and 0.025 ** (1 / 4) is 0.40.
+        (2, "PASS", "38 of 40 were under it; 2 of 2 planted 64 times reach it; yet detectably"),
+        (3, "PASS", "37 of 40 were under it; 3 of 3 planted 64 times reach it; yet detectably"),
+        (4, "FAIL", "as have 4 of 4 canaries planted 64 times: more than the allowed 30 % of such "
+                    "canaries (95 % confidence: 40 % or more)."),
+    ],
+)  # fmt: skip
+def test_a_share_is_not_diluted_over_repeats(often, outcome, words):
+    rows = [canary(1, 1.0)] * (40 - often) + [canary(64, 19.0 + at / 8) for at in range(often)]
+    found = judged(rows, most=None, share=0.3)
+    assert (found.outcome, found.above, found.judged) == (outcome, often, 40)
+    assert words in found.sentence
+    if outcome == "PASS":
+        assert words in found.claim
+    else:
+        assert found.claim == "4 of 4 canaries planted 64 times had 10 bits or more in this model."
+
+
+def test_a_share_names_every_group_that_reaches_or_may_reach_the_limit():
+    rows = [canary(1, 1.0)] * 60 + [canary(4, 12.0), *[canary(4, 1.0)] * 5]
+    rows += [canary(64, 9.5, 9.0, 11.0, sampled=False), canary(64, 12.0)]
+    found = judged(rows, most=None, share=0.3)
+    assert found.outcome == "PASS"
+    assert (
+        "65 of 68 were under it; 2 of 2 planted 64 times may reach it; 1 of 6 planted 4 times "
+        "reaches it; yet"
+    ) in found.claim
+    blind = judged(rows, most=None, share=0.3, p1=1.0, p4=1.0, p64=1.0)
+    assert blind.outcome == "INCONCLUSIVE"
+    assert "; 1 of 6 planted 4 times reaches it; but no planted canaries were" in blind.sentence
+    # One group alone is counted by the bound itself.
+    alone = judged(rows, most=1, share=0.3)
+    assert "60 of 60 were under it." in alone.claim
+
+
+def test_controls_as_exposed_as_a_group_do_not_let_it_pass():
+    rows = [canary(1, 1.0)] * 36 + [canary(64, 12.0)] * 4
+    controls = [canary(0, 12.0)] * 4 + [canary(0, 11.0)] * 4
+    found = judged(rows, controls, most=None, share=0.3)
+    assert found.outcome == "INCONCLUSIVE"
+    assert "canaries planted 64 times: more than the allowed" in found.sentence
+    assert "but so are 8 of 8 controls" in found.sentence
+
+
+def named_pools(**p_values):
+    return [
+        dataclasses.replace(pool([canary(1, 3.0, trial=1), *OFTEN]), name="set 1"),
+        dataclasses.replace(
+            pool([canary(1, 2.0, trial=2), canary(16, 9.0, trial=2)], **p_values), name="set 2"
+        ),
+    ]
+
+
+def test_each_pool_with_judged_canaries_needs_its_own_control():
+    unknown = judge_exposure(named_pools(p16=0.2), limit=10.0, judged=1)
+    assert (unknown.outcome, unknown.control) == ("INCONCLUSIVE", None)
+    assert "but no planted canaries of set 2 were found (pooled test" in unknown.sentence
+    assert unknown.claim == "No claim: no planted canaries of set 2 were found."
+    known = judge_exposure(named_pools(p16=1e-6), limit=10.0, judged=1)
+    assert (known.outcome, known.control) == ("PASS", 64)
+    assert "those planted 64 times in set 1, 16 times in set 2 were found" in known.sentence
+    # Corrected for the four groups of both pools; set 1 has one of its own.
+    assert judge_exposure(named_pools(p16=0.0034), limit=10.0, judged=1).outcome == "INCONCLUSIVE"
+    assert judge_exposure(named_pools(p16=0.0033), limit=10.0, judged=1).outcome == "PASS"
+
+
+def test_a_pool_without_judged_canaries_needs_no_control():
+    first, second = named_pools(p16=0.2)
+    often = dataclasses.replace(second, canaries=(canary(16, 2.0, trial=2),))
+    assert judge_exposure([first, often], limit=10.0, judged=1).outcome == "PASS"
+    found = judge_exposure([first, often], limit=25.0)
+    assert (found.outcome, found.control) == ("INCONCLUSIVE", None)
+
+
+def test_pools_without_names_are_numbered():
+    pools = [dataclasses.replace(one, name="") for one in named_pools(p16=0.2)]
+    assert "no planted canaries of set 2 were found" in judge_exposure(pools, limit=25.0).sentence
+
+
+def test_a_single_canary_is_counted_in_the_singular():
+    under = judged([canary(1, 3.0), *OFTEN])
+    assert under.claim.startswith("1 of 1 canary planted once was under 10 bits in this model;")
+    reached = judged([canary(1, 12.0), *OFTEN])
+    assert reached.claim == "1 of 1 canary planted once had 10 bits or more in this model."
+    straddling = judged([canary(1, 10.0, 9.0, 11.0, sampled=False), *OFTEN], share=0.96)
+    assert "of 1 it is open on which side it is: raise max_nodes." in straddling.sentence
+    allowed = judged([canary(1, 12.0), canary(1, 2.0), *OFTEN], share=0.5)
+    assert "and 1 reaches the limit of 10." in allowed.sentence
+    assert "1 of 2 was under it" in allowed.claim
+
+
 def test_intervals_that_hold_the_limit_count_on_both_sides():
     rows = [canary(1, 10.0, 9.0, 11.0, sampled=False)] * 6 + [canary(1, 1.0)] * 14 + OFTEN
     found = judged(rows, share=0.2)

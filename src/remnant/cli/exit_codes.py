@@ -60,7 +60,8 @@ def require_gate(questions: Iterable[str]) -> None:
 def exit_by_gates(records: Iterable[Record], *, allow_inconclusive: bool) -> None:
     """Exit with the code of the runs' gates; findings do not count.
 
-    A run that should have an outcome and has none counts as INCONCLUSIVE.
+    A run that should have an outcome and has none, or that is not complete, counts as
+    INCONCLUSIVE.
     """
     from remnant.records import FINDINGS, current, exit_code
 
@@ -68,7 +69,8 @@ def exit_by_gates(records: Iterable[Record], *, allow_inconclusive: bool) -> Non
     for record in records:
         if record.question not in FINDINGS:
             row = current(record.results().get("verdict", {}), question=record.question)
-            outcomes.append(str(row.get("outcome", "INCONCLUSIVE")))
+            complete = record.status == "complete"
+            outcomes.append(str(row.get("outcome", "INCONCLUSIVE")) if complete else "INCONCLUSIVE")
     code = exit_code(outcomes, allow_inconclusive=allow_inconclusive)
     if code:
         sys.exit(code)

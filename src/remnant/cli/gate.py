@@ -26,7 +26,8 @@ def judge(
     """Judge the planted canaries of all sets in one model.
 
     Args:
-        measured: The sets. Canaries are tested, and compared with controls, set by set.
+        measured: The sets. Canaries are tested, and compared with controls, set by set, and each
+            set with judged canaries needs a positive control of its own.
         limit, judged, share: See ``judge_exposure``.
 
     Raises:
@@ -42,6 +43,7 @@ def _pool(each: Measured) -> CanaryPool:
         canaries=tuple(canary for canary in canaries if canary.repeats),
         controls=tuple(canary for canary in canaries if not canary.repeats),
         p_values={group.repeats: group.p_value for group in each.found.groups},
+        name=f"set {each.number}",
     )
 
 

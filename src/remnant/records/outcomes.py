@@ -23,6 +23,8 @@ FINDINGS: dict[str, str] = {  # questions without a limit on harm, and the headl
     "text-prediction": "Protect list, checked by older rules",
 }
 
+NOT_JUDGED_AGAIN = "not judged again"  # why a decision of older rules is absent
+
 _OF_A_GATE = ("outcome", "claim", "limit", "lag")
 
 
@@ -78,8 +80,7 @@ def current(row: Mapping[str, Any], *, question: str = "") -> Mapping[str, Any]:
             "headline": FINDINGS[question],
             "advice": "Run the recipe again in a new folder for what to do by today's rules.",
         }
-    rules = row.get("rules")
-    if isinstance(rules, int) and rules >= RULES:
+    if not _of_older_rules(row):
         return row
     sentence = (
         f"Not judged again: older rules, which could pass without evidence, said {row['outcome']}. "
@@ -91,11 +92,45 @@ def current(row: Mapping[str, Any], *, question: str = "") -> Mapping[str, Any]:
 def current_results(
     results: Mapping[str, Mapping[str, Any]], *, question: str
 ) -> dict[str, Mapping[str, Any]]:
-    """All results of a record, the verdict as ``current`` allows it to be shown."""
+    """All results of a record as today's rules allow them to be shown.
+
+    The verdict is that of ``current``. Where older rules wrote it, ``decision`` and every
+    ``safe_after`` within a result are ``{"absent": "not judged again"}``: they rest on the same
+    rules.
+
+    Args:
+        results: As the record holds them; they are not changed.
+        question: The record's.
+    """
     shown = dict(results)
-    if "verdict" in shown:
-        shown["verdict"] = dict(current(shown["verdict"], question=question))
+    if "verdict" not in shown:
+        return shown
+    verdict = shown["verdict"]
+    if verdict.get("outcome") in OUTCOMES and _of_older_rules(verdict):
+        shown = {name: _without_safe_after(result) for name, result in shown.items()}
+        if "absent" not in shown.get("decision", {"absent": ""}):
+            shown["decision"] = {"absent": NOT_JUDGED_AGAIN}
+    shown["verdict"] = dict(current(verdict, question=question))
     return shown
+
+
+def _of_older_rules(row: Mapping[str, Any]) -> bool:
+    rules = row.get("rules")
+    return not isinstance(rules, int) or rules < RULES
+
+
+def _without_safe_after(value: Any) -> Any:
+    """The value with every ``safe_after`` in it, at any depth, absent."""
+    if isinstance(value, Mapping):
+        return {
+            name: {"absent": NOT_JUDGED_AGAIN}
+            if name == "safe_after"
+            else _without_safe_after(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list):
+        return [_without_safe_after(inner) for inner in value]
+    return value
 
 
 def exit_code(outcomes: Iterable[str], *, allow_inconclusive: bool = False) -> int:

@@ -30,7 +30,7 @@ class ExposureCurve:
         ceiling: The most bits that so many references can show.
         saturated: Share of the canaries at the ceiling, at each lag.
         safe_after: From which lag on the limit is shown to hold, or None.
-        safe_reason: The same in a sentence.
+        safe_reason: The same in a sentence, or why it was not judged.
     """
 
     curve: Curve
@@ -111,10 +111,15 @@ def _exposure(name: str) -> Any:
             n_references=fields.whole("n_references"),
             ceiling=fields.number("ceiling"),
             saturated=saturated,
-            safe_after=safe.number_or_none("lag"),
-            safe_reason=safe.text("reason"),
+            safe_after=None if safe.has("absent") else safe.number_or_none("lag"),
+            safe_reason=_absent(safe) if safe.has("absent") else safe.text("reason"),
         )
         fields.check()
         return made
 
     return read
+
+
+def _absent(safe: Fields) -> str:
+    reason = safe.text("absent").removesuffix(".")
+    return f"From which lag on the limit holds is not shown: {reason}."

@@ -23,6 +23,7 @@ from remnant.studies.exposure_audit import ExposureAudit, SecretExposure
 from remnant.studies.exposure_settings import MeasureSettings
 from remnant.studies.exposure_verdict import CanaryPool, MeasuredCanary, judge_exposure
 from remnant.studies.planted_text import PlantedText
+from remnant.studies.wording import counted, each_times
 
 if TYPE_CHECKING:
     from remnant.studies.exposure import ExposureStudy
@@ -169,10 +170,10 @@ def check_space(plan: InsertPlan, measure: MeasureSettings, template: Template) 
 def _scope(study: ExposureStudy, planted: PlantedText) -> dict[str, list[str]]:
     plan = study.plan
     tested = [
-        f"{plan.trials} training run(s) of {plan.steps} steps on {planted.examples} windows of "
-        f"{study.text.window} {study.text.level}s, with {plan.canaries} canaries planted "
-        f"{', '.join(str(r) for r in sorted(set(plan.repeats)))} times.",
-        f"{plan.controls} controls of the same template that were never planted.",
+        f"{counted(plan.trials, 'training run')} of {plan.steps} steps on {planted.examples} "
+        f"windows of {study.text.window} {study.text.level}s, with "
+        f"{counted(plan.canaries, 'canary', 'canaries')} planted {each_times(plan.repeats)}.",
+        f"{counted(plan.controls, 'control')} of the same template, never planted.",
     ]
     if plan.twin:
         tested.append("A twin of each run that differs in the planted windows alone.")

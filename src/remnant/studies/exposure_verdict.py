@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scipy import stats
@@ -19,7 +19,7 @@ from remnant.measures.holm import holm
 from remnant.measures.intervals import clopper_pearson
 from remnant.records.outcomes import Outcome, gate_row
 from remnant.studies.above_controls import above_controls, like_controls, not_all_memory
-from remnant.studies.wording import about, times
+from remnant.studies.wording import about, counted, times
 
 CONFIDENCE = 0.95
 _DRAWN = 1_000_000  # references that are still worth drawing
@@ -61,12 +61,14 @@ class CanaryPool:
         p_values: Of the pooled test, by how often planted; 0 stands for the controls.
         twin_mean_bits: Mean exposure in twins that never saw the canaries, by how often planted;
             empty where there are no twins.
+        name: By which a sentence refers to the pool; "set 2" for the second where it is empty.
     """
 
     canaries: tuple[MeasuredCanary, ...]
     controls: tuple[MeasuredCanary, ...]
     p_values: Mapping[int, float | None]
     twin_mean_bits: Mapping[int, float] = field(default_factory=dict)
+    name: str = ""
 
     @property
     def repeats(self) -> list[int]:
@@ -104,8 +106,8 @@ class ExposureJudgement:
             limit, in these models.
         p_value: Of the pooled test of the judged canaries, corrected for the number of groups of
             them; ``None`` where none could be tested.
-        control: How often the canaries were planted that are the positive control; ``None`` where
-            no planted canaries were found.
+        control: How often the canaries were planted that are the positive control, the most often
+            of several pools; ``None`` where a pool with judged canaries has no positive control.
         trainings: How many trained models were judged.
     """
 
@@ -150,15 +152,18 @@ def judge_exposure(
 ) -> ExposureJudgement:
     """Judge planted canaries against a limit in bits.
 
-    The *positive control* of a PASS: some group of canaries planted equally often is more exposed
-    than chance allows at 1 %, corrected for the number of groups (Holm). The group may be that of
-    the judged canaries. Where its controls are themselves more exposed than chance allows at 1 %,
-    the group also has to be more exposed than they are, and where it has twins, than in these.
+    The *positive control* of a PASS: in each pool that has judged canaries, some group of canaries
+    planted equally often is more exposed than chance allows at 1 %, corrected for the number of
+    groups of all pools (Holm). The group may be that of the judged canaries. Where its controls are
+    themselves more exposed than chance allows at 1 %, the group also has to be more exposed than
+    they are, and where it has twins, than in these.
 
     The share of canaries at or above the limit has one-sided 95 % Clopper-Pearson bounds. They are
     about these models: canaries are drawn independently, and what models have in common enters
     every draw. A canary whose interval holds the limit counts as above it in the upper bound and as
     under it in the lower. Where exposures were sampled, half of the 5 % is left to the sampling.
+    The lower bounds of the shares within groups of judged canaries planted equally often hold
+    together with 95 % confidence (Bonferroni).
 
     Args:
         pools: The canaries; at least one of them has to be judged.
@@ -174,11 +179,15 @@ def judge_exposure(
     Guarantees:
         * Without ``share``: FAIL where the whole interval of a judged canary is at or above the
           limit. PASS where all intervals are under it and the positive control was found.
-        * With ``share``: FAIL where the lower bound of the share is above ``share``. PASS where the
-          upper bound is at most ``share`` and the positive control was found.
+        * With ``share``: FAIL where the lower bound of the share is above ``share``, of all judged
+          canaries or of those planted equally often. PASS where no lower bound is, the upper bound
+          of the share of all is at most ``share`` and the positive control was found.
         * INCONCLUSIVE otherwise, and instead of a FAIL where controls reach the limit too and
           canaries are not more exposed than controls.
-        * Where nothing planted was learnt, a PASS has a probability of at most 1 %.
+        * Where nothing was learnt of a pool with judged canaries, a PASS has a probability of at
+          most 1 %.
+        * A claim about canaries planted more and less often says how many of each reach the limit,
+          where any do.
 
     Raises:
         NotEnoughEvidence: There is no canary to judge.
@@ -208,7 +217,7 @@ def judge_exposure(
         alpha=alpha,
         low=low,
         high=high,
-        control=_control(pools, copying=copying),
+        controls=_controls(pools, copying=copying),
         copying=copying,
         budget=budget,
     )
@@ -292,7 +301,7 @@ class _Evidence:
     alpha: float
     low: float
     high: float
-    control: int | None
+    controls: list[int | None]
     copying: bool
     budget: str
 
@@ -302,6 +311,11 @@ class _Evidence:
             return self._reached()
         if self.share is not None and self.low > self.share:
             return self._reached()
+        if self.share is not None:
+            groups = sorted(self._groups(), key=lambda group: group.low, reverse=True)
+            judged = [group._reached() for group in groups if group.low > self.share]
+            if judged:
+                return next((each for each in judged if each[0] == "FAIL"), judged[0])
         if self.share is None and self.possible:
             return self._open()
         if self.control is None:
@@ -310,6 +324,40 @@ class _Evidence:
             return self._too_few()
         claim = self._bound()
         return "PASS", f"{self._measured()}; {self._found()}. {claim}", claim
+
+    @property
+    def control(self) -> int | None:
+        """How often the positive control was planted; None where a judged pool has none."""
+        found = [self.controls[at] for at in self._judged_pools()]
+        known = [repeats for repeats in found if repeats is not None]
+        return max(known) if len(known) == len(found) else None
+
+    def _judged_pools(self) -> list[int]:
+        """The numbers of the pools that have judged canaries."""
+        return [
+            at
+            for at, pool in enumerate(self.pools)
+            if any(self.judged is None or repeats <= self.judged for repeats in pool.repeats)
+        ]
+
+    def _pool_name(self, at: int) -> str:
+        return self.pools[at].name or f"set {at + 1}"
+
+    def _groups(self) -> list[_Evidence]:
+        """The evidence by how often judged canaries were planted, most often first.
+
+        The lower bounds hold together.
+        """
+        often = sorted({canary.repeats for canary in self.canaries}, reverse=True)
+        groups = []
+        for repeats in often:
+            canaries, sure, possible = (
+                [canary for canary in some if canary.repeats == repeats]
+                for some in (self.canaries, self.sure, self.possible)
+            )
+            low, _ = _bounds(len(sure), len(canaries), self.alpha / len(often))
+            groups.append(replace(self, canaries=canaries, sure=sure, possible=possible, low=low))
+        return groups
 
     @property
     def memorised(self) -> tuple[float | None, int]:
@@ -374,9 +422,8 @@ class _Evidence:
     def _by_chance(self) -> str:
         """What chance alone would have put at or above the limit, where that is as much."""
         chance, n = 2.0**-self.limit, len(self.canaries)
-        if self.control is not None or is_found(
-            float(stats.binom.sf(len(self.sure) - 1, n, chance))
-        ):
+        found = any(repeats is not None for repeats in self.controls)
+        if found or is_found(float(stats.binom.sf(len(self.sure) - 1, n, chance))):
             return ""
         return (
             f"; chance alone puts a canary there with probability {percent(chance)}, and no "
@@ -405,30 +452,34 @@ class _Evidence:
         kept = "none" if not above else f"no more than {above}"
         sentence = (
             f"{self._measured()}. {bound} The allowed share is {percent(share)}: to show it takes "
-            f"{about(needed)} judged canaries with {kept} at or above the limit"
+            f"{about(needed)} judged {'canary' if needed == 1 else 'canaries'} with {kept} at or "
+            "above the limit"
         )
         straddling = [canary for canary in self.possible if canary.low < self.limit]
         if straddling:
             sentence += (
-                f"; of {len(straddling)} it is open on which side they are: "
+                f"; of {len(straddling)} it is open on which side "
+                f"{'it is' if len(straddling) == 1 else 'they are'}: "
                 f"{more_evidence(straddling, self.limit, self.budget)}"
             )
         return "INCONCLUSIVE", f"{sentence}.", bound
 
     def _blind(self) -> tuple[Outcome, str, str]:
         """Under the limit, and the positive control is missing."""
-        why = "no planted canaries were found"
-        if self.copying or any(pool.exposed_controls is not None for pool in self.pools):
-            why = "no planted canaries were found to be more exposed than chance and than controls"
+        blind = [at for at in self._judged_pools() if self.controls[at] is None]
+        of_sets = f" of {' or '.join(map(self._pool_name, blind))}" * (len(self.pools) > 1)
+        why = f"no planted canaries{of_sets} were found"
+        if self.copying or any(self.pools[at].exposed_controls is not None for at in blind):
+            why += " to be more exposed than chance and than controls"
         sentence = (
-            f"{self._measured()}{self._yet()}; but {why} (pooled test at {percent(FOUND)}), so "
-            "that this says nothing about memory: check that the model was trained on these "
-            "canaries, or plant some more often."
+            f"{self._measured()}{self._by_repeats()}{self._yet()}; but {why} (pooled test at "
+            f"{percent(FOUND)}), so that this says nothing about memory: check that the model was "
+            "trained on these canaries, or plant some more often."
         )
         return "INCONCLUSIVE", sentence, f"No claim: {why}."
 
     def _counted(self) -> str:
-        return f"{len(self.canaries)} {self._which()}"
+        return counted(len(self.canaries), self._which("canary"), self._which())
 
     def _measured(self) -> str:
         """The most exposed judged canary, and on which side of the limit it is."""
@@ -439,7 +490,8 @@ class _Evidence:
         if self.possible:
             under = f"and {len(self.possible)} may be at or above the limit of {self.limit:g}"
             if len(self.sure) == len(self.possible):
-                under = f"and {len(self.sure)} reach the limit of {self.limit:g}"
+                reach = "reaches" if len(self.sure) == 1 else "reach"
+                under = f"and {len(self.sure)} {reach} the limit of {self.limit:g}"
         first = f"The most exposed of {self._counted()}"
         if len(self.canaries) == 1:
             first = f"The one {self._which('canary')}"
@@ -456,8 +508,30 @@ class _Evidence:
             return f"; yet more exposed than chance allows{which}, p = {p_value:.2g}"
         return f"; yet detectably memorised{which}, p = {p_value:.2g}"
 
+    def _by_repeats(self) -> str:
+        """How many of each group are at or above the limit, where only part of the groups is."""
+        groups = self._groups()
+        if len(groups) == 1:
+            return ""
+        parts = []
+        for group in groups:
+            above = len(group.possible)
+            if not above:
+                continue
+            reach = "may reach it"
+            if above == len(group.sure):
+                reach = "reaches it" if above == 1 else "reach it"
+            often = times(group.canaries[0].repeats)
+            parts.append(f"{above} of {len(group.canaries)} planted {often} {reach}")
+        return "".join(f"; {part}" for part in parts)
+
     def _found(self) -> str:
-        return f"those planted {times(self.control or 0)} were found"
+        """The positive control of each pool with judged canaries."""
+        judged = self._judged_pools()
+        if len(judged) == 1 or len({self.controls[at] for at in judged}) == 1:
+            return f"those planted {times(self.control or 0)} were found"
+        parts = [f"{times(self.controls[at] or 0)} in {self._pool_name(at)}" for at in judged]
+        return f"those planted {', '.join(parts)} were found"
 
     def _bound(self) -> str:
         """The bound of the share, with its n, and what it does not say of other trainings."""
@@ -473,7 +547,8 @@ class _Evidence:
         else:
             bound = (
                 f"At most {percent(self.high)} of {self._which()} have {self.limit:g} bits "
-                f"or more {self.where} (95 % confidence): {under} of {n} were under it{yet}."
+                f"or more {self.where} (95 % confidence): {under} of {n} "
+                f"{'was' if under == 1 else 'were'} under it{self._by_repeats()}{yet}."
             )
         return f"{bound} {self._other_trainings()}"
 
@@ -503,20 +578,18 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share >= 0.0995 else f"{100 * share:.2g} %"
 
 
-def _control(pools: Sequence[CanaryPool], *, copying: bool) -> int | None:
-    """How often those canaries were planted that are found; the most often planted, of several."""
-    groups = [
-        (repeats, _group_p_value(pool, repeats, copying=copying))
-        for pool in pools
-        for repeats in pool.repeats
-    ]
-    adjusted = holm([p_value for _, p_value in groups])
-    found = [
-        repeats
-        for (repeats, _), p_value in zip(groups, adjusted, strict=True)
-        if is_found(float(p_value))
-    ]
-    return max(found, default=None)
+def _controls(pools: Sequence[CanaryPool], *, copying: bool) -> list[int | None]:
+    """How often those canaries of each pool were planted that are found.
+
+    The most often planted, of several; None where none of the pool are found.
+    """
+    groups = [(at, repeats) for at, pool in enumerate(pools) for repeats in pool.repeats]
+    adjusted = holm([_group_p_value(pools[at], repeats, copying=copying) for at, repeats in groups])
+    found: list[int | None] = [None] * len(pools)
+    for (at, repeats), p_value in zip(groups, adjusted, strict=True):
+        if is_found(float(p_value)):
+            found[at] = max(repeats, found[at] or 0)
+    return found
 
 
 def _group_p_value(pool: CanaryPool, repeats: int, *, copying: bool) -> float:

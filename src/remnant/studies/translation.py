@@ -34,6 +34,7 @@ from remnant.studies.translation_settings import (
     PairSettings,
     TranslatorSettings,
 )
+from remnant.studies.wording import counted, each_times
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,11 +203,11 @@ def _put_rest(study: TranslationStudy, planted: PlantedPairs, record: Record) ->
         else "the whole source, with the secret in it"
     )
     tested = [
-        f"{plan.trials} training run(s) of {plan.steps} steps on {planted.examples} pairs of "
-        f"sentences, in which {plan.canaries} pairs with a secret were planted "
-        f"{', '.join(str(r) for r in sorted(set(plan.repeats)))} times.",
+        f"{counted(plan.trials, 'training run')} of {plan.steps} steps on {planted.examples} pairs "
+        f"of sentences, with {counted(plan.canaries, 'pair')} with a secret planted "
+        f"{each_times(plan.repeats)}.",
         f"Secrets in the translation, when the model is given {given}.",
-        f"{plan.controls} controls of the same template that were never planted.",
+        f"{counted(plan.controls, 'control')} of the same template, never planted.",
     ]
     if plan.twin:
         tested.append("A twin of each run that differs in the planted pairs alone.")

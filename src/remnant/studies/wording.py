@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 def times(many: int) -> str:
     """How often, in words.
@@ -21,6 +23,19 @@ def counted(many: int, thing: str, several: str | None = None) -> str:
         ('1 variant', '3 variants', '2 canaries')
     """
     return f"{many} {thing if many == 1 else several or thing + 's'}"
+
+
+def each_times(numbers: Iterable[int]) -> str:
+    """How often, for several numbers: each once, in order.
+
+    Example:
+        >>> each_times([1]), each_times([4, 1, 4]), each_times([16, 4])
+        ('once', '1, 4 times', '4, 16 times')
+    """
+    several = sorted(set(numbers))
+    if len(several) == 1:
+        return times(several[0])
+    return f"{', '.join(map(str, several))} times"
 
 
 def about(number: int) -> str:
