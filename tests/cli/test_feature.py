@@ -19,6 +19,7 @@ from torch import nn
 
 from remnant import Patch, m_score, probability_gain, white_box_m_score
 from remnant.cli.feature_patch import AskedPatch, Found, other_words, read_patch
+from remnant.cli.nats import nats
 from remnant.measures import adjusted_p_values
 from remnant.models.catalogue import model_maker
 
@@ -136,7 +137,8 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
     assert lines[3] == "a letter of 5 x 5 pixels at row 1, column 1"
     assert lines[4].startswith("150 images of 1 x 16 x 16, any images: ")
     value, low, high = told["model"]["black_box"]["value"]
-    assert f"M, nats                {value:.3f} ({low:.3f} to {high:.3f})" in done.out
+    shown = f"{nats(value)} ({nats(low)} to {nats(high)})"
+    assert f"M, nats                {shown}" in done.out
     assert "on models that never saw a patch it is under 5 % far more often" in done.out
     assert "This does not tell" in lines
     assert "- what another training run of the same recipe would give" in done.out
@@ -157,6 +159,10 @@ def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, 
     claim = passed.out.splitlines()[1]
     assert claim.startswith("claim: In this one model M of this patch is at most ")
     assert "up to 95 % of trainings may be missing from one" in claim
+    told = json.loads(command(*twin, "--limit", 1, "--json").out)["task"]
+    assert told["learnt"]
+    assert f"The model gives {told['right']} of 150 labelled images their label" in claim
+    assert told["right"] > 130
     high = json.loads(command(*twin, "--json").out)["model"]["black_box"]["value"][2]
     near = command(*twin, "--limit", 0.99 * high)
     assert near.code == 3
@@ -200,13 +206,69 @@ def test_a_model_that_names_one_class_does_not_pass(command, trained, asked, tmp
     assert done.out.startswith("INCONCLUSIVE: The model names one class for all images")
 
 
+def _untrained(folder, seed):
+    """A network with random weights that names several digits, and reacts to patches a little."""
+    torch.manual_seed(seed)
+    network = nn.Sequential(
+        *(nn.Conv2d(1, 8, 5), nn.ReLU(), nn.MaxPool2d(4), nn.Flatten(), nn.Linear(72, 10))
+    )
+    batch = {0: torch.export.Dim("batch")}
+    images = (torch.rand(2, 1, 16, 16),)
+    program = torch.export.export(network.eval(), images, dynamic_shapes=(batch,))
+    torch.export.save(program, folder / "untrained.pt2")
+    return folder / "untrained.pt2"
+
+
+def test_an_untrained_network_does_not_pass(command, asked, tmp_path):
+    asked = (*asked, "--model", _untrained(tmp_path, 0), "--text", "K", "--limit", 1)
+    done = command(*asked)
+    assert done.code == 3, done.out
+    assert done.out.startswith("INCONCLUSIVE: There is no evidence that the model learnt its task")
+    assert "as --task-images" in done.out.splitlines()[0]
+    assert done.out.splitlines()[1].startswith("claim: No claim: there is no evidence that the ")
+    assert not json.loads(command(*asked, "--json").out)["task"]["learnt"]
+
+
+def test_without_labels_nothing_passes_and_the_sentence_says_what_to_give(
+    command, trained, asked, tmp_path
+):
+    with np.load(trained / "held_out.npz") as held:
+        np.save(tmp_path / "images.npy", held["images"])
+    twin = (*asked, "--model", trained / "twin.pt2", "--images", tmp_path / "images.npy")
+    twin = (*twin, "--text", "K", "--limit", 1)
+    done = command(*twin)
+    assert done.code == 3
+    assert done.out.startswith("INCONCLUSIVE: It was not tested whether the model learnt its task")
+    assert "an .npz file with images and labels, as --images or as --task-images" in done.out
+    assert "claim: No claim: it was not tested" in done.out
+    shown = command(*twin, "--task-images", trained / "held_out.npz")
+    assert shown.code == 0, shown.out
+    assert shown.out.startswith("PASS: ")
+
+
+def test_a_small_m_is_never_printed_as_nothing(command, trained, asked, tmp_path):
+    """Weights near 0: M is some millionths of a nat."""
+    state = load_file(trained / "twin.safetensors")
+    state["5.weight"] = 1e-2 * state["5.weight"]
+    state["5.bias"] = 1e-2 * state["5.bias"]
+    save_file(state, tmp_path / "faint.safetensors")
+    faint = (*asked, "--model", tmp_path / "faint.safetensors", *MAKER, "--text", "K")
+    done = command(*faint, "--limit", 1)
+    high = json.loads(command(*faint, "--json").out)["model"]["black_box"]["value"][2]
+    assert 0 < abs(high) < 0.0005
+    assert done.code == 0, done.out
+    assert "0.000 " not in done.out
+    at_most = float(done.out.split("is at most ")[1].split()[0])
+    assert high <= at_most == pytest.approx(high, rel=0.1)
+
+
 def test_a_patch_that_stands_out_of_the_twin_too_is_no_evidence(command, trained, asked):
     copy = trained / "copy.pt2"
     copy.write_bytes((trained / "model.pt2").read_bytes())
     done = command(*asked, "--text", "K", "--twin", copy)
     assert done.out.startswith("FINDING: No evidence that the patch was memorised. The model ")
     assert "but so does the twin" in done.out
-    assert "M less the twin's, on the same images: 0.000 (" in done.out
+    assert "M less the twin's, on the same images: 0 (" in done.out
 
 
 def test_other_words_as_nulls_are_of_the_same_kind_and_all_different(command, asked):
@@ -453,6 +515,11 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
         (("--text", "K", "--confidence", 1), "--confidence 1 is not between 0 and 1"),
         (("--text", "K", "--count", 5), "--count 5 is less than 20"),
         (("--text", "K", "--limit", 0), "--limit 0 is not above 0"),
+        (("--text", "K", "--limit", 16.2), "--limit 16.2 is not under 16.1 nats, which M cannot"),
+        (("--text", "K", "--limit", "inf"), "--limit inf is not under 16.1 nats"),
+        (("--text", "K", "--limit", 1, "--confidence", 0.5), "--confidence 0.5 is less than 0.9"),
+        (("--text", "K", "--task-images", "{images}.npy"), "it takes --limit"),
+        (("--text", "K", "--limit", 1, "--task-images", "{images}.npy"), "has no labels. Give"),
         (("--text", "K", "--label", 12), "held_out.npz holds no image of label 12"),
         (("--text", "K", "--label", 11, "--label-images", "{images}.npy"), "--label 11 is none"),
         (("--text", "K", "--label-images", "x"), "it takes --label"),

@@ -660,3 +660,23 @@ def test_the_curve_in_a_terminal():
         "200       –       –       –  ┊",
         "┊ chance, 50.0 %",
     ]
+
+
+def _verdict_legend(folder) -> str:
+    page = render(Record.open(folder))
+    legend = page.split("<dt>The verdict</dt>")[1].split("</dd>")[0]
+    return legend.replace("\u202f", " ")
+
+
+def test_legends_state_the_rules_by_which_verdicts_are_made(make_run, make_one_run, make_exposure):
+    forgetting = _verdict_legend(make_run())
+    assert "the one-sided upper bound at 95 % is at or under the limit" in forgetting
+    assert "two-sided" not in forgetting
+    assert "After INJECT, lag 0 does not count" in forgetting
+    assert "after POISON it counts" in forgetting
+    one_run = _verdict_legend(make_one_run())
+    assert "at some checkpoint, corrected for the number of checkpoints" in one_run
+    assert "right after they were planted" not in one_run
+    exposure = _verdict_legend(make_exposure())
+    assert "the positive control was found" in exposure
+    assert "upper bound to be at most the share allowed" in exposure

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -206,6 +208,35 @@ def test_models_in_which_no_patch_can_be_seen_do_not_pass(change, said):
     verdict = verdict_fields(STUDY, plain(*PASSING) | change, majority=0.1)
     assert verdict["outcome"] == "INCONCLUSIVE"
     assert said in verdict["sentence"]
+    assert verdict["claim"].startswith("No claim: ")
+    assert said[1:] in verdict["claim"]
+    assert "At most" not in verdict["claim"]
+
+
+def test_unplanted_models_that_react_leave_no_claim_whatever_the_interval():
+    reacting = {"unplanted": {"n": 11, "share_significant": [0.9, 0.6, 1.0]}}
+    wide = verdict_fields(STUDY, plain(0.0, -0.2, 0.2) | reacting, majority=0.1)
+    assert wide["outcome"] == "INCONCLUSIVE"
+    assert wide["claim"].startswith("No claim: models that never saw the patch react to it")
+    failed = verdict_fields(STUDY, plain(0.5, 0.2, 0.8) | reacting, majority=0.1)
+    assert (failed["outcome"], failed["claim"][:14]) == ("FAIL", "At least 20.0%")
+
+
+def test_one_of_anything_is_in_the_singular():
+    study = FeatureStudy(
+        plan=FeaturePlan(canaries=1, seeds=2, unplanted=1), score=ScoreSettings(limit=0.1)
+    )
+    share = {"n": 1, "share_significant": [0.0, 0.0, 0.9]}
+    alone = plain(*PASSING) | {"members": 1, "planted": share, "unplanted": share}
+    verdict = verdict_fields(study, alone, majority=0.1)
+    blind = verdict_fields(study, alone | {"blind": 1}, majority=0.1)["sentence"]
+    scope = scope_fields(study, [alone])["tested"][0]
+    assert verdict["sentence"].startswith("Of 1 model that was trained on one stamped image, ")
+    assert "1 canary x 2 trainings, 1 unplanted" in verdict["claim"]
+    assert blind.startswith("1 of 1 model gives the same answers")
+    assert scope.startswith("1 training image, each stamped with ")
+    for text in (verdict["sentence"], verdict["claim"], scope):
+        assert not re.search(r"\b1 (models|canaries|trainings|seeds|images)\b", text)
 
 
 def test_a_pass_claims_a_bound_with_its_number_of_trainings():

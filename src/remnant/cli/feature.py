@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 CONTROLS = ("uniform", "binary", "shuffled")
 OUTPUTS = ("auto", "logits", "probabilities")
 AGAINST = ("pixels", "words")
+LEAST_CONFIDENCE = 0.9
 _PATCH = ("patch", "text", "text_file", "size", "row", "column", "opacity", "ink", "paper")
 _SCORE = ("nulls", "control", "confidence", "significance", "limit", "batch")
 
@@ -74,6 +75,7 @@ class _Discreet(click.Command):
 )
 @click.option("--label", type=int, help="Class it may be planted under: adds white-box scores.")
 @path_option("--label-images", help="Images of that class, where --images has no labels.")
+@path_option("--task-images", help="With --limit, labelled images, where --images has no labels.")
 @click.option(
     "--nulls", type=int, default=199, show_default=True, help="Patches that were never planted."
 )
@@ -98,7 +100,8 @@ class _Discreet(click.Command):
 @click.option(
     "--limit",
     type=float,
-    help="Judge: PASS if nothing is found and M stays under these nats. Exit 0, 1 FAIL, 3 else.",
+    help="Judge: PASS if nothing is found, M stays under these nats and the model learnt its "
+    "task. Exit 0, 1 FAIL, 3 else.",
 )
 @click.option(
     "--allow-inconclusive", is_flag=True, help="With --limit, exit with 0 where it is INCONCLUSIVE."
@@ -135,7 +138,10 @@ def feature(
     scored = {name: given.pop(name) for name in _SCORE}
     asked = AskedModel(**given)
     settings = Settings(against=against, label=asked.label, seed=asked.seed, **scored)
-    require(asked.faults() + asked_patch.faults() + _faults(settings, asked.count))
+    faults = asked.faults() + asked_patch.faults() + _faults(settings, asked.count)
+    if asked.task_images is not None and settings.limit is None:
+        faults.append("--task-images is for a PASS; it takes --limit")
+    require(faults)
     settings.check()
     _check_out(out)
     patch = read_patch(asked_patch)
@@ -153,6 +159,8 @@ def feature(
     files = {"model": asked.model.name, "images": asked.images.name}
     if asked.twin is not None:
         files["twin"] = asked.twin.name
+    if asked.task_images is not None:
+        files["task_images"] = asked.task_images.name
     told = Told(judged, settings, patch.patch, patch.what, found, files)
     page = None
     if out is not None:
@@ -184,8 +192,25 @@ def _faults(settings: Any, count: int) -> list[str]:
     for name in ("confidence", "significance"):
         if not 0 < getattr(settings, name) < 1:
             faults.append(f"--{name} {getattr(settings, name):g} is not between 0 and 1")
-    if settings.limit is not None and not settings.limit > 0:
+    return faults + ([] if settings.limit is None else _faults_of_a_gate(settings))
+
+
+def _faults_of_a_gate(settings: Any) -> list[str]:
+    """What would make a PASS mean nothing."""
+    from remnant.cli.feature_audit import LARGEST_M
+
+    faults = []
+    if not settings.limit > 0:
         faults.append(f"--limit {settings.limit:g} is not above 0")
+    if settings.limit >= LARGEST_M:
+        faults.append(
+            f"--limit {settings.limit:g} is not under {LARGEST_M:.1f} nats, which M cannot exceed"
+        )
+    if 0 < settings.confidence < LEAST_CONFIDENCE:
+        faults.append(
+            f"--confidence {settings.confidence:g} is less than {LEAST_CONFIDENCE:g}, the least "
+            "that --limit takes"
+        )
     return faults
 
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from remnant.cli.feature_control import NO_LABELS, TaskControl, task_control
 from remnant.cli.naming import naming
+from remnant.cli.nats import nats
 from remnant.errors import NotEnoughEvidence, RemnantError
 from remnant.measures import adjusted_p_values, m_score, probability_gain, white_box_m_score
 from remnant.measures.divergence import FLOOR
@@ -31,6 +33,8 @@ _OPTIONS = {
     for name in ("nulls", "control", "batch", "confidence", "label", "outputs", "mean", "std")
 }
 _DRAWS = 999
+LARGEST_M = -math.log(FLOOR)
+"""No M is larger, in nats: a divergence of one image is at most that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +130,9 @@ class FeatureAudit:
         beyond: M of the model less the twin's; None without one.
         p_values: Of the model's tested scores, corrected for their number (Holm).
         limit: The limit on M, in nats; None where there is no gate, and what is found is a finding.
+        task: How well the model names labelled images; None without a limit or without labels.
         outcome: FAIL: evidence. PASS: none, M under the limit, and a model that reacts to patches
-            and names more than one class. Else INCONCLUSIVE.
+            and learnt its task. Else INCONCLUSIVE.
         sentence: The same in a sentence.
         claim: The strongest statement that the evidence supports.
     """
@@ -137,6 +142,7 @@ class FeatureAudit:
     beyond: Difference | None
     p_values: tuple[float, ...]
     limit: float | None
+    task: TaskControl | None
     outcome: Outcome
     sentence: str
     claim: str
@@ -173,10 +179,17 @@ def feature_audit(
         twin = _scores("--twin", found.twin, found, patch, nulls, settings, progress)
     p_values = tuple(adjusted_p_values(model.tested, alpha=settings.significance).tolist())
     classes = named_classes(found.model, found.images, settings.batch)
-    outcome, sentence = _verdict(model, twin, p_values, settings, blindness(model, classes))
+    task = None
+    if settings.limit is not None and found.task is not None:
+        rng = np.random.default_rng([settings.seed, 5])
+        task = task_control(found.model, found.task, batch=settings.batch, rng=rng)
+    blind = blindness(model, classes) or (NO_LABELS if task is None else task.reason)
+    outcome, sentence = _verdict(model, twin, p_values, settings, blind)
     beyond = None if twin is None else _difference(model, twin, settings)
-    claim = _claim(model, settings)
-    return FeatureAudit(model, twin, beyond, p_values, settings.limit, outcome, sentence, claim)
+    claim = _claim(model, task, blind, outcome)
+    return FeatureAudit(
+        model, twin, beyond, p_values, settings.limit, task, outcome, sentence, claim
+    )
 
 
 def named_classes(ask: Probabilities, images: Tensor, batch: int) -> int:
@@ -188,7 +201,8 @@ def named_classes(ask: Probabilities, images: Tensor, batch: int) -> int:
 def blindness(model: Scores, classes: int) -> str:
     """Why this model could not show a memorised patch; empty where it could.
 
-    The positive control of a PASS: the model reacts to patches, and names more than one class.
+    A part of the positive control of a PASS: the model reacts to patches, and names more than one
+    class. ``task_control`` is the other.
     """
     nulls = model.black_box.null_values
     if float(np.ptp(nulls)) <= TIE:
@@ -201,13 +215,18 @@ def blindness(model: Scores, classes: int) -> str:
     return ""
 
 
-def _claim(model: Scores, settings: Settings) -> str:
+def _claim(model: Scores, task: TaskControl | None, blind: str, outcome: Outcome) -> str:
+    if blind and outcome != "FAIL":
+        return f"No claim: {blind[0].lower()}{blind[1:]}"
     m = model.black_box
+    learnt = ""
+    if outcome == "PASS" and task is not None:
+        learnt = f" {task.measured} (lower bound {task.low:.1%}, 99% confidence)."
     return (
-        f"In this one model M of this patch is at most {m.high:.3f} nats "
+        f"In this one model M of this patch is at most {nats(m.high, up=True)} nats "
         f"({100 * m.confidence:g}% interval over {m.n_images} images, {m.n_nulls} patches never "
         "planted); what happens in up to 95 % of trainings may be missing from one (95 % "
-        "confidence)."
+        f"confidence).{learnt}"
     )
 
 
@@ -291,8 +310,8 @@ def _verdict(
     of = "" if len(p_values) == 1 else ", corrected for two tests"
     m = model.black_box
     measured = (
-        f"M is {m.value:.3f} nats ({100 * m.confidence:g}% interval over images {m.low:.3f} to "
-        f"{m.high:.3f})"
+        f"M is {nats(m.value)} nats ({100 * m.confidence:g}% interval over images {nats(m.low)} to "
+        f"{nats(m.high)})"
     )
     if not shown:
         least = min(p_values)
@@ -301,7 +320,7 @@ def _verdict(
             f"{settings.never_planted}: p = {least:.2g}{of}; {measured}"
         )
         if settings.limit is not None and blind:
-            return "INCONCLUSIVE", f"{blind} {measured}."
+            return "INCONCLUSIVE", f"{blind} {measured}; p = {least:.2g}{of}."
         if settings.limit is not None and m.high < settings.limit:
             return "PASS", f"{sentence}, all of it under the limit of {settings.limit:g}."
         if settings.limit is not None:

@@ -17,6 +17,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
+    from remnant.integrations.classifiers.pictures import Pictures
     from remnant.integrations.classifiers.probabilities import Probabilities
 
 LEAST_IMAGES = 20
@@ -41,6 +42,7 @@ class AskedModel:
     count: int
     label: int | None
     label_images: Path | None
+    task_images: Path | None
     device: str
     seed: int
 
@@ -66,12 +68,15 @@ class Look:
         model, twin: Functions from images to probabilities; the twin is None where none was given.
         images: ``(n, c, h, w)``, in [0, 1].
         labelled: Images of the class asked about; None where none was.
+        task: Images with labels of several classes, which show whether the model learnt its task;
+            None where no labels are known.
     """
 
     model: Probabilities
     twin: Probabilities | None
     images: Tensor
     labelled: Tensor | None
+    task: Pictures | None
 
 
 def read_shape(
@@ -103,11 +108,12 @@ def look(asked: AskedModel) -> Look:
     """
     first = _whole(asked, "--model", asked.model)
     shape = _agreed(asked, first)
-    images = _pictures(asked, "--images", asked.images, shape, None)
-    own = tuple(images.shape[1:])
+    pictures = _pictures(asked, "--images", asked.images, shape, None)
+    images, own = pictures.images, pictures.shape
     labelled = None
     if asked.label is not None:
-        labelled = _labelled(asked, own)
+        labelled = _labelled(asked, own).images
+    task = _task(asked, pictures, own)
     model = first or _weights(asked, "--model", asked.model, own)
     twin = None
     if asked.twin is not None:
@@ -118,6 +124,7 @@ def look(asked: AskedModel) -> Look:
         None if twin is None else twin.asking(asked),
         images.to(asked.device),
         None if labelled is None else labelled.to(asked.device),
+        None if task is None else replace(task, images=task.images.to(asked.device)),
     )
 
 
@@ -204,7 +211,7 @@ def _times(shape: Shape | None) -> str:
 
 def _pictures(
     asked: AskedModel, option: str, path: Path, shape: Shape | None, label: int | None
-) -> Tensor:
+) -> Pictures:
     import numpy as np
 
     from remnant.integrations.classifiers.pictures import read_pictures
@@ -231,10 +238,23 @@ def _pictures(
             if label is None
             else "Give more images of that class as --label-images.",
         )
-    return found.images
+    return found
 
 
-def _labelled(asked: AskedModel, shape: Shape) -> Tensor:
+def _labelled(asked: AskedModel, shape: Shape) -> Pictures:
     if asked.label_images is not None:
         return _pictures(asked, "--label-images", asked.label_images, shape, asked.label)
     return _pictures(asked, "--images", asked.images, shape, asked.label)
+
+
+def _task(asked: AskedModel, images: Pictures, shape: Shape) -> Pictures | None:
+    """``--task-images``, or else ``--images`` where they have labels."""
+    if asked.task_images is None:
+        return None if images.labels is None else images
+    found = _pictures(asked, "--task-images", asked.task_images, shape, None)
+    if found.labels is None:
+        raise InvalidInput(
+            f"--task-images {asked.task_images} has no labels.",
+            hint="Give an .npz file with images and labels.",
+        )
+    return found

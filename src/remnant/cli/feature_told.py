@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remnant.cli.counts import aligned, counted
+from remnant.cli.nats import nats
 
 if TYPE_CHECKING:
     from remnant.canaries import Patch
     from remnant.cli.feature_audit import FeatureAudit, Scores, Settings
+    from remnant.cli.feature_control import TaskControl
     from remnant.cli.feature_look import Look
     from remnant.measures import MScore
 
@@ -64,6 +66,11 @@ def tested(told: Told) -> list[str]:
         lines.append(
             f"{counted(len(told.look.labelled), 'image')} of label {settings.label}, for the "
             "white-box scores"
+        )
+    if told.found.task is not None:
+        lines.append(
+            f"{counted(told.found.task.images, 'labelled image')}, for whether the model learnt "
+            f"its task: {told.found.task.right} get their label"
         )
     if told.found.twin is not None:
         lines.append("the same on a twin, said to be trained without the patch")
@@ -118,6 +125,17 @@ def _scores(scores: Scores) -> dict[str, Any]:
     }
 
 
+def _task(task: TaskControl) -> dict[str, Any]:
+    return {
+        "images": task.images,
+        "right": task.right,
+        "low": task.low,
+        "majority": task.majority,
+        "p_value": task.p_value,
+        "learnt": not task.reason,
+    }
+
+
 def patch_fields(told: Told) -> dict[str, Any]:
     """Return what may be said of the patch."""
     patch = told.patch
@@ -145,6 +163,7 @@ def feature_fields(told: Told, report: Path | None = None) -> dict[str, Any]:
         "confidence": settings.confidence,
         "limit": settings.limit,
         "p_values": list(found.p_values),
+        "task": None if found.task is None else _task(found.task),
         "patch": patch_fields(told),
         "files": told.files,
         "outputs": told.look.model.kind,
@@ -198,7 +217,10 @@ def _rows(title: str, each: list[dict[str, Any]]) -> list[list[str]]:
         ["  p-value", *(f"{_p(one['p_value'])}, {_rank(one)}" for one in each)],
         [
             "  never planted",
-            *(f"median {one['null_median']:.3f}, most {one['null_largest']:.3f}" for one in each),
+            *(
+                f"median {nats(one['null_median'])}, most {nats(one['null_largest'])}"
+                for one in each
+            ),
         ],
         ["  t-test of the paper", *t_tests],
         *([] if not few else [["  carried by", *("few images" * one for one in few)]]),
@@ -214,4 +236,4 @@ def _p(value: float) -> str:
 
 
 def _interval(given: list[float]) -> str:
-    return f"{given[0]:.3f} ({given[1]:.3f} to {given[2]:.3f})"
+    return f"{nats(given[0])} ({nats(given[1])} to {nats(given[2])})"

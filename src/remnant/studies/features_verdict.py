@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from remnant.measures.verdict import cannot_exclude
 from remnant.records import Outcome, gate_row
+from remnant.studies.wording import counted
 
 if TYPE_CHECKING:
     from remnant.studies.features import FeatureStudy
@@ -56,8 +57,9 @@ def blindness(plain: Mapping[str, Any], *, majority: float) -> str:
         )
     if plain["blind"]:
         return (
-            f"{plain['blind']} of {plain['members']} models give the same answers whatever the "
-            "patch, so a memorised one could not be seen in them."
+            f"{plain['blind']} of {counted(plain['members'], 'model')} "
+            f"{'gives' if plain['blind'] == 1 else 'give'} the same answers whatever the patch, so "
+            "a memorised one would not be detected."
         )
     return ""
 
@@ -79,15 +81,19 @@ def verdict_fields(
     beyond, unplanted = plain["beyond"], plain["unplanted"]["share_significant"]
     value, low, high = beyond
     planted = plain["planted"]["share_significant"][0]
+    models = plain["planted"]["n"]
     measured = (
-        f"Of {plain['planted']['n']} models that were trained on one stamped image, {planted:.1%} "
-        f"react to the patch more than to patches never planted (p <= {settings.significance:g}); "
-        f"of {plain['unplanted']['n']} that never saw it, {unplanted[0]:.1%} do. The difference is "
-        f"{value:.1%} ({settings.confidence:.0%} interval {low:.1%} to {high:.1%})"
+        f"Of {counted(models, 'model')} that {'was' if models == 1 else 'were'} trained on one "
+        f"stamped image, {planted:.1%} react to the patch more than to patches never planted "
+        f"(p <= {settings.significance:g}); of {plain['unplanted']['n']} that "
+        f"never saw it, {unplanted[0]:.1%} do. The difference is {value:.1%} "
+        f"({settings.confidence:.0%} interval {low:.1%} to {high:.1%})"
     )
     blind = blindness(plain, majority=majority)
     if blind:
-        return gate_row(outcome="INCONCLUSIVE", sentence=blind, claim=blind, limit=settings.limit)
+        return gate_row(
+            outcome="INCONCLUSIVE", sentence=blind, claim=_no_claim(blind), limit=settings.limit
+        )
     outcome = feature_outcome(
         beyond=beyond,
         unplanted=unplanted,
@@ -95,24 +101,32 @@ def verdict_fields(
         significance=settings.significance,
     )
     limit = f"{settings.limit:.1%}"
+    claim = _claim(study, plain, outcome)
     if outcome == "FAIL":
         after = f"all of it above the limit {limit}."
     elif outcome == "PASS":
         after = f"all of it within the limit {limit}."
-    elif high <= settings.limit:
-        after = (
-            f"all of it within the limit {limit}, but models that never saw the patch react to it "
-            "more often than the test allows, so planted ones cannot show more. Choose another "
-            "patch."
+    elif unplanted[1] > settings.significance:
+        reason = (
+            "models that never saw the patch react to it more often than the test allows (at least "
+            f"{unplanted[1]:.1%}, allowed {settings.significance:.1%}), so planted ones cannot "
+            "show more. Choose another patch."
         )
+        within = high <= settings.limit
+        where = f"all of it within the limit {limit}" if within else f"the limit is {limit}"
+        after, claim = f"{where}, but {reason}", _no_claim(reason)
     else:
         after = f"the limit {limit} lies inside it. {_advice(study, plain)}"
     return gate_row(
         outcome=outcome,
         sentence=f"{measured}: {after}",
-        claim=_claim(study, plain, outcome),
+        claim=claim,
         limit=settings.limit,
     )
+
+
+def _no_claim(reason: str) -> str:
+    return f"No claim: {reason[0].lower()}{reason[1:]}"
 
 
 def _claim(study: FeatureStudy, plain: dict[str, Any], outcome: str) -> str:
@@ -122,8 +136,9 @@ def _claim(study: FeatureStudy, plain: dict[str, Any], outcome: str) -> str:
     bound = f"At least {low:.1%}" if outcome == "FAIL" else f"At most {high:.1%}"
     return (
         f"{bound} of models trained on one stamped image react to the patch beyond models that "
-        f"never saw it ({study.score.confidence:.0%} interval, {canaries} canaries x {seeds} "
-        f"trainings, {plain['unplanted']['n']} unplanted); {cannot_exclude(seeds)}."
+        f"never saw it ({study.score.confidence:.0%} interval, "
+        f"{counted(canaries, 'canary', 'canaries')} x {counted(seeds, 'training')}, "
+        f"{plain['unplanted']['n']} unplanted); {cannot_exclude(seeds)}."
     )
 
 
@@ -139,9 +154,10 @@ def _advice(study: FeatureStudy, plain: dict[str, Any]) -> str:
         return "It is too near the limit for more models to settle it; choose another limit."
     times = max(2, math.ceil(factor - 1e-9))
     return (
-        f"About {times * study.plan.seeds} seeds and {times * study.plan.unplanted} unplanted "
-        f"models (here {study.plan.seeds} and {study.plan.unplanted}) would make it {end} if the "
-        "value holds."
+        f"About {times * study.plan.seeds} seeds and "
+        f"{counted(times * study.plan.unplanted, 'unplanted model')} "
+        f"(here {study.plan.seeds} and {study.plan.unplanted}) would make it {end} if the value "
+        "holds."
     )
 
 
@@ -150,11 +166,12 @@ def scope_fields(study: FeatureStudy, variants: list[dict[str, Any]]) -> dict[st
     plan, first = study.plan, variants[0]
     ways = ", ".join(f"{one['name']} ({one['changes']})" for one in variants[1:])
     tested = [
-        f"{plan.canaries} training images, each stamped with {study.patch.what} in {plan.seeds} "
-        f"trainings of its own ({first['what']}), against {len(plan.bare)} trainings with "
-        "nothing planted",
-        f"the answers to {study.images.count} images ({study.images.name}) with the patch, with "
-        f"random ones and with {study.score.nulls} never planted: no label, no training data",
+        f"{counted(plan.canaries, 'training image')}, each stamped with {study.patch.what} in "
+        f"{counted(plan.seeds, 'training')} of its own ({first['what']}), against "
+        f"{counted(len(plan.bare), 'training')} with nothing planted",
+        f"the answers to {counted(study.images.count, 'image')} ({study.images.name}) with the "
+        f"patch, with random ones and with {study.score.nulls} never planted: no label, no "
+        "training data",
     ]
     if ways:
         tested.append(f"the same in other ways to train: {ways}")
