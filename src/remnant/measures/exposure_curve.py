@@ -251,7 +251,8 @@ class ExposureCurve:
             confidence=self.confidence,
             trials=self.trials,
             canaries=self.n_canaries,
-            sizes=f"{trainings}, {self.n_canaries} canaries and {self.n_references} references "
+            sizes=f"{trainings}, {_counted(self.n_canaries, 'canary', 'canaries')} and "
+            f"{_counted(self.n_references, 'reference', 'references')} "
             "each"
             + f", a canary beyond all of them counted with {self.ceiling:.1f} bits"
             * bool(self.saturated[-1] > 0.0),
@@ -281,6 +282,10 @@ class ExposureCurve:
         count = round(float(self.saturated[lag]) * self.trials * self.n_canaries)
         stays = self.n_references / (self.n_references + self.n_canaries)
         return bool(stats.nbinom.sf(count - 1, self.trials, stays) <= FOUND)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def exposure_curve(
