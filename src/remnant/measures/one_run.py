@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +26,15 @@ from remnant.measures.success import (
     out_of_reach,
 )
 from remnant.measures.trial_interval import Measured, measure
-from remnant.measures.verdict import PLANT_MORE, Outcome, Verdict, cannot_exclude, percent
+from remnant.measures.verdict import (
+    PLANT_MORE,
+    Outcome,
+    Verdict,
+    cannot_exclude,
+    percent,
+    rounded_down,
+    rounded_up,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -145,9 +152,9 @@ class OneRunForgetting:
 
         if lower[judged].max() > limit:
             row = int(judged[np.argmax(lower[judged])])
-            said = f"{self._row_in_words(row)}, at least {_down(lower[row])} ({sure} bound)"
+            said = f"{self._row_in_words(row)}, at least {rounded_down(lower[row])} ({sure} bound)"
             return made("FAIL", f"{said}: above the limit of {limit:g}.", f"{said}.")
-        said = f"{self._row_in_words(worst)}, at most {_up(upper[worst])} ({sure} bound)"
+        said = f"{self._row_in_words(worst)}, at most {rounded_up(upper[worst])} ({sure} bound)"
         claim = f"{said}; {cannot_exclude(1)}."
         if upper[worst] > limit:
             sentence = f"{said}: not under the limit of {limit:g}. Plant more canaries."
@@ -163,7 +170,7 @@ class OneRunForgetting:
             return made("INCONCLUSIVE", f"{under}; but {doubt}.", f"No claim: {doubt}.")
         if still.size:
             row = int(still[-1])
-            other = f"{self._row_in_words(row)}, at least {_down(lower[row])}"
+            other = f"{self._row_in_words(row)}, at least {rounded_down(lower[row])}"
             sentence = f"{under}; but {other}, so the lag alone does not decide."
             return made("INCONCLUSIVE", sentence, f"No claim: {other}, above the limit.")
         return made("PASS", f"{under}. {control.reason}", claim)
@@ -177,14 +184,6 @@ class OneRunForgetting:
             f"on {canaries} {'canary' if canaries == 1 else 'canaries'} planted {often} is "
             f"{self.success[row]:.3f}"
         )
-
-
-def _up(bound: float) -> str:
-    return f"{math.ceil(1000.0 * float(bound) - 1e-9) / 1000.0:.3f}"
-
-
-def _down(bound: float) -> str:
-    return f"{math.floor(1000.0 * float(bound) + 1e-9) / 1000.0:.3f}"
 
 
 def _capital(sentence: str) -> str:

@@ -93,14 +93,12 @@ class LastLag:
     @property
     def at_most(self) -> str:
         """The upper bound, rounded up."""
-        scale = 10.0**self.digits
-        return self.number(math.ceil(self.high * scale - 1e-9) / scale)
+        return f"{rounded_up(self.high, self.digits)}{self.unit}"
 
     @property
     def at_least(self) -> str:
         """The lower bound, rounded down."""
-        scale = 10.0**self.digits
-        return self.number(math.floor(self.low * scale + 1e-9) / scale)
+        return f"{rounded_down(self.low, self.digits)}{self.unit}"
 
 
 def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> Verdict:
@@ -150,6 +148,21 @@ def cannot_exclude(trials: int) -> str:
     share = 100.0 * unseen_trainings(trials)
     text = f"{share:.0f}" if share >= 9.95 else f"{share:.2g}"
     return f"{trials} trainings cannot exclude that up to {text}% of trainings behave otherwise"
+
+
+def rounded_up(bound: float, digits: int = 3) -> str:
+    """An upper bound in text that is no lower than the bound.
+
+    Example:
+        >>> rounded_up(0.6001), rounded_down(0.5999)
+        ('0.601', '0.599')
+    """
+    return f"{math.ceil(bound * 10.0**digits - 1e-9) / 10.0**digits:.{digits}f}"
+
+
+def rounded_down(bound: float, digits: int = 3) -> str:
+    """A lower bound in text that is no higher than the bound."""
+    return f"{math.floor(bound * 10.0**digits + 1e-9) / 10.0**digits:.{digits}f}"
 
 
 def percent(confidence: float) -> str:
