@@ -172,6 +172,7 @@ def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, 
     failed = command(*asked, "--text", "K", "--limit", 10)
     assert failed.code == 1
     assert failed.out.startswith("FAIL: There is evidence that ")
+    assert ", at least " in failed.out.split("claim: ")[1].splitlines()[0]
 
 
 def _constant(folder, trained, bias):

@@ -222,10 +222,13 @@ def _claim(model: Scores, task: TaskControl | None, blind: str, outcome: Outcome
     learnt = ""
     if outcome == "PASS" and task is not None:
         learnt = f" {task.measured} (lower bound {task.low:.1%}, 99% confidence)."
+    bound = f"at most {nats(m.high, up=True)}"
+    if outcome == "FAIL":
+        bound = f"{nats(m.value)}, at least {nats(m.low)}"
     return (
-        f"In this one model M of this patch is at most {nats(m.high, up=True)} nats "
-        f"({100 * m.confidence:g}% interval over {m.n_images} images, {m.n_nulls} patches never "
-        "planted); what happens in up to 95 % of trainings may be missing from one (95 % "
+        f"In this one model M of this patch is {bound} nats ({100 * m.confidence:g}% interval over "
+        f"{m.n_images} images, {m.n_nulls} patches never planted); what "
+        "happens in up to 95 % of trainings may be missing from one (95 % "
         f"confidence).{learnt}"
     )
 
