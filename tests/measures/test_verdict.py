@@ -85,25 +85,38 @@ def test_a_claim_has_its_bound_its_n_its_confidence_and_what_it_leaves_open():
 
 def test_success_below_chance_is_no_pass():
     """The reversed attack has an AUC of .98."""
-    found = judge(last(0.01, 0.02, 0.03), 0.55, FOUND)
-    assert found.outcome == "INCONCLUSIVE"
-    assert "below chance, so the reversed attack succeeds" in found.claim
     rng = np.random.default_rng(0)
     reversed_ = faded(rng, shifts=(3.0, 2.0, -3.0))
     assert reversed_.verdict(0.6).outcome == "INCONCLUSIVE"
+    assert "below chance, so the reversed attack succeeds" in reversed_.verdict(0.6).claim
     assert reversed_.safe_after(0.6).lag is None
     assert "below chance" in reversed_.safe_after(0.6).reason
     assert reversed_.safe_after(0.6, control=False).lag == 500
-    tied = exposure_curve(
-        canary_losses=np.stack([rng.normal(size=(8, 40)) - 4.0, np.zeros((8, 40))]),
-        reference_losses=np.stack([rng.normal(size=(8, 200)), np.zeros((8, 200))]),
+    costly = exposure_curve(
+        canary_losses=rng.normal(size=(2, 8, 40)) + np.array([-4.0, 3.0])[:, None, None],
+        reference_losses=rng.normal(size=(2, 8, 200)),
         lags=[10, 20],
         rng=rng,
         draws=20,
     )
-    assert tied.value[1] == 0.0
-    assert tied.verdict(3.0).outcome == "INCONCLUSIVE"
-    assert tied.safe_after(3.0).lag is None
+    assert costly.verdict(3.0).outcome == "INCONCLUSIVE"
+    assert "below chance" in costly.safe_after(3.0).reason
+
+
+def test_costs_that_tie_are_no_reversed_attack():
+    """Ties count against the canary, so that exposure is under what chance gives without ties."""
+    rng = np.random.default_rng(0)
+    gain = np.array([-4.0, 0.0])[:, None, None]
+    tied = exposure_curve(
+        canary_losses=np.round(rng.normal(size=(2, 8, 40)) + gain),
+        reference_losses=np.round(rng.normal(size=(2, 8, 200))),
+        lags=[10, 20],
+        rng=rng,
+        draws=20,
+    )
+    assert tied.high[1] < tied.null
+    assert tied.verdict(3.0).outcome == "PASS"
+    assert tied.safe_after(3.0).lag == 20
 
 
 def test_a_limit_that_no_precision_can_reach_proves_nothing():

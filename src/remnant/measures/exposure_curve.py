@@ -36,7 +36,7 @@ from remnant.measures.resampling import smoothed_counts
 from remnant.measures.safe_after import SafeAfter, check_claim, safe_after
 from remnant.measures.skewed_trials import upper_quantile
 from remnant.measures.trial_interval import over_trials, repeated_trials
-from remnant.measures.verdict import LastLag, Verdict, judge
+from remnant.measures.verdict import REVERSED, LastLag, Verdict, judge
 
 Floats = NDArray[np.float64]
 SUCCESS = "mean exposure in bits"
@@ -63,11 +63,13 @@ class ExposureEvidence:
 
     Attributes:
         value: Each trial's mean exposure.
+        generous: The same with ties counted for the canary.
         drawn_mean, drawn_variance: Of the same over resampled canaries and references.
         ceiling: The most that the references can show.
     """
 
     value: Floats
+    generous: Floats
     drawn_mean: Floats
     drawn_variance: Floats
     ceiling: float
@@ -91,7 +93,9 @@ class ExposureEvidence:
             between = np.where(between > 1e-16, between, 0.0)
             tail = (1.0 - confidence) / 2.0
             above = upper_quantile(trials, tail, "heavy") / float(stats.norm.isf(tail))
-            below = above if skewed_low else student_inflation(trials, confidence)
+            below = student_inflation(trials, confidence)
+            if skewed_low:
+                below = upper_quantile(trials, tail, "moderate") / float(stats.norm.isf(tail))
 
             def end(inflation: float, which: int) -> Floats:
                 size = _ratio(share * (1.0 - share), between * inflation**2)
@@ -214,6 +218,7 @@ class ExposureCurve:
             doubtful=np.array(
                 [self.more_saturated_than_chance(at) for at in range(len(self.lags))]
             ),
+            reversed_at=np.array([self.below_chance(at) for at in range(len(self.lags))]),
         )
 
     def verdict(self, limit: float) -> Verdict:
@@ -265,9 +270,29 @@ class ExposureCurve:
                 f"{self.n_references} references and may have any exposure from "
                 f"{self.ceiling:.1f} bits on: draw more references"
             )
+        elif self.below_chance():
+            doubt = REVERSED
         elif self.repeated:
             doubt = "two trainings have the same costs at all lags, so they are one training"
         return judge(last, limit, self.positive_control(), doubt=doubt)
+
+    def below_chance(self, lag: int = -1) -> bool:
+        """Whether canaries are shown to cost more than references at a lag, at 2.5 %.
+
+        Ties count for the canary here, and against it in ``value``: costs that tie make exposure
+        small without any reversal.
+
+        Args:
+            lag: The place of the lag; the last one, if not given.
+        """
+        means = self.evidence.generous[lag]
+        if self.trials == 1:
+            # Under chance a canary's exposure has a deviation of 1/ln 2 bits at most.
+            reach = 1.96 / (math.log(2.0) * math.sqrt(self.n_canaries))
+        else:
+            error = float(means.std(ddof=1)) / math.sqrt(self.trials)
+            reach = float(stats.t.isf(0.025, self.trials - 1)) * error
+        return bool(means.mean() + reach < self.null)
 
     def more_saturated_than_chance(self, lag: int = -1) -> bool:
         """Whether more canaries rank first at a lag than chance explains at 1 %.
@@ -405,13 +430,16 @@ def _gather(
     lags, trials, n_canaries = canaries.shape
     n = references.shape[2]
     bits_of = math.log2(n + 1) - np.log2(np.arange(1.0, n + 2.0))  # by the number at or under
-    value, ceilings = np.empty((lags, trials)), np.empty((lags, trials))
+    value, generous, ceilings = np.empty((3, lags, trials))
     drawn = np.empty((lags, trials, draws))
     block = max(1, BLOCK // (n + n_canaries))
     for trial in range(trials):
         for lag in range(lags):
             under = at_or_under(canaries[lag, trial], references[lag, trial])
             value[lag, trial] = bits_of[under].mean()
+            ranked = np.sort(references[lag, trial])
+            strictly = np.searchsorted(ranked, canaries[lag, trial], side="left")
+            generous[lag, trial] = bits_of[strictly].mean()
             ceilings[lag, trial] = np.mean(under == 0)
         for start in range(0, draws, block):
             size = min(block, draws - start)
@@ -422,7 +450,7 @@ def _gather(
                     canaries[lag, trial], references[lag, trial], canary_n, reference_n, bits_of
                 )
     evidence = ExposureEvidence(
-        value, drawn.mean(axis=2), drawn.var(axis=2, ddof=1), math.log2(n + 1)
+        value, generous, drawn.mean(axis=2), drawn.var(axis=2, ddof=1), math.log2(n + 1)
     )
     return evidence, ceilings.mean(axis=1)
 

@@ -30,7 +30,7 @@ from remnant.measures.success import (
     out_of_reach,
 )
 from remnant.measures.trial_interval import Measured, describe, measure, skew_of
-from remnant.measures.verdict import LastLag, Verdict, judge
+from remnant.measures.verdict import REVERSED, LastLag, Verdict, judge
 
 Floats = NDArray[np.float64]
 
@@ -187,6 +187,8 @@ class ForgettingCurve:
             skew=skew_of(self.success),
         )
         doubt = out_of_reach(limit, self.success, self.fpr)
+        if last.high < self.chance:
+            doubt = REVERSED
         if self.evidence.repeated:
             doubt = "two trainings have the same scores at all lags, so they are one training"
         return judge(last, limit, self.positive_control(), doubt=doubt)

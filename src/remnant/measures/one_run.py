@@ -28,6 +28,7 @@ from remnant.measures.success import (
 from remnant.measures.trial_interval import Measured, measure
 from remnant.measures.verdict import (
     PLANT_MORE,
+    REVERSED,
     Outcome,
     Verdict,
     cannot_exclude,
@@ -165,7 +166,7 @@ class OneRunForgetting:
             return made("INCONCLUSIVE", f"{under}. {control.reason} {PLANT_MORE}", none)
         doubt = out_of_reach(limit, self.rate, self.fpr)
         if upper[judged].min() < self.chance:
-            doubt = "that is below chance, so the reversed attack succeeds"
+            doubt = REVERSED
         if doubt:
             return made("INCONCLUSIVE", f"{under}; but {doubt}.", f"No claim: {doubt}.")
         if still.size:

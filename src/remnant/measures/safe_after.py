@@ -47,6 +47,7 @@ def safe_after(
     most: float = 1.0,
     control: Control | None,
     doubtful: NDArray[np.bool_] | None = None,
+    reversed_at: NDArray[np.bool_] | None = None,
     void: str = "",
 ) -> SafeAfter:
     """Test the lags from the last backward until one fails.
@@ -62,6 +63,8 @@ def safe_after(
         control: Whether the attack found the canaries; None asks for no control and takes the
             bounds as they are.
         doubtful: Lags whose bound proves nothing.
+        reversed_at: Lags at which the reversed attack succeeds; those whose upper bound is under
+            chance, if not given.
         void: Why the limit proves nothing at any lag, such as one that no attack can pass.
 
     Raises:
@@ -75,7 +78,8 @@ def safe_after(
     if control is not None:
         if doubtful is not None:
             doubts[doubtful] = "more canaries are at the ceiling than chance explains"
-        doubts[bounds < chance] = f"{success} is below chance: the reversed attack succeeds"
+        turned = bounds < chance if reversed_at is None else reversed_at
+        doubts[turned] = f"{success} is below chance: the reversed attack succeeds"
     found = _backward(lags, bounds, doubts, limit, confidence, success)
     if control is not None and not control.found and found.lag is not None:
         return replace(found, lag=None, reason=control.reason)

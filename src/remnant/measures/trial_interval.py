@@ -193,7 +193,9 @@ def trial_interval(
         tail = (1.0 - confidence) / 2.0
         skewed = upper_quantile(trials, tail, skew_of(success))
         above = skewed / float(stats.norm.isf(tail))
-        below = above if skewed_low else student_inflation(trials, confidence)
+        below = student_inflation(trials, confidence)
+        if skewed_low:
+            below = upper_quantile(trials, tail, "moderate") / float(stats.norm.isf(tail))
 
         def end(inflation: float, which: int) -> Floats:
             inflated = variance * inflation**2

@@ -12,6 +12,7 @@ from remnant.measures.control import Control
 from remnant.measures.skewed_trials import Skew, unseen_trainings, upper_quantile
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
+REVERSED = "that is below chance, so the reversed attack succeeds"
 PLANT_MORE = "Plant more canaries, plant them more often, or use another kind."
 
 
@@ -113,16 +114,12 @@ def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> 
     Guarantees:
         * PASS only where the upper bound is at or under the limit and the control was found.
         * FAIL only where the lower bound is above the limit.
-        * A measurement that is shown to lie below chance does not PASS: the reversed attack
-          succeeds.
     """
     said = (
         f"{last.lag:g} steps after the canaries were last used, {last.what} is "
         f"{last.number(last.value)} (one-sided {percent(last.confidence)} bounds "
         f"{last.at_least} and {last.at_most})"
     )
-    if last.high < last.chance and not doubt:
-        doubt = "that is below chance, so the reversed attack succeeds"
     allowed = f"the limit of {limit:g}{last.unit}"
     if last.low > limit:
         return Verdict("FAIL", f"{said}: above {allowed}.", _at_least(last), limit, last.lag)
