@@ -2,8 +2,8 @@ r"""How far above a mean of few trials the true mean may lie, where trials diffe
 
 Student's t assumes that the trials' law is normal. Trainings often differ otherwise: most remember
 little, a few remember much. A handful of trials then tends to miss the few, and shows a mean that
-is too low *and* a spread that is too small. Student's upper bound is wrong up to six times as often
-as it says.
+is too low *and* a spread that is too small. Student's upper bound is wrong up to seven times as
+often as it says.
 
 ``upper_quantile`` is the quantile that takes the place of Student's: with it, the bound
 
