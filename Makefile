@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: install demo test test-gpu lint wheel browser bench factors papers clean
+.PHONY: install demo test test-gpu lint reference wheel browser voices bench factors papers clean
 
 install: $(INSTALLED)
 
@@ -16,20 +16,26 @@ $(INSTALLED): pyproject.toml constraints.txt
 demo: install
 	$(BIN)/remnant demo --out demo
 
-# Everything that must hold: style, types, the wheel, and the tests, the report in a real browser.
-test: install lint wheel browser
+# Everything that must hold: style, types, the wheel, and the tests, the report in a real browser,
+# speech from real voices.
+test: install lint wheel browser voices
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
 
 # Where there is a GPU: what only it can show.
 test-gpu:
-	PYTHONPATH=src python3 -m pytest -m cuda tests/models tests/population tests/search tests/measures/test_cuda.py tests/studies/test_features_cuda.py
+	PYTHONPATH=src python3 -m pytest -m cuda tests/models tests/population tests/search tests/measures/prediction/test_cuda.py tests/studies/features/test_cuda.py tests/integrations/training/test_cuda.py
 
 lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Build the wheel, install it into a clean environment and import every public module.
+# Write the reference of all fields of recipes from the code.
+reference: install
+	$(BIN)/python -m remnant.studies.recipe_form.reference docs/recipes.md
+
+# Build the wheel and install it into a clean environment without extras. Import every public module,
+# copy a recipe, and see that commands name the extra that they need before they start.
 wheel: install
 	rm -rf build dist .venv-wheel
 	$(BIN)/python -m build --wheel --no-isolation --outdir dist . > /dev/null
@@ -45,8 +51,15 @@ browser:
 	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; } >/dev/null \
 	  || { echo "The report's tests need Chromium or Chrome: install one and run make test again."; exit 1; }
 
+# The tests of speech need voices; Debian's are installed where there are none.
+voices:
+	@{ command -v flite >/dev/null && command -v espeak-ng >/dev/null; } \
+	  || { apt-get update -qq && apt-get install -y -qq --no-install-recommends flite espeak-ng; } >/dev/null \
+	  || { echo "The tests of speech need flite and espeak-ng: install both and run make test again."; exit 1; }
+
 bench: install
 	$(BIN)/python benchmarks/population.py
+	$(BIN)/python benchmarks/privacy.py --members 8
 	$(BIN)/python benchmarks/coverage.py
 	$(BIN)/python benchmarks/safe_after.py
 	$(BIN)/python benchmarks/false_claims.py
@@ -57,6 +70,7 @@ bench: install
 	$(BIN)/python benchmarks/exposure.py
 	$(BIN)/python benchmarks/exposure_statistics.py
 	$(BIN)/python benchmarks/prediction.py
+	$(BIN)/python benchmarks/overhead.py
 
 # Every factor of the forgetting paper on digits, one report: under four minutes on two cores.
 factors: install

@@ -14,7 +14,11 @@ import sys
 import numpy as np
 from scipy import stats
 
-from remnant.measures.crossed_interval import crossed_difference, crossed_mean, crossed_share
+from remnant.measures.statistics.crossed_interval import (
+    crossed_difference,
+    crossed_mean,
+    crossed_share,
+)
 
 EFFECTS = ((0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (1 / 3, 1 / 3))
 SIZES = ((3, 10), (5, 5), (5, 30), (10, 30))

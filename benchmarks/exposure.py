@@ -3,10 +3,12 @@
     python benchmarks/exposure.py --device cuda --digits 9
     python benchmarks/exposure.py --device cpu --digits 6
     python benchmarks/exposure.py --device cuda --hugging-face DIR
+    python benchmarks/exposure.py --llama --digits 4 --memory 1024
 
 A 2x200 character LSTM is trained on Python's standard library with one canary planted in it. Every
 figure is of this one run: times are the least of three walks after one to warm up, and the naive
-cost is measured on full sequences, nothing shared and nothing pruned.
+cost is measured on full sequences, nothing shared and nothing pruned. ``--llama`` measures canaries
+in a Llama of random weights with the shape of SmolLM2-135M, and the peak memory of the process.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from remnant.plans import InsertPlan
 from remnant.probes import Asked, lay_out, text_costs
 from remnant.search import compile_template
 from remnant.studies import ExposureAudit, measure_exposure
-from remnant.studies.exposure_audit import ReadCosts, measure_costs
+from remnant.studies.exposure.audit import ReadCosts, measure_costs
 
 WINDOW = 64
 
@@ -40,12 +42,19 @@ def main() -> None:
     options.add_argument("--digits", type=int, default=6)
     options.add_argument("--steps", type=int, default=300)
     options.add_argument("--hugging-face", help="also time this model folder")
+    options.add_argument("--llama", action="store_true", help="time a Llama of 135M random weights")
+    options.add_argument("--method", default="exact", help="with --llama")
+    options.add_argument("--memory", type=int, help="with --llama: budget in MiB")
+    options.add_argument("--references", type=int, default=10_000, help="with --llama")
     chosen = options.parse_args()
     device = chosen.device
     name = torch.cuda.get_device_name() if device == "cuda" else platform.processor()
     print(f"torch {torch.__version__}, {device} {name}, {torch.get_num_threads()} threads")
     if chosen.hugging_face:
         hugging_face(chosen.hugging_face, device)
+        return
+    if chosen.llama:
+        llama(chosen, device)
         return
     template = Template(f"the random number is {{digits:{chosen.digits}}}")
     canary, (early, found, late) = train(template, device, chosen.steps)
@@ -253,6 +262,53 @@ def hugging_face(folder: str, device: str) -> None:
     print(
         f"extraction: certified={best.certified}, {best.nodes:,} nodes, {seconds:.1f} s, "
         f"{best.nodes / seconds:.0f} nodes/s"
+    )
+
+
+def llama(chosen: argparse.Namespace, device: str) -> None:
+    """Measure 12 canaries and controls in a Llama with the shape of SmolLM2-135M."""
+    import string
+
+    import transformers
+    from tokenizers import Tokenizer, decoders, models
+
+    from remnant.integrations import HuggingFaceCausalLM
+    from remnant.studies.exposure.canary_sets import measure_canaries
+
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=49152,
+        hidden_size=576,
+        intermediate_size=1536,
+        num_hidden_layers=30,
+        num_attention_heads=9,
+        num_key_value_heads=3,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+    )
+    network = transformers.LlamaForCausalLM(config).to(device).eval()
+    pieces = ["<unk>", *string.printable]
+    tokenizer = Tokenizer(models.BPE({p: i for i, p in enumerate(pieces)}, [], unk_token="<unk>"))
+    tokenizer.decoder = decoders.Fuse()
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>")
+    model = HuggingFaceCausalLM(network, fast)
+    template = Template(f"The PIN of the account is {{digits:{chosen.digits}}}")
+    canary_set = make_canary_set(template, repeats=[1] * 4, controls=8, seed=1)
+    print(f"{sum(p.numel() for p in network.parameters()):,} weights, {peak(device)} so far")
+    start = time.perf_counter()
+    found = measure_canaries(
+        model,
+        canary_set,
+        rng=np.random.default_rng(0),
+        method=chosen.method,
+        references=chosen.references,
+        memory=None if chosen.memory is None else chosen.memory << 20,
+    )
+    seconds = time.perf_counter() - start
+    print(
+        f"{found.method} exposure of {len(found.each)} secrets of {template.space:,}: "
+        f"{seconds:.1f} s, {found.nodes:,} nodes, {found.nodes / seconds:.0f} nodes/s, "
+        f"{peak(device)}\nbits {[round(each.found.bits, 4) for each in found.each]}"
     )
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from scipy import stats
 
 from remnant.measures import SkewNormal, exposure, extrapolated_exposure, fit_skew_normal
-from remnant.measures.counting import at_or_under
+from remnant.measures.statistics.counting import at_or_under
 
 
 def by_sorted_labels(by_repetitions: dict[int, np.ndarray], references: np.ndarray) -> dict:

@@ -41,9 +41,9 @@ from remnant.measures import (
     hidden_test,
     one_run_forgetting,
 )
-from remnant.measures.success import trial_success
-from remnant.measures.verdict import Verdict
-from remnant.studies.gates import with_residual_memory
+from remnant.measures.forgetting.verdict import Verdict
+from remnant.measures.statistics.success import trial_success
+from remnant.studies.shared.gates import with_residual_memory
 
 NOMINAL = 0.05
 SCORES = ("normal", "t(2)", "exponential", "lognormal", "bimodal", "integer", "clustered")

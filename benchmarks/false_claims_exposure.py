@@ -31,7 +31,7 @@ from scipy import special
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import exposure, pooled_exposure_test
-from remnant.studies.exposure_verdict import CanaryPool, MeasuredCanary, judge_exposure
+from remnant.studies.exposure.verdict import CanaryPool, MeasuredCanary, judge_exposure
 
 Floats = NDArray[np.float64]
 

@@ -16,8 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.measures.crossed_interval import crossed_difference, crossed_mean, crossed_share
-from remnant.studies.features_verdict import blindness, feature_outcome
+from remnant.measures.statistics.crossed_interval import (
+    crossed_difference,
+    crossed_mean,
+    crossed_share,
+)
+from remnant.studies.features.verdict import blindness, feature_outcome
+from remnant.studies.shared.estimates import Estimate
 
 Floats = NDArray[np.float64]
 CANARIES = 20
@@ -70,12 +75,12 @@ def judged(
     """The gate's outcome of one simulated study."""
     shares = [crossed_share(table, confidence=CONFIDENCE) for table in (hits, unplanted)]
     beyond, right = crossed_difference(*shares), crossed_mean(accuracy, confidence=CONFIDENCE)
-    control = {
-        "test_accuracy": [right.value, right.low, right.high],
-        "blind": blind,
-        "members": hits.size + unplanted.size,
-    }
-    if blindness(control, majority=MAJORITY):
+    if blindness(
+        test_accuracy=Estimate(right.value, right.low, right.high),
+        members=hits.size + unplanted.size,
+        blind=blind,
+        majority=MAJORITY,
+    ):
         return "INCONCLUSIVE"
     return feature_outcome(
         beyond=[beyond.value, beyond.low, beyond.high],

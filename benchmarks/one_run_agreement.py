@@ -33,8 +33,8 @@ from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.plans.order import Order
 from remnant.plans.plan import ORDER
 from remnant.probes import SIGNALS, label_signals
-from remnant.studies.image_canaries import draw_canaries, judge_pool, needs_judge, plant
-from remnant.studies.settings import CanarySettings, TrainingSettings
+from remnant.studies.shared.image_canaries import draw_canaries, judge_pool, needs_judge, plant
+from remnant.studies.shared.settings import CanarySettings, TrainingSettings
 
 FPR = 0.1
 

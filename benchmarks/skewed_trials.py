@@ -1,4 +1,4 @@
-"""The table of ``remnant.measures.skewed_trials``: quantiles of the mean of few skewed trials.
+"""The table of ``measures.statistics.skewed_trials``: quantiles of the mean of few skewed trials.
 
     python benchmarks/skewed_trials.py
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from remnant.measures.skewed_trials import _RATIOS, _TAILS, _TRIALS
+from remnant.measures.statistics.skewed_trials import _RATIOS, _TAILS, _TRIALS
 
 LAWS = {
     "moderate": lambda rng, size: rng.standard_exponential(size) - 1.0,

@@ -18,11 +18,11 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.measures.crossed_interval import crossed_mean
-from remnant.measures.paired_difference import paired_difference
-from remnant.measures.sign_flips import sign_flip_test
-from remnant.measures.stratified_ranks import stratified_rank_test
-from remnant.measures.trial_mean import trial_mean
+from remnant.measures.statistics.crossed_interval import crossed_mean
+from remnant.measures.statistics.paired_difference import paired_difference
+from remnant.measures.statistics.sign_flips import sign_flip_test
+from remnant.measures.statistics.stratified_ranks import stratified_rank_test
+from remnant.measures.statistics.trial_mean import trial_mean
 
 MOST = 20.0
 Draw = Callable[[np.random.Generator, tuple[int, ...]], NDArray[np.float64]]

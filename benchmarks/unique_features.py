@@ -23,7 +23,7 @@ from torch import nn
 from remnant import Patch, m_score, probability_gain, white_box_m_score
 from remnant.canaries import Patches
 from remnant.canaries.patches.glyphs import GLYPHS
-from remnant.measures.mean_interval import mean_interval
+from remnant.measures.statistics.mean_interval import mean_interval
 
 LETTERS = [letter for letter in GLYPHS if letter != " "]
 CONTROLS = ("uniform", "binary", "shuffled")

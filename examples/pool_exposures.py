@@ -15,7 +15,9 @@ import argparse
 from pathlib import Path
 
 from remnant.records import Record
-from remnant.studies.by_exposure import by_exposure
+from remnant.records.typed import Absent, read_result
+from remnant.studies.training_choices.by_exposure import by_exposure
+from remnant.studies.training_choices.result import TrainingResult
 
 
 def main() -> None:
@@ -24,19 +26,21 @@ def main() -> None:
     variants, spaces = [], set()
     for folder in options.parse_args().runs:
         with Record.open(folder) as record:
-            found = record.result("training")
-            variants += found["variants"]
-            spaces.add(found["space_bits"])
+            training = read_result(record, TrainingResult).training
+        if isinstance(training, Absent):
+            options.error(f"{folder} measured no training choices: {training.reason}")
+        variants += training.variants
+        spaces.add(training.space_bits)
     if len(spaces) > 1:
         options.error(f"the runs have secrets of {', '.join(map(str, sorted(spaces)))} bits")
-    print("bits, canaries, read out of searched, nodes, ranked exactly, estimate less exact")
-    for row in by_exposure(variants, space_bits=spaces.pop()):
-        named = f"{row['low']:.0f} to {row['high']:.1f}" if row["low"] < row["high"] else "first"
-        error = row["error"] and "{:+.2f} ({:+.2f} to {:+.2f})".format(*row["error"])
-        nodes = "–" if row["nodes"] is None else f"{row['nodes']:.0f}"
+    print("bits, canaries, extracted of searched, nodes, ranked exactly, estimate less exact")
+    for band in by_exposure(variants, space_bits=spaces.pop()):
+        named = f"{band.low:.0f} to {band.high:.1f}" if band.low < band.high else "first"
+        error = band.error and "{:+.2f} ({:+.2f} to {:+.2f})".format(*band.error)
+        nodes = "–" if band.nodes is None else f"{band.nodes:.0f}"
         print(
-            f"{named:>12} {row['canaries']:5d} {row['read_out']:4d} of {row['searched']:<4d} "
-            f"{nodes:>8} {row['estimated']:5d} {error or '–'}"
+            f"{named:>12} {band.canaries:5d} {band.read_out:4d} of {band.searched:<4d} "
+            f"{nodes:>8} {band.estimated:5d} {error or '–'}"
         )
 
 

@@ -33,15 +33,16 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(0)
 
-    # What the gate is about, and what has to be found if the audit works at all.
+    # The gate is about those planted once. Those of the same set that are planted 64 times have to
+    # be found if the audit works at all.
     key, password = Template("API_KEY = {digits:6}"), Template("PASSWORD = {digits:6}")
-    once = make_canary_set(key, repeats=[1], per_repeat=8, controls=20, seed=7)
-    often = make_canary_set(password, repeats=[16, 64], per_repeat=2, controls=20, seed=7)
-    write_canary_sets([once, often], out / "canaries.jsonl")
+    keys = make_canary_set(key, repeats=[1, 64], per_repeat=8, controls=20, seed=7)
+    passwords = make_canary_set(password, repeats=[16, 64], per_repeat=2, controls=20, seed=7)
+    write_canary_sets([keys, passwords], out / "canaries.jsonl")
 
     clean = standard_library_text(characters=200_000).train.splitlines()
-    planted, _ = insert_into_texts(clean, once, rng=rng)
-    planted, _ = insert_into_texts(planted, often, rng=rng)
+    planted, _ = insert_into_texts(clean, keys, rng=rng)
+    planted, _ = insert_into_texts(planted, passwords, rng=rng)
     texts = {"planted": "\n".join(planted), "twin": "\n".join(clean)}
 
     vocabulary = Vocabulary.of_characters(texts["planted"] + "0123456789")

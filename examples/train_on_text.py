@@ -17,7 +17,7 @@ import torch
 
 from remnant.canaries.natural.files import files_of
 from remnant.canaries.natural.reading import encoding_of
-from remnant.cli.naming import naming
+from remnant.cli.options.naming import naming
 from remnant.errors import InvalidInput, RemnantError, require
 from remnant.models import Vocabulary, check_model_folder, lstm, save_language_model
 

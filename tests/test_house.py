@@ -15,11 +15,12 @@ from pathlib import Path
 import pytest
 
 import remnant
+from remnant.studies.registry import QUESTIONS, RECIPES
 
 HOME = Path(remnant.__file__).parent
 BELOW_STUDIES = {
     *("measures", "canaries", "plans", "models", "theory", "data"),
-    *("probes", "population", "search", "records"),
+    *("probes", "population", "search", "records", "privacy"),
 }
 # Every package may also import itself and ``remnant.errors``; ``remnant/__init__.py`` is exempt.
 MAY_IMPORT = {
@@ -28,16 +29,20 @@ MAY_IMPORT = {
     "plans": set(),
     "models": set(),
     "theory": set(),
+    "privacy": {"plans"},
     "data": set(),
-    "probes": {"models.protocols"},
-    "population": {"plans"},
+    "gradients": set(),
+    "probes": {"models.protocols", "gradients"},
+    "population": {"plans", "gradients"},
     "search": {"canaries", "probes", "models.protocols"},
     "records": {"plans", "measures"},
-    "studies": BELOW_STUDIES | {"integrations.pretrained"},
+    "studies": BELOW_STUDIES | {"report", "integrations.pretrained"},
     "report": {"records", "measures"},
     "integrations": BELOW_STUDIES | {"studies"},
     "cli": {"studies", "report", "records", "integrations", "measures", "canaries"},
 }
+ROOM = 25  # files of a folder
+QUESTION_PARTS = ("recipe", "run", "estimate", "result", "page", "heading")
 PICKLERS = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 
 
@@ -81,18 +86,14 @@ def all_imports(name: str, source: str) -> set[str]:
     return {found for node in nodes for found in imported(node, inside=package_of(name))}
 
 
-def imports_at_load(name: str, source: str) -> set[str]:
-    """What a module imports when it is loaded: not in functions, not for the type checker."""
+def module_imports(name: str, source: str) -> set[str]:
+    """What a module imports outside of functions, also for the type checker alone."""
     found: set[str] = set()
     waiting: list[ast.AST] = [ast.parse(source)]
     while waiting:
         node = waiting.pop()
         found.update(imported(node, inside=package_of(name)))
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
-            waiting += node.orelse
-        else:
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             waiting += ast.iter_child_nodes(node)
     return found
 
@@ -162,8 +163,8 @@ def test_imports_point_down(name):
 @pytest.mark.parametrize(
     ("name", "source"),
     [
-        ("remnant.measures.roc", "import remnant.plans"),
-        ("remnant.measures.roc", "from remnant import InjectPlan"),
+        ("remnant.measures.statistics.roc", "import remnant.plans"),
+        ("remnant.measures.statistics.roc", "from remnant import InjectPlan"),
         ("remnant.plans.order", "def f():\n    from remnant.population import Fit"),
         ("remnant.plans.order", "if TYPE_CHECKING:\n    from remnant.models import mlp1"),
         ("remnant.plans.order", "from ..data import cut"),
@@ -194,22 +195,59 @@ def test_an_import_that_points_down_is_let_through(name, source):
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    graph = {name: imports_at_load(name, source) for name, source in SOURCES.items()}
+    graph = {name: module_imports(name, source) for name, source in SOURCES.items()}
     assert cycle(graph) == []
     assert sum(len(targets & MODULES.keys()) for targets in graph.values()) > len(MODULES)
 
 
-def test_a_circle_is_seen():
+@pytest.mark.parametrize(
+    ("source", "seen"),
+    [
+        ("from remnant.plans import order", True),
+        ("if TYPE_CHECKING:\n    from remnant.plans import order", True),
+        ("def f():\n    from remnant.plans import order", False),
+    ],
+)
+def test_a_circle_is_seen(source, seen):
     sources = {
         "remnant.plans.order": "if True:\n    from remnant.plans.twins import whole",
-        "remnant.plans.twins": "from remnant.plans import order",
+        "remnant.plans.twins": source,
     }
-    assert cycle({name: imports_at_load(name, source) for name, source in sources.items()})
-    sources["remnant.plans.twins"] = (
-        "if TYPE_CHECKING:\n    from remnant.plans import order\n"
-        "def f():\n    from remnant.plans import order"
-    )
-    assert not cycle({name: imports_at_load(name, source) for name, source in sources.items()})
+    assert bool(cycle({name: module_imports(name, one) for name, one in sources.items()})) is seen
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_every_question_has_its_files(name):
+    places = [getattr(QUESTIONS[name], part) for part in QUESTION_PARTS]
+    for place in filter(None, places):  # what a command measures has no recipe
+        module, _, wanted = place.partition(":")
+        assert module in MODULES, f"{name} has no {module}"
+        tree = ast.parse(SOURCES[module])
+        assert wanted in {known for node in tree.body for known in names_made(node)}
+
+
+def names_made(node: ast.stmt) -> set[str]:
+    """The names that a statement of a module makes."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.ImportFrom):
+        return {alias.asname or alias.name for alias in node.names}
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def test_every_room_of_the_studies_is_in_the_registry():
+    rooms = {path.parent.name for path in (HOME / "studies").glob("*/recipe.py")}
+    assert rooms == {QUESTIONS[name].recipe.split(".")[2] for name in RECIPES}
+
+
+def test_no_room_is_flat_and_crowded():
+    counts = {
+        str(folder.relative_to(HOME)): len(list(folder.glob("*.py")))
+        for folder in {path.parent for path in FILES}
+    }
+    crowded = {folder for folder, count in counts.items() if count > ROOM}
+    assert crowded == set()
 
 
 @pytest.mark.parametrize("name", sorted(MODULES))
@@ -255,6 +293,14 @@ def test_the_package_and_the_command_line_import_lightly():
     assert "remnant.cli.main" in (command := loaded_by("import remnant.cli.main"))
     assert not command & {"torch", "numpy", "scipy"}
     assert {"torch", "numpy"} <= loaded_by("from remnant import Population")
+
+
+def test_a_record_is_read_and_shown_without_torch():
+    rooms = [place for one in QUESTIONS.values() for place in (one.result, one.page)]
+    code = "from remnant.studies.registry import load\nimport remnant.studies.reporting\n"
+    loaded = loaded_by(code + "\n".join(f"load({place!r})" for place in rooms))
+    assert {place.partition(":")[0] for place in rooms} <= loaded
+    assert "torch" not in loaded
 
 
 def test_every_public_name_can_be_got():

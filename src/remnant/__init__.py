@@ -12,24 +12,40 @@ if TYPE_CHECKING:
     from remnant import theory
     from remnant.canaries import Patch, Template
     from remnant.integrations.early_prediction import EarlyPrediction
-    from remnant.measures.counterfactual import (
+    from remnant.integrations.membership.images import audit_images
+    from remnant.integrations.membership.labelled_texts import audit_text_classifier
+    from remnant.integrations.membership.scores import audit_scores
+    from remnant.integrations.membership.texts import audit_texts
+    from remnant.integrations.training.audit import Audit
+    from remnant.measures.epsilon.attack_rates import EpsilonLowerBound, epsilon_lower_bound
+    from remnant.measures.epsilon.canaries_needed import CanariesNeeded, canaries_needed
+    from remnant.measures.epsilon.from_scores import ScoresEpsilon, epsilon_from_scores
+    from remnant.measures.epsilon.one_run import (
+        OneRunEpsilon,
+        one_run_epsilon,
+        one_run_from_scores,
+    )
+    from remnant.measures.exposure.by_rank import Exposure, exposure
+    from remnant.measures.exposure.curve import ExposureCurve, exposure_curve
+    from remnant.measures.exposure.extrapolation import ExtrapolatedExposure, extrapolated_exposure
+    from remnant.measures.features.feature_score import MScore
+    from remnant.measures.features.unique_features import (
+        m_score,
+        probability_gain,
+        white_box_m_score,
+    )
+    from remnant.measures.forgetting.curve import ForgettingCurve, forgetting_curve
+    from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
+    from remnant.measures.prediction.counterfactual import (
         CounterfactualMemorization,
         counterfactual_memorization,
     )
-    from remnant.measures.exposure import Exposure, exposure
-    from remnant.measures.exposure_curve import ExposureCurve, exposure_curve
-    from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
-    from remnant.measures.feature_score import MScore
-    from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
-    from remnant.measures.lira import Lira, lira
-    from remnant.measures.lira_leave_one_out import LiraLeaveOneOut, lira_leave_one_out
-    from remnant.measures.mahalanobis import Mahalanobis, mahalanobis
-    from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
-    from remnant.measures.predicted import PredictedMemorisation, predicted_memorisation
-    from remnant.measures.prediction import PredictionQuality, prediction_quality
-    from remnant.measures.psmi import Psmi, PsmiFit, fit_psmi, psmi
-    from remnant.measures.rmia import Rmia, rmia
-    from remnant.measures.unique_features import m_score, probability_gain, white_box_m_score
+    from remnant.measures.prediction.lira import Lira, LiraLeaveOneOut, lira, lira_leave_one_out
+    from remnant.measures.prediction.mahalanobis import Mahalanobis, mahalanobis
+    from remnant.measures.prediction.predicted import PredictedMemorisation, predicted_memorisation
+    from remnant.measures.prediction.psmi import Psmi, PsmiFit, fit_psmi, psmi
+    from remnant.measures.prediction.quality import PredictionQuality, prediction_quality
+    from remnant.measures.prediction.rmia import Rmia, rmia
     from remnant.plans import (
         FeaturePlan,
         InjectPlan,
@@ -41,68 +57,62 @@ if TYPE_CHECKING:
     from remnant.population import Population
     from remnant.probes.influence import InfluenceCheckpoints, self_influence
     from remnant.search import ExactExposure, Extraction, exact_exposure, extract
-    from remnant.studies.exposure_audit import ExposureAudit, measure_exposure
+    from remnant.studies.exposure.audit import ExposureAudit, measure_exposure
 
 __version__ = "0.2.0"
 
-_HOME = {
-    "CounterfactualMemorization": "remnant.measures.counterfactual",
-    "EarlyPrediction": "remnant.integrations.early_prediction",
-    "ExactExposure": "remnant.search",
-    "Exposure": "remnant.measures.exposure",
-    "ExposureAudit": "remnant.studies.exposure_audit",
-    "ExposureCurve": "remnant.measures.exposure_curve",
-    "Extraction": "remnant.search",
-    "ExtrapolatedExposure": "remnant.measures.extrapolation",
-    "FeaturePlan": "remnant.plans",
-    "ForgettingCurve": "remnant.measures.forgetting",
-    "InfluenceCheckpoints": "remnant.probes.influence",
-    "InjectPlan": "remnant.plans",
-    "InsertPlan": "remnant.plans",
-    "Lira": "remnant.measures.lira",
-    "LiraLeaveOneOut": "remnant.measures.lira_leave_one_out",
-    "MScore": "remnant.measures.feature_score",
-    "Mahalanobis": "remnant.measures.mahalanobis",
-    "OneRunForgetting": "remnant.measures.one_run",
-    "Patch": "remnant.canaries",
-    "PoisonPlan": "remnant.plans",
-    "Population": "remnant.population",
-    "PredictedMemorisation": "remnant.measures.predicted",
-    "PredictionQuality": "remnant.measures.prediction",
-    "Psmi": "remnant.measures.psmi",
-    "PsmiFit": "remnant.measures.psmi",
-    "Rmia": "remnant.measures.rmia",
-    "ShadowPlan": "remnant.plans",
-    "StaggeredPlan": "remnant.plans",
-    "Template": "remnant.canaries",
-    "counterfactual_memorization": "remnant.measures.counterfactual",
-    "exact_exposure": "remnant.search",
-    "exposure": "remnant.measures.exposure",
-    "exposure_curve": "remnant.measures.exposure_curve",
-    "extract": "remnant.search",
-    "extrapolated_exposure": "remnant.measures.extrapolation",
-    "fit_psmi": "remnant.measures.psmi",
-    "forgetting_curve": "remnant.measures.forgetting",
-    "lira": "remnant.measures.lira",
-    "lira_leave_one_out": "remnant.measures.lira_leave_one_out",
-    "m_score": "remnant.measures.unique_features",
-    "mahalanobis": "remnant.measures.mahalanobis",
-    "measure_exposure": "remnant.studies.exposure_audit",
-    "one_run_forgetting": "remnant.measures.one_run",
-    "predicted_memorisation": "remnant.measures.predicted",
-    "prediction_quality": "remnant.measures.prediction",
-    "probability_gain": "remnant.measures.unique_features",
-    "psmi": "remnant.measures.psmi",
-    "rmia": "remnant.measures.rmia",
-    "self_influence": "remnant.probes.influence",
-    "white_box_m_score": "remnant.measures.unique_features",
+_NAMES = {
+    "canaries": ("Patch", "Template"),
+    "integrations.early_prediction": ("EarlyPrediction",),
+    "integrations.membership.images": ("audit_images",),
+    "integrations.membership.labelled_texts": ("audit_text_classifier",),
+    "integrations.membership.scores": ("audit_scores",),
+    "integrations.membership.texts": ("audit_texts",),
+    "integrations.training.audit": ("Audit",),
+    "measures.epsilon.attack_rates": ("EpsilonLowerBound", "epsilon_lower_bound"),
+    "measures.epsilon.canaries_needed": ("CanariesNeeded", "canaries_needed"),
+    "measures.epsilon.from_scores": ("ScoresEpsilon", "epsilon_from_scores"),
+    "measures.epsilon.one_run": ("OneRunEpsilon", "one_run_epsilon", "one_run_from_scores"),
+    "measures.exposure.by_rank": ("Exposure", "exposure"),
+    "measures.exposure.curve": ("ExposureCurve", "exposure_curve"),
+    "measures.exposure.extrapolation": ("ExtrapolatedExposure", "extrapolated_exposure"),
+    "measures.features.feature_score": ("MScore",),
+    "measures.features.unique_features": ("m_score", "probability_gain", "white_box_m_score"),
+    "measures.forgetting.curve": ("ForgettingCurve", "forgetting_curve"),
+    "measures.forgetting.one_run": ("OneRunForgetting", "one_run_forgetting"),
+    "measures.prediction.counterfactual": (
+        "CounterfactualMemorization",
+        "counterfactual_memorization",
+    ),
+    "measures.prediction.lira": ("Lira", "LiraLeaveOneOut", "lira", "lira_leave_one_out"),
+    "measures.prediction.mahalanobis": ("Mahalanobis", "mahalanobis"),
+    "measures.prediction.predicted": ("PredictedMemorisation", "predicted_memorisation"),
+    "measures.prediction.psmi": ("Psmi", "PsmiFit", "fit_psmi", "psmi"),
+    "measures.prediction.quality": ("PredictionQuality", "prediction_quality"),
+    "measures.prediction.rmia": ("Rmia", "rmia"),
+    "plans": (
+        "FeaturePlan",
+        "InjectPlan",
+        "InsertPlan",
+        "PoisonPlan",
+        "ShadowPlan",
+        "StaggeredPlan",
+    ),
+    "population": ("Population",),
+    "probes.influence": ("InfluenceCheckpoints", "self_influence"),
+    "search": ("ExactExposure", "Extraction", "exact_exposure", "extract"),
+    "studies.exposure.audit": ("ExposureAudit", "measure_exposure"),
 }
+_HOME = {name: f"remnant.{module}" for module, names in _NAMES.items() for name in names}
 # Packages that are named whole: ``remnant.theory.renyi_bound``.
 _ROOMS = {"theory"}
 
 __all__ = [
+    "Audit",
+    "CanariesNeeded",
     "CounterfactualMemorization",
     "EarlyPrediction",
+    "EpsilonLowerBound",
     "ExactExposure",
     "Exposure",
     "ExposureAudit",
@@ -118,6 +128,7 @@ __all__ = [
     "LiraLeaveOneOut",
     "MScore",
     "Mahalanobis",
+    "OneRunEpsilon",
     "OneRunForgetting",
     "Patch",
     "PoisonPlan",
@@ -127,11 +138,19 @@ __all__ = [
     "Psmi",
     "PsmiFit",
     "Rmia",
+    "ScoresEpsilon",
     "ShadowPlan",
     "StaggeredPlan",
     "Template",
     "__version__",
+    "audit_images",
+    "audit_scores",
+    "audit_text_classifier",
+    "audit_texts",
+    "canaries_needed",
     "counterfactual_memorization",
+    "epsilon_from_scores",
+    "epsilon_lower_bound",
     "exact_exposure",
     "exposure",
     "exposure_curve",
@@ -144,7 +163,9 @@ __all__ = [
     "m_score",
     "mahalanobis",
     "measure_exposure",
+    "one_run_epsilon",
     "one_run_forgetting",
+    "one_run_from_scores",
     "predicted_memorisation",
     "prediction_quality",
     "probability_gain",

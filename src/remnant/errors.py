@@ -1,18 +1,24 @@
-"""The one family of errors: every fault a user can mend is a ``RemnantError``.
+"""The errors of the package: every fault that a user can fix is a ``RemnantError``.
 
-Each child says whose move it is and keeps a builtin parent, so that ``except ValueError`` written
-by somebody who never heard of Remnant still works. The message names the argument, the value and
+Each subclass names the kind of fault and keeps a builtin parent, so that ``except ValueError`` in
+code that does not know Remnant still works. The message names the argument, the value and
 the limit; the hint says what to do.
 """
 
 from __future__ import annotations
 
 import errno
+import re
 from pathlib import Path
 
 
 class RemnantError(Exception):
     """A fault with one clear sentence and, where there is one, the next step.
+
+    Attributes:
+        message: What is wrong.
+        hint: What to do about it.
+        faults: What is wrong, one entry for each fault.
 
     Example:
         >>> print(InvalidInput("fpr=2 is not between 0 and 1.", hint="Pass a share, such as 0.1."))
@@ -23,6 +29,7 @@ class RemnantError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        self.faults: tuple[str, ...] = (message.removesuffix("."),)
 
     def __str__(self) -> str:
         return self.message if self.hint is None else f"{self.message} {self.hint}"
@@ -59,16 +66,17 @@ class MissingExtra(RemnantError, ImportError):
     """An optional library is not installed."""
 
 
-def import_failure(fault: ImportError, *, library: str, message: str, hint: str) -> MissingExtra:
+def import_failure(fault: ImportError, *, library: str, message: str, extra: str) -> MissingExtra:
     """Return the error for an optional library that could not be imported.
 
     Args:
         fault: What the import raised.
         library: As it is called where it is installed from.
-        message, hint: What to say where it is not installed.
+        message: What to say where it is not installed.
+        extra: The extra of this package that installs it.
     """
     if isinstance(fault, ModuleNotFoundError):
-        return MissingExtra(message, hint=hint)
+        return MissingExtra(message, hint=install_hint(extra))
     said = (str(fault).splitlines() or ["no reason is given"])[0].rstrip(".")
     return MissingExtra(
         f"{library} is installed but cannot be loaded: {said}.",
@@ -76,12 +84,56 @@ def import_failure(fault: ImportError, *, library: str, message: str, hint: str)
     )
 
 
+def install_hint(*extras: str) -> str:
+    """Return a sentence with the command that installs extras, in a clone and out of one.
+
+    The package is on no index, so that ``pip install remnant[extra]`` would not find it. Outside
+    of a clone the command names the libraries themselves.
+
+    Example:
+        >>> "pip install" in install_hint("data")
+        True
+    """
+    joined = ",".join(extras)
+    in_clone = f"Run pip install -e '.[{joined}]' in your clone of Remnant."
+    if (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file():
+        return in_clone
+    libraries = [library for extra in extras for library in _libraries(extra)]
+    if not libraries:
+        return in_clone
+    named = " ".join(f"'{library}'" for library in dict.fromkeys(libraries))
+    return f"Run pip install {named} (the extra{'s' * (len(extras) > 1)} {joined})."
+
+
+def _libraries(extra: str) -> list[str]:
+    """The requirements of an extra, by the metadata of the installed package."""
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        requirements = requires("remnant") or []
+    except PackageNotFoundError:
+        return []
+    libraries = []
+    for requirement in requirements:
+        library, _, condition = requirement.partition(";")
+        if re.fullmatch(rf"\s*extra\s*==\s*['\"]{extra}['\"]\s*", condition):
+            inner = re.fullmatch(r"\s*remnant\[(.+)\]\s*", library)
+            libraries += (
+                [name for part in inner[1].split(",") for name in _libraries(part)]
+                if inner
+                else [library.strip()]
+            )
+    return libraries
+
+
 def require(
     faults: list[str], *, error: type[RemnantError] = InvalidInput, hint: str | None = None
 ) -> None:
     """Raise one error that lists every fault, or return when there is none."""
     if faults:
-        raise error("; ".join(faults) + ".", hint=hint)
+        raised = error("; ".join(faults) + ".", hint=hint)
+        raised.faults = tuple(faults)
+        raise raised
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -151,7 +151,6 @@ def edit(path, line, **changes):
 @pytest.mark.parametrize(
     ("line", "changes", "message"),
     [
-        (1, {"kind": "other"}, 'line 1: this is no header of kind "remnant canaries".'),
         (1, {"version": 2}, "line 1: the header is not of version 1, the one known here."),
         (1, {"version": True}, "line 1: the header is not of version 1"),
         (1, {"version": "1"}, "line 1: the header is not of version 1"),
@@ -226,9 +225,11 @@ def test_what_is_not_json_is_refused(path, line):
     assert complaint(path).startswith("line 4: this is not a line of JSON in UTF-8.")
 
 
-def test_json_that_is_no_object_is_refused(path):
-    path.write_bytes(b"[1]\n")
-    assert complaint(path).startswith("line 1: this is not a header.")
+@pytest.mark.parametrize("line", [b"[1]", b'{"text": "a"}', b'{"kind": "other"}', b"a text"])
+def test_a_file_of_something_else_is_refused_with_how_to_make_one(path, line):
+    path.write_bytes(line + b"\n")
+    assert "is not a file of canaries: line 1 is no header" in complaint(path)
+    assert "Make one with remnant canaries" in complaint(path)
 
 
 def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path):

@@ -159,7 +159,9 @@ def test_only_one_split_that_is_loaded_is_taken(labelled):
 
 def test_the_library_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "datasets", None)
-    with pytest.raises(MissingExtra, match=r"needs the library datasets\. pip install datasets"):
+    with pytest.raises(
+        MissingExtra, match=r"needs the library datasets\. Run pip install -e '\.\[hf\]'"
+    ):
         insert_into_dataset(None, made(1), column="text", rng=rng())
 
 

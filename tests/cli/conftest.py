@@ -126,6 +126,12 @@ def planted(tmp_path_factory) -> Planted:
     )
 
 
+@pytest.fixture(autouse=True)
+def _no_costs_announced(monkeypatch):
+    """How long something takes depends on how busy the machine is; see ``test_cost``."""
+    monkeypatch.setattr("remnant.cli.cost.LEAST_SECONDS", float("inf"))
+
+
 @pytest.fixture(scope="session")
 def command():
     """Run the command in this process."""

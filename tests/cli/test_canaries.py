@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from remnant.canaries import Template, make_canary_set, read_canary_sets
-from remnant.cli.planting import Planted
+from remnant.cli.options.planting import Planted
 from remnant.models import Vocabulary, lstm, save_language_model
 
 PIN = "my pin is {digits:6}"
@@ -169,7 +169,7 @@ def test_the_same_command_again_is_welcome_and_another_is_not(command, corpus, t
     for others in (["--seed", 1], ["--controls", 3], ["--place-seed", 1]):
         done = command(*arguments, *others)
         assert done.code == 2
-        assert "is there already, with other content" in done.err
+        assert "exists already, with other content" in done.err
         assert (out.read_bytes(), into.read_bytes()) == kept
     assert command(*arguments, "--seed", 1, "--force").code == 0
     assert out.read_bytes() != kept[0]
@@ -203,9 +203,9 @@ def test_faults_are_one_sentence_and_nothing_is_written(command, corpus, planted
         (["{tokens:2}", "--model", tmp_path / "nowhere"], "nowhere is not a folder"),
         (
             ["{words:2}", "--words", tmp_path / "twice.txt"],
-            "1 line with a word that came before. W",
+            "1 repeated word. W",
         ),
-        ([PIN, "--field", "text"], "--insert is not given"),
+        ([PIN, "--field", "text"], "--field needs --insert"),
         ([PIN, *insert, tmp_path / "p.txt", "--field", "text"], "and --field text was given"),
         ([PIN, *insert, "/dev/full", "--force"], "is a device, not a regular file"),
         (["{tokens:2}", "--model", tmp_path / "folder"], "neither"),
@@ -213,13 +213,13 @@ def test_faults_are_one_sentence_and_nothing_is_written(command, corpus, planted
         (["{words:2}", "--words", tmp_path / "empty.txt"], "holds no word"),
         (["{words:2}", "--words", tmp_path / "binary.txt"], "UTF-8"),
         (["{words:2}", "--words", tmp_path / "nowhere.txt"], "No such file"),
-        ([PIN, "--insert", corpus], "go together"),
-        ([PIN, "--into", tmp_path / "planted.txt"], "go together"),
-        ([PIN, *insert, corpus], "is the corpus too"),
+        ([PIN, "--insert", corpus], "belong together"),
+        ([PIN, "--into", tmp_path / "planted.txt"], "belong together"),
+        ([PIN, *insert, corpus], "is also the corpus"),
         ([PIN, *insert, out], "--out"),
         ([PIN, *insert, tmp_path / "folder"], "is not the path of a file"),
         ([PIN, *insert, tmp_path / "no" / "planted.txt"], "is not the path of a file"),
-        ([PIN, *insert, tmp_path / "thesis.tex"], "is there already"),
+        ([PIN, *insert, tmp_path / "thesis.tex"], "exists already"),
         ([PIN + "\n", *insert, tmp_path / "planted.txt"], "several lines"),
         ([PIN, "--insert", tmp_path / "no.txt", "--into", tmp_path / "p.txt"], "--insert"),
         ([PIN, "--insert", tmp_path / "binary.txt", "--into", tmp_path / "p.txt"], "--insert"),

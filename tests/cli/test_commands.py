@@ -66,6 +66,12 @@ def finished(tmp_path_factory):
     return folder / "runs" / "tiny", done
 
 
+def test_help_names_every_exit_code():
+    text = " ".join(CliRunner().invoke(commands, ["--help"]).output.split())
+    for code in ("0 fine", "1 FAIL", "2 usage error", "3 INCONCLUSIVE", "130 interrupted"):
+        assert code in text
+
+
 def test_help_answers_without_the_heavy_imports():
     code = (
         "import sys; from remnant.cli.main import main\n"
@@ -80,12 +86,21 @@ def test_help_answers_without_the_heavy_imports():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def every_command(group=commands, before=""):
+    """Yield every command with its name, those of groups after the group."""
+    for name, command in group.commands.items():
+        yield f"{before}{name}", command
+        if isinstance(command, click.Group):
+            yield from every_command(command, f"{before}{name} ")
+
+
 def test_every_command_has_an_example_and_is_in_the_docs():
     docs = Path(__file__).parents[2].joinpath("docs", "commands.md").read_text()
-    for name, command in commands.commands.items():
-        text = CliRunner().invoke(commands, [name, "--help"]).output
+    for name, command in every_command():
+        text = CliRunner().invoke(commands, [*name.split(), "--help"]).output
         assert "Example:" in text, f"{name} --help has no example"
-        assert f"## `remnant {name}`" in docs, f"docs/commands.md does not tell of {name}"
+        start = "- `remnant" if " " in name else "## `remnant"
+        assert f"{start} {name}" in docs, f"docs/commands.md does not describe {name}"
         for parameter in command.params:
             if isinstance(parameter, click.Option) and "--help" not in parameter.opts:
                 assert f"`{parameter.opts[0]}" in docs, f"{name} {parameter.opts[0]}"
@@ -140,7 +155,7 @@ def test_a_report_takes_the_place_of_no_other_file(finished, tmp_path):
     notes.write_text("do not touch")
     done = remnant("report", folder, "--out", notes)
     assert done.returncode == 2
-    assert f"--out {notes} is there already, and is no report." in done.stderr
+    assert f"--out {notes} exists already and is not a report." in done.stderr
     assert notes.read_text() == "do not touch"
     assert remnant("report", folder, "--out", notes, "--force").returncode == 0
     assert notes.read_text().startswith("<!doctype html>")
@@ -261,7 +276,7 @@ def test_a_curve_from_arrays_of_any_framework(tmp_path):
     files = [f"--{name}={tmp_path / name}.npy" for name in ("seen", "unseen", "lags")]
     drawn = remnant("curve", *files, "--out", tmp_path / "curve.html")
     assert drawn.returncode == 0, drawn.stderr
-    assert drawn.stdout.startswith("Precision at FPR 10 %, 95 % interval\n")
+    assert drawn.stdout.startswith("Precision at FPR 10 % at every lag, 95 % interval\n")
     assert "<svg" in (tmp_path / "curve.html").read_text()
     found = json.loads(remnant("curve", *files, "--success", "auc", "--json").stdout)
     assert found["value"][0] > 0.95 > found["value"][-1]
@@ -270,7 +285,9 @@ def test_a_curve_from_arrays_of_any_framework(tmp_path):
     assert (tmp_path / "seen.npy").read_bytes() == before
     assert remnant("curve", *files, "--out", tmp_path).returncode == 2
     (tmp_path / "notes.txt").write_text("do not touch")
-    assert "is no report" in remnant("curve", *files, "--out", tmp_path / "notes.txt").stderr
+    assert "is a file" in remnant("curve", *files, "--out", tmp_path / "notes.txt").stderr
+    (tmp_path / "notes.html").write_text("do not touch")
+    assert "is not a report" in remnant("curve", *files, "--out", tmp_path / "notes.html").stderr
     assert remnant("curve", *files, "--out", tmp_path / "curve.html").returncode == 0
     np.save(tmp_path / "lags.npy", lags[::-1])
     wrong = remnant("curve", *files)
@@ -280,6 +297,16 @@ def test_a_curve_from_arrays_of_any_framework(tmp_path):
     assert remnant("curve", *files).returncode == 2
     (tmp_path / "lags.npy").unlink()
     assert "is not there" in remnant("curve", *files).stderr
+
+
+def test_curve_says_what_an_option_takes(command, tmp_path):
+    for name in ("seen", "unseen"):
+        np.save(tmp_path / f"{name}.npy", np.zeros((3, 2, 20)))
+    files = ("--seen", tmp_path / "seen.npy", "--unseen", tmp_path / "unseen.npy")
+    done = command("curve", *files, "--lags", "0,100,1000")
+    assert done.code == 2
+    assert "--lags 0,100,1000 is not there" in done.err
+    assert "--lags takes an npy file with the steps since last use, one number per lag" in done.err
 
 
 KILLED = RECIPE.replace("watch_steps = 12", "watch_steps = 600").replace(

@@ -21,20 +21,22 @@ def run(command, audited, *more):
 def test_the_whole_output(command, weighted):
     done = run(command, weighted)
     assert done.out == (
-        "set 1: pin {digits:2}\n"
-        "space: 100 secrets (6.6 bits)\n"
-        "exact: the walk was expected to take about 10 nodes of 2 000 000 allowed\n"
+        "Set 1: pin {digits:2}, 100 secrets (6.6 bits).\n"
+        "Exact: the walk was expected to take about 10 nodes of 2 000 000 allowed.\n"
         "\n"
-        "           repeats  exposure  rank, or 95 % interval   cost\n"
-        "canary 1        16      6.64  rank 1 of 100            2.00\n"
-        "canary 2         1      2.40  rank 19 of 100           6.00\n"
-        "control 1        0      0.00  rank 100 of 100         10.00\n"
-        "control 2        0      0.00  rank 100 of 100         10.00\n"
+        "Exposure of canaries and controls, in bits; 95 % interval where sampled\n"
+        "Canary     Planted  Exposure  Rank of 100   Cost\n"
+        "canary 1        16      6.64            1   2.00\n"
+        "canary 2         1      2.40           19   6.00\n"
+        "control 1    never      0.00          100  10.00\n"
+        "control 2    never      0.00          100  10.00\n"
         "\n"
-        "mean exposure, 1.44 bits where nothing is memorised:\n"
-        "  planted once      2.40  (1)  p = 0.19\n"
-        "  planted 16 times  6.64  (1)  p = 0.01\n"
-        "  controls          0.00  (2)  p = 1\n"
+        "Mean exposure in bits; 1.44 where nothing is memorised\n"
+        "Planted  Canaries  Mean  p-value  0.00                                6.64\n"
+        "      1         1  2.40     0.19          ┊     ●\n"
+        "     16         1  6.64     0.01          ┊                              ●\n"
+        "  never         2  0.00        1  ●       ┊\n"
+        "┊ chance, 1.44\n"
     )
     assert (done.code, done.err) == (0, "")
 
@@ -63,26 +65,26 @@ def test_saturated_values_are_ranked_apart_where_that_is_cheap(command, planted)
     assert found["controls"][0]["rank"] is None
     assert found["controls"][0]["rank_reason"] == "sampled"
     text = run(command, planted, *narrow[:-1]).out
-    assert f"exact for {', '.join(found['ranked_apart'])}: the walk was expected" in text
-    assert "of 2 000 allowed; 300 references\n" in text
+    assert f"Exact for {', '.join(found['ranked_apart'])}: the walk was expected" in text
+    assert "of 2 000 allowed; 300 references.\n" in text
 
 
 def test_sampled_values_have_intervals_and_saturated_ones_say_at_least(command, weighted):
     sampled = ["--method", "sampled", "--references", 80]
     done = run(command, weighted, *sampled)
     lines = done.out.splitlines()
-    assert lines[2] == "sampled: --method sampled was asked for; 80 references"
+    assert lines[1] == "Sampled: --method sampled was asked for; 80 references."
     found = json.loads(run(command, weighted, *sampled, "--json").out)["sets"][0]
     first = found["canaries"][0]
     assert first["bits"] == pytest.approx(math.log2(81))
     assert first["low"] < first["bits"] - 1
     least = f"at least {first['low']:.2f}"
     assert f" {least} " in next(line for line in lines if line.startswith("canary 1"))
-    assert f" {least}  (1)" in next(line for line in lines if "16 times" in line)
+    assert f" 1  {least} " in next(line for line in lines if line.startswith("     16 "))
     assert "at least" not in next(line for line in lines if line.startswith("canary 2"))
     assert lines[-1] == (
-        "warning: 1 value saturated, no reference was as cheap: the lower end of the interval is "
-        'shown as "at least". Each further bit takes twice the references; a walk with more '
+        "1 value saturated, since no reference was as cheap: the lower end of the interval is "
+        "shown as “at least”. Each further bit takes twice the references; a walk with more "
         "--max-nodes ranks exactly."
     )
     often = found["means"][1]
@@ -99,9 +101,9 @@ def test_sampled_values_have_intervals_and_saturated_ones_say_at_least(command, 
 def test_too_few_references_are_not_tested(command, weighted):
     few = ["--method", "sampled", "--references", 30]
     done = run(command, weighted, *few)
-    assert "controls" in done.out
-    assert "not tested" in next(line for line in done.out.splitlines() if "  controls" in line)
-    assert "warning: not tested: --references 30 are too few" in done.out
+    means = done.out[done.out.index("Mean exposure") :].splitlines()
+    assert next(line for line in means if "never" in line).split()[3] == "–"
+    assert "Not tested: --references 30 are too few" in done.out
     means = json.loads(run(command, weighted, *few, "--json").out)["sets"][0]["means"]
     controls = next(group for group in means if group["repeats"] == 0)
     assert controls["p_value"] is None
@@ -124,13 +126,13 @@ def test_a_walk_that_a_budget_ended_gives_bounds_and_tests_nothing(command, plan
     ended = ["--method", "exact", "--max-nodes", 50]
     lines = run(command, planted, *ended).out.splitlines()
     line = next(line for line in lines if line.startswith("canary 2"))
-    assert " at least 0.00  rank at most 1 000 000 of 1 000 000" in line
-    assert "  planted 60 times  at least 0.00  (1)  not tested" in lines
-    assert not any("p = " in line for line in lines)
+    assert "  at least 0.00 (0.00 to 19.93)  at most 1 000 000  " in line
+    means = [line.split()[:6] for line in lines if line.startswith(("     60 ", "      1 "))]
+    assert means == [[many, "1", "at", "least", "0.00", "–"] for many in ("1", "60")]
     assert lines[-2:] == [
-        "warning: a budget ended the walk, so that ranks and exposure are bounds; raise "
-        "--max-nodes, --max-seconds or --memory, or take --method sampled.",
-        "warning: not tested: a budget ended the walk, and bounds are not tested.",
+        "A budget ended the walk, so ranks and exposure are bounds. Raise --max-nodes, "
+        "--max-seconds or --memory, or use --method sampled.",
+        "Not tested: a budget ended the walk, and bounds are not tested.",
     ]
     found = json.loads(run(command, planted, *ended, "--json").out)["sets"][0]
     one, means = found["canaries"][-1], found["means"][1]
@@ -139,7 +141,7 @@ def test_a_walk_that_a_budget_ended_gives_bounds_and_tests_nothing(command, plan
     assert means["p_value_reason"] == "a budget ended the walk, and bounds are not tested"
     gate = run(command, planted, *ended, "--limit", 10)
     assert gate.code == 3
-    assert gate.out.splitlines()[-1] == (
+    assert gate.out.splitlines()[0] == (
         "INCONCLUSIVE: canary 1 of set 1 (planted once) may have up to 19.93 bits, and the limit "
         "is 10; raise --max-nodes."
     )
@@ -155,9 +157,9 @@ def test_a_walk_that_was_not_ended_is_exact(command, weighted):
 def test_references_that_are_the_whole_space_give_exact_ranks(command, weighted):
     whole = ["--method", "sampled", "--references", 1000]
     done = run(command, weighted, *whole)
-    assert done.out.splitlines()[2] == "exact: all 100 secrets were scored"
+    assert done.out.splitlines()[1] == "Exact: all 100 secrets were scored."
     walked = run(command, weighted)
-    assert done.out.splitlines()[3:] == walked.out.splitlines()[3:]
+    assert done.out.splitlines()[2:] == walked.out.splitlines()[2:]
 
 
 def test_reference_models_calibrate(command, planted):
@@ -165,7 +167,7 @@ def test_reference_models_calibrate(command, planted):
     done = run(command, planted, *other)
     assert done.code == 0, done.err
     assert "costs calibrated by reference models can only be sampled; 400 references" in done.out
-    assert "costs and exposure are calibrated by reference models" in done.out
+    assert "Costs and exposure are calibrated by reference models" in done.out
     plain, calibrated = (
         json.loads(run(command, planted, *args, "--json").out)["sets"][0]["canaries"][-1]["cost"]
         for args in ([], other)
@@ -176,15 +178,15 @@ def test_reference_models_calibrate(command, planted):
 def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, planted, weighted):
     law = ["--extrapolate", "--references", 400]
     done = run(command, planted, *law)
-    assert "skew-normal" in done.out.splitlines()[4]
-    assert "KS p = " in done.out.splitlines()[-1]
+    assert "Skew-normal" in done.out.splitlines()[4]
+    assert "Kolmogorov–Smirnov p = " in done.out.splitlines()[-1]
     found = json.loads(run(command, planted, *law, "--json").out)["sets"][0]
     assert 0 <= found["ks_pvalue"] <= 1
     assert found["canaries"][0]["skew_normal_bits"] is not None
     assert "skew_normal_bits" not in run(command, planted, "--json").out
     few = run(command, weighted, "--extrapolate")
     assert few.out.splitlines()[-1] == (
-        "warning: no skew-normal law: too few references with different costs."
+        "No skew-normal law: too few references with different costs."
     )
     absent = json.loads(run(command, weighted, "--extrapolate", "--json").out)["sets"][0]
     assert absent["ks_pvalue"] is None
@@ -227,7 +229,7 @@ def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, plante
 def test_the_gate(command, weighted, limit, more, code, said):
     done = run(command, weighted, "--limit", limit, *more)
     assert done.code == code
-    assert done.out.splitlines()[-1].startswith(said)
+    assert done.out.splitlines()[0].startswith(said)
     verdict = json.loads(run(command, weighted, "--limit", limit, *more, "--json").out)["verdict"]
     assert said.startswith(verdict["outcome"])
     assert verdict["limit"] == limit
@@ -239,9 +241,9 @@ def test_a_model_that_learnt_nothing_does_not_pass(command, planted):
     for more in ([], ["--judged", 1], ["--share", 0.99], ["--method", "sampled"]):
         done = command(*audited, "--limit", 15, *more)
         assert done.code == 3, done.out
-        last = done.out.splitlines()[-1]
-        assert last.startswith("INCONCLUSIVE: The ")
-        assert "under the limit of 15; but no planted canaries were found" in last
+        first = done.out.splitlines()[0]
+        assert first.startswith("INCONCLUSIVE: The ")
+        assert "under the limit of 15; but no planted canaries were found" in first
         assert command(*audited, "--limit", 15, *more, "--allow-inconclusive").code == 0
     verdict = json.loads(command(*audited, "--limit", 15, "--json").out)["verdict"]
     assert verdict["control"] is None
@@ -257,7 +259,7 @@ def test_a_model_with_canaries_it_never_saw_does_not_pass(command, planted, tmp_
     write_canary_sets([others], path)
     done = command("exposure", "--model", planted.model, "--canaries", path, "--limit", 15)
     assert done.code == 3, done.out
-    assert "but no planted canaries were found" in done.out.splitlines()[-1]
+    assert "but no planted canaries were found" in done.out.splitlines()[0]
 
 
 def test_a_set_that_the_model_never_saw_does_not_pass_beside_one_that_it_knows(
@@ -270,7 +272,7 @@ def test_a_set_that_the_model_never_saw_does_not_pass_beside_one_that_it_knows(
     audited = ["exposure", "--model", planted.model, "--canaries", path, "--limit", 19]
     done = command(*audited, "--judged", 1)
     assert done.code == 3, done.out
-    assert "; but no planted canaries of set 2 were found (pooled" in done.out.splitlines()[-1]
+    assert "; but no planted canaries of set 2 were found (pooled" in done.out.splitlines()[0]
     assert command(*audited, "--judged", 1, "--share", 0.9).code == 3
     assert command(*audited, "--judged", 1, "--set", 1).code == 0
 
@@ -294,8 +296,8 @@ def test_a_model_that_scores_everything_alike_does_not_pass(command, planted, tm
 def test_a_gate_passes_where_planted_canaries_are_found(command, planted):
     done = run(command, planted, "--limit", 19, "--judged", 1)
     assert done.code == 0
-    last = done.out.splitlines()[-1]
-    assert last == (
+    first = done.out.splitlines()[0]
+    assert first == (
         "PASS: The one canary planted once, canary 1 of set 1, has 15.61 bits, under the limit of "
         "19; those planted 60 times were found. 1 of 1 canary planted once was under 19 bits in "
         "this model; yet detectably memorised, p = 2e-05; up to 95 % of such secrets may be above "
@@ -306,7 +308,7 @@ def test_a_gate_passes_where_planted_canaries_are_found(command, planted):
 def test_a_share_asks_for_enough_canaries(command, planted):
     done = run(command, planted, "--limit", 19, "--judged", 1, "--share", 0.2)
     assert done.code == 3
-    assert done.out.splitlines()[-1].endswith(
+    assert done.out.splitlines()[0].endswith(
         "The allowed share is 20 %: to show it takes 14 judged canaries with none at or above the "
         "limit."
     )
@@ -363,9 +365,9 @@ def test_canaries_are_compared_with_controls_that_are_likely_too(
     write_canary_sets([chosen_set("pin {digits:3}", planted, controls)], path)
     done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", *gate)
     assert done.code == {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}[outcome]
-    last = done.out.splitlines()[-1]
-    assert last.startswith(outcome)
-    assert said in last
+    first = done.out.splitlines()[0]
+    assert first.startswith(outcome)
+    assert said in first
 
 
 def test_controls_of_one_set_excuse_no_canary_of_another(command, weighted, tmp_path):
@@ -376,7 +378,7 @@ def test_controls_of_one_set_excuse_no_canary_of_another(command, weighted, tmp_
     ]
     write_canary_sets(sets, path)
     done = command("exposure", "--model", weighted.model, "--canaries", path, "--limit", 4)
-    assert done.out.splitlines()[-1] == (
+    assert done.out.splitlines()[0] == (
         "FAIL: canary 1 of set 2 (planted once) has an exposure of 6.64 bits, at or above the "
         "limit of 4."
     )
@@ -402,8 +404,11 @@ def test_several_sets_are_told_apart(command, weighted, tmp_path):
     path = tmp_path / "two.jsonl"
     write_canary_sets(sets, path)
     done = command("exposure", "--model", weighted.model, "--canaries", path, "--set", 1)
-    assert done.out.count("set ") == 1
-    assert "and 2 controls more; --json has all\n" in done.out
+    assert done.out.count("Set ") == 1
+    assert "\n2 more controls: --json has all.\n" in done.out
+    write_canary_sets([sets[0], chosen_set("pin {digits:1}", {"7": 1}, ["1"])], tmp_path / "fit")
+    fit = command("exposure", "--model", weighted.model, "--canaries", tmp_path / "fit")
+    assert "\n\nSet 2: pin {digits:1}, 10 secrets (3.3 bits).\n" in fit.out
     both = command("exposure", "--model", weighted.model, "--canaries", path)
     assert both.code == 2, "the model knows no tabulator"
     assert len(both.err.splitlines()) == 1
@@ -473,7 +478,7 @@ def test_an_encoder_decoder_is_asked_about_a_source(command, translator, tmp_pat
         costs[source] = json.loads(done.out)["sets"][0]["canaries"][0]["cost"]
     assert len(set(costs.values())) == 2
     asked = ["extract", "--model", translator, "--template", "my pin is {digits:2}"]
-    assert "certified: nothing likelier" in command(*asked, "--source", "meine pin ist").out
+    assert "Certified: nothing likelier" in command(*asked, "--source", "meine pin ist").out
 
 
 def test_secrets_are_shown_when_asked_for_and_only_then(command, planted):
@@ -563,7 +568,7 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
         (["--model", damaged], "save the model again"),
         (["--model", planted.canaries], "not a folder"),
         (["--canaries", tmp_path / "nowhere.jsonl"], "nowhere.jsonl is not a file. Make one with"),
-        (["--canaries", planted.corpus], f"--canaries {planted.corpus}, line 1"),
+        (["--canaries", planted.corpus], f"--canaries {planted.corpus} is not a file of canaries"),
         (["--canaries", none_planted, "--limit", "1"], "there are none"),
         (["--set", "2"], "--set 2 is not one of the 1 sets"),
         (["--set", "2"], "Pass a number from 1 to 1"),
@@ -580,20 +585,21 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
         (["--max-seconds", "nan"], "--max-seconds nan"),
         (["--memory", "0"], "--memory 0"),
         (["--seed", "-1"], "--seed -1"),
-        (["--judged", "1"], "--judged is about --limit"),
-        (["--share", "0.2"], "--share is about --limit"),
-        (["--allow-inconclusive"], "--allow-inconclusive is about --limit"),
+        (["--judged", "1"], "--judged needs --limit"),
+        (["--share", "0.2"], "--share needs --limit"),
+        (["--allow-inconclusive"], "--allow-inconclusive needs --limit"),
         (["--limit", "5", "--share", "0"], "--share 0 is not between 0 and 1"),
         (["--limit", "5", "--share", "1"], "--share 1 is not between 0 and 1"),
+        (["--limit", "5", "--share", "20"], "between 0 and 1 (write 0.2 for 20 %)"),
         (["--limit", "5", "--share", "nan"], "--share nan is not between 0 and 1"),
         (["--limit", "5", "--judged", "0"], "--judged 0 judges no canary"),
         (["--limit", "0"], "--limit 0"),
         (["--limit", "-2"], "--limit -2"),
         (["--limit", "nan"], "--limit nan"),
-        (["--limit", "20"], "above the 19.9 bits"),
+        (["--limit", "20"], "above 19.9 bits"),
         (["--limit", "20"], "measure other sets with --set"),
         (["--device", "tpu"], "--device tpu is neither cpu nor cuda. Pass cpu or cuda."),
-        (["--device", "cuda:99"], "--device cuda:99 is not there: torch sees "),
+        (["--device", "cuda:99"], "--device cuda:99 is not there: PyTorch sees "),
         (
             ["--source", "guten Tag"],
             f"--source was given, and the model in --model {planted.model}",
@@ -613,8 +619,8 @@ def test_an_interrupt_says_that_nothing_was_written(command, weighted, monkeypat
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("remnant.studies.canary_exposure.measure_canaries", interrupted)
-    monkeypatch.setattr("remnant.studies.secret_search.search_secrets", interrupted)
+    monkeypatch.setattr("remnant.studies.exposure.canary_sets.measure_canaries", interrupted)
+    monkeypatch.setattr("remnant.studies.exposure.search.search_secrets", interrupted)
     asked = ["extract", "--model", weighted.model, "--template", "pin {digits:2}"]
     for done in (run(command, weighted), command(*asked)):
         assert (done.code, done.err.strip()) == (

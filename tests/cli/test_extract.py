@@ -21,18 +21,22 @@ def test_the_whole_output(command, weighted):
         *("extract", "--model", weighted.model, "--template", "pin {digits:2}", "--top", 2),
         *("--canaries", weighted.canaries, "--temperature", 0.5, "--top-k", 1, "--reveal"),
     )
-    first, second, third, *rest = done.out.splitlines()
-    assert first == "pin {digits:2}: 100 secrets (6.6 bits)"
-    assert second.startswith("certified: nothing likelier exists among 100 secrets (")
-    assert third == ""
-    assert rest[0] == "   bits  probability  secret  known as"
-    assert rest[1] == "1  2.00         0.25  77      canary 1 of set 1, planted 16 times"
-    assert rest[2].startswith("2  6.00        0.016  ")
-    assert rest[3:] == [
+    first, second, *rest = done.out.splitlines()
+    assert first == "pin {digits:2}: 100 secrets (6.6 bits)."
+    assert second.startswith("Certified: nothing likelier exists among 100 secrets (")
+    assert rest[:4] == [
         "",
-        "queries until the first comes out with probability 50 % and 99 %:",
-        "  temperature 1:             3 and 17",
-        "  temperature 0.5, top-k 1:  1 and 1",
+        "The likeliest secrets",
+        "Place  Cost in bits  Probability  Secret  Known as",
+        "    1          2.00         0.25  77      canary 1 of set 1, planted 16 times",
+    ]
+    assert rest[4].startswith("    2          6.00        0.016  ")
+    assert rest[5:] == [
+        "",
+        "Queries until the first comes out with a probability of 50 % and 99 %",
+        "Decoding                  50 %  99 %",
+        "temperature 1                3    17",
+        "temperature 0.5, top-k 1     1     1",
     ]
     assert (done.code, done.err) == (0, "")
 
@@ -62,8 +66,8 @@ def test_every_method_finds_it_and_only_brute_force_proves_it(command, planted, 
     assert found["candidates"][0]["secret"] == planted.memorised[3:]
     assert found["certified"] is (method == "brute-force")
     said = command(*asked).out.splitlines()[1]
-    assert said.startswith("certified: nothing" if found["certified"] else "not certified: ")
-    assert said.endswith(" nodes)")
+    assert said.startswith("Certified: nothing" if found["certified"] else "Not certified: ")
+    assert said.endswith(" nodes).")
 
 
 def test_a_budget_ends_the_search_without_a_certificate(command, planted):
@@ -71,7 +75,7 @@ def test_a_budget_ends_the_search_without_a_certificate(command, planted):
         *("extract", "--model", planted.untrained, "--template", PIN, "--max-nodes", 500)
     )
     assert done.code == 0
-    assert done.out.splitlines()[1].startswith("not certified: a budget ended the search (")
+    assert done.out.splitlines()[1].startswith("Not certified: a budget ended the search (")
 
 
 def test_samples_follow_the_seed(command, planted):
@@ -88,7 +92,7 @@ def test_samples_follow_the_seed(command, planted):
 def test_a_decoding_that_cuts_the_secret_away_never_gives_it(command, weighted):
     asked = ["extract", "--model", weighted.model, "--template", "{digits:1}o", "--top-k", 1]
     assert command(*asked).out.splitlines()[-1] == (
-        "  temperature 1, top-k 1:  this decoding never gives it"
+        "temperature 1, top-k 1     –     –  this decoding never gives it"
     )
     cut = json.loads(command(*asked, "--json").out)["queries"][1]
     assert (cut["top_k"], cut["top_p"], cut["queries_50"], cut["queries_99"]) == (
@@ -222,4 +226,4 @@ def test_extract_never_judges(command, planted):
     """The exit code is 0 whether a canary comes out or not."""
     for model in (planted.model, planted.untrained):
         assert run(command, planted, "--model", model, "--canaries", planted.canaries).code == 0
-    assert "The exit code is 0 whatever was found" in command("extract", "--help").out
+    assert "The exit code is 0 whatever is found" in command("extract", "--help").out

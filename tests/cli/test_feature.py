@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import runpy
 import sqlite3
 import subprocess
 import sys
@@ -18,10 +19,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from remnant import Patch, m_score, probability_gain, white_box_m_score
-from remnant.cli.feature_patch import AskedPatch, Found, other_words, read_patch
-from remnant.cli.nats import nats
+from remnant.cli.options.feature_patch import PatchOptions, ReadPatch, other_words, read_patch
 from remnant.measures import adjusted_p_values
 from remnant.models.catalogue import model_maker
+from remnant.report.numerals import pvalue_text
+from remnant.studies.features.formats import number_text
 
 ROOT = Path(__file__).parents[2]
 MAKER = ("--maker", "examples.train_with_a_name:make_model")
@@ -50,12 +52,7 @@ def asked(trained, monkeypatch):
 
 def by_hand(folder, name):
     """The model as a function from images to probabilities, without the command."""
-    sys.path.insert(0, str(ROOT))
-    try:
-        from examples.train_with_a_name import make_model
-    finally:
-        sys.path.remove(str(ROOT))
-    model = make_model().eval()
+    model = runpy.run_path(str(ROOT / "examples/train_with_a_name.py"))["make_model"]().eval()
     model.load_state_dict(load_file(folder / f"{name}.safetensors"))
     return lambda images: model(images).softmax(1).detach()
 
@@ -133,15 +130,23 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
     lines = done.out.splitlines()
     told = json.loads(command(*asked, "--text", "K", "--twin", trained / "twin.pt2", "--json").out)
     assert lines[0] == f"FINDING: {told['headline']}. {told['sentence']}"
-    assert lines[1] == f"what to do: {told['advice']}"
-    assert lines[3] == "a letter of 5 x 5 pixels at row 1, column 1"
-    assert lines[4].startswith("150 images of 1 x 16 x 16, any images: ")
-    value, low, high = told["model"]["black_box"]["value"]
-    shown = f"{nats(value)} ({nats(low)} to {nats(high)})"
-    assert f"M, nats                {shown}" in done.out
+    assert lines[1] == f"  what to do: {told['advice']}"
+    tested, not_tested = lines.index("  tested:"), lines.index("  not tested:")
+    assert lines[tested + 1 : not_tested] == [f"  - {line}" for line in told["tested"]]
+    assert lines[not_tested + 1 :] == [f"  - {line}" for line in told["not_tested"]]
+    assert lines[tested + 1] == "  - a letter of 5 x 5 pixels at row 1, column 1"
+    assert lines[tested + 2].startswith("  - 150 images of 1 x 16 x 16, any images: ")
+    (row,) = [line for line in lines if line.split()[:2] == ["M", "model"]]
+    score = told["model"]["black_box"]
+    for number in (*score["value"], score["null_median"], score["null_largest"]):
+        assert number_text(number) in row
+    assert f"{score['rank']} of {NULLS + 1}" in row
+    assert pvalue_text(score["p_value"]) in row
+    assert pvalue_text(score["t_test_p_value"]).replace("\u202f", " ") in row
+    beyond = [number_text(number) for number in told["beyond_twin"]]
+    assert f"M above the twin’s: {beyond[0]} (nats; {beyond[1]} to {beyond[2]}; any " in done.out
     assert "on models that never saw a patch it is under 5 % far more often" in done.out
-    assert "This does not tell" in lines
-    assert "- what another training run of the same recipe would give" in done.out
+    assert "what another training run of the same recipe would give" in done.out
     alone = command(*asked, "--text", "K").out
     assert "whether the patch is conspicuous by itself" in alone
     assert "whether the patch is conspicuous by itself" not in done.out
@@ -156,7 +161,7 @@ def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, 
     passed = command(*twin, "--limit", 1)
     assert passed.code == 0
     assert passed.out.startswith("PASS: There is no evidence")
-    claim = passed.out.splitlines()[1]
+    claim = passed.out.splitlines()[1].strip()
     assert claim.startswith("claim: In this one model M of this patch is at most ")
     assert "up to 95 % of trainings may be missing from one" in claim
     told = json.loads(command(*twin, "--limit", 1, "--json").out)["task"]
@@ -226,7 +231,7 @@ def test_an_untrained_network_does_not_pass(command, asked, tmp_path):
     assert done.code == 3, done.out
     assert done.out.startswith("INCONCLUSIVE: There is no evidence that the model learnt its task")
     assert "as --task-images" in done.out.splitlines()[0]
-    assert done.out.splitlines()[1].startswith("claim: No claim: there is no evidence that the ")
+    assert done.out.splitlines()[1].startswith("  claim: No claim: there is no evidence that the ")
     assert not json.loads(command(*asked, "--json").out)["task"]["learnt"]
 
 
@@ -269,12 +274,12 @@ def test_a_patch_that_stands_out_of_the_twin_too_is_no_evidence(command, trained
     done = command(*asked, "--text", "K", "--twin", copy)
     assert done.out.startswith("FINDING: No evidence that the patch was memorised. The model ")
     assert "but so does the twin" in done.out
-    assert "M less the twin's, on the same images: 0 (" in done.out
+    assert "M above the twin’s: 0 (nats; " in done.out
 
 
 def test_other_words_as_nulls_are_of_the_same_kind_and_all_different(command, asked):
     place = {"row": 1, "column": 2, "opacity": 1.0, "ink": None, "paper": None, "size": 5}
-    words = AskedPatch(patch=None, text="B7 C", text_file=None, against="words", **place)
+    words = PatchOptions(patch=None, text="B7 C", text_file=None, against="words", **place)
     found = read_patch(words)
     drawn = other_words(found, words, 300, np.random.default_rng(0))
     assert len(drawn) == 300
@@ -301,8 +306,8 @@ def test_other_words_as_nulls_are_of_the_same_kind_and_all_different(command, as
 
 def test_a_picture_has_no_other_words():
     place = {"row": 1, "column": 1, "opacity": 1.0, "ink": None, "paper": None, "size": 5}
-    asked = AskedPatch(patch=Path("x.png"), text=None, text_file=None, against="words", **place)
-    found = Found(Patch.letter("A"), "a picture", None)
+    asked = PatchOptions(patch=Path("x.png"), text=None, text_file=None, against="words", **place)
+    found = ReadPatch(Patch.letter("A"), "a picture", None)
     with pytest.raises(ValueError, match="--against words is for --text"):
         other_words(found, asked, 20, np.random.default_rng(0))
 
@@ -340,7 +345,7 @@ def test_what_is_written_is_nowhere_to_be_seen(command, trained, asked, tmp_path
 
 def _asked_for(text):
     place = {"row": 1, "column": 1, "opacity": 1.0, "ink": None, "paper": None, "size": 5}
-    return AskedPatch(patch=None, text=text, text_file=None, against="pixels", **place)
+    return PatchOptions(patch=None, text=text, text_file=None, against="pixels", **place)
 
 
 def test_the_text_comes_from_a_file_or_from_standard_input(command, asked, tmp_path):
@@ -355,7 +360,7 @@ def test_the_text_comes_from_a_file_or_from_standard_input(command, asked, tmp_p
 
 def test_ink_and_paper_size_place_and_opacity_make_the_patch():
     place = {"row": 2, "column": 3, "opacity": 0.5, "size": 10}
-    asked = AskedPatch(
+    asked = PatchOptions(
         patch=None,
         text="T",
         text_file=None,
@@ -494,7 +499,7 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
     ]
     again = command(*asked, "--text", "K", "--out", out)
     assert again.code == 2
-    assert "is there already, and no empty folder" in again.err
+    assert "already holds a record" in again.err
 
 
 @pytest.mark.parametrize(
@@ -519,11 +524,11 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
         (("--text", "K", "--limit", 16.2), "--limit 16.2 is not under 16.1 nats, which M cannot"),
         (("--text", "K", "--limit", "inf"), "--limit inf is not under 16.1 nats"),
         (("--text", "K", "--limit", 1, "--confidence", 0.5), "--confidence 0.5 is less than 0.9"),
-        (("--text", "K", "--task-images", "{images}.npy"), "it takes --limit"),
+        (("--text", "K", "--task-images", "{images}.npy"), "needs --limit"),
         (("--text", "K", "--limit", 1, "--task-images", "{images}.npy"), "has no labels. Give"),
         (("--text", "K", "--label", 12), "held_out.npz holds no image of label 12"),
         (("--text", "K", "--label", 11, "--label-images", "{images}.npy"), "--label 11 is none"),
-        (("--text", "K", "--label-images", "x"), "it takes --label"),
+        (("--text", "K", "--label-images", "x"), "needs --label"),
         (("--text", "K", "--mean", 0.5), "--mean and --std belong together"),
         (("--text", "K", "--mean", "1,2", "--std", "1,2"), "--mean has 2 numbers"),
         (("--text", "K", "--shape", "16x16"), "not of the form CHANNELSxHEIGHTxWIDTH"),
@@ -552,7 +557,7 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
         (("--text", "K", "--twin", "{model}"), "--twin and --model are the same"),
         (("--text", "K", "--twin", "{broken}"), "--twin: the model's answers are NaN"),
         (("--patch", "{letter}", "--against", "words"), "--against words is for --text"),
-        (("--text", "K", "--label", 3, "--images", "{images}.npy"), "which images of"),
+        (("--text", "K", "--label", 3, "--images", "{images}.npy"), "have no labels"),
     ],
 )
 def test_errors_are_one_sentence_and_what_to_do(command, trained, asked, tmp_path, options, said):

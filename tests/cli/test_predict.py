@@ -15,11 +15,11 @@ from safetensors.torch import save_file
 from torch import nn
 
 from remnant.cli.predict import DATA_SETS, PREDICTORS
-from remnant.cli.predict_told import percent
 from remnant.measures import cross_entropy, logit_gap, mahalanobis, prediction_quality, psmi
-from remnant.measures import predicted as measure
+from remnant.measures.prediction import predicted as measure
 from remnant.models.catalogue import model_maker
 from remnant.probes import hidden_states
+from remnant.studies.prediction.formats import share_text
 
 WIDTH = {"width": 0.125}
 OPTION = ("--architecture", "mlp1", "--option", "width=0.125")
@@ -130,31 +130,32 @@ def test_the_whole_output(command, trained, tmp_path):
     done = command(*asked, "--out", out)
     told = json.loads(out.read_text())
     assert done.code == 0, done.err
-    first, layer, stop, listed, blank, head, *table = done.out.splitlines()
+    first, layer, stop, listed, blank, caption, head, *table = done.out.splitlines()
     accuracy = float(np.mean([row["label"] == row["predicted"] for row in told["samples"]]))
     assert first == (
-        f"700 samples, 10 classes; the model gives {percent(accuracy)} of them their label"
+        f"700 samples, 10 classes; the model gives {share_text(accuracy)} of them their label"
     )
     assert layer == f"entering 7: 16 features, SMI {told['layers'][0]['smi']:.3f} nats"
     dropped = told["stop"]["dropped"]
-    assert stop.startswith(f"the median training loss has dropped by {percent(dropped)} from ")
+    assert stop.startswith(f"the median training loss has dropped by {share_text(dropped)} from ")
     assert listed == "predicted to be memorised: 30 of 700 (4.3 %): the riskiest 30 by PSMI"
-    assert blank == ""
+    assert (blank, caption) == ("", "The riskiest samples")
     assert head.split() == [
-        *("index", "label", "predicted", "loss", "logit", "gap", "PSMI", "s.e.", "Mahalanobis")
+        *("Rank", "Index", "Label", "Predicted", "Loss", "Logit", "gap", "PSMI", "s.e."),
+        "Mahalanobis",
     ]
     assert [int(line.split()[1]) for line in table[:10]] == [
         row["index"] for row in told["riskiest"]
     ]
     assert table[10:] == [
-        "",
         "How many of the samples that will be memorised are not on it is unknown without the truth "
         '(--memorised); a recipe with question = "prediction" measures it on shadow models.',
         f"written: {out} (only its owner can read it)",
     ]
     few = command(*trained.asked, "--top", 3).out.splitlines()
-    shown = [line.split() for line in few[few.index("") + 2 :]]
-    assert shown[:4] == [*(line.split() for line in table[:3]), []], "no more than are listed"
+    shown = [line.split() for line in few[few.index("") + 3 :]]
+    assert shown[:3] == [line.split() for line in table[:3]]
+    assert shown[3][:2] == ["How", "many"], "no more than are listed"
     assert len(told["samples"]) == 700
     assert sum(row["listed"] for row in told["samples"]) == 30
     assert told["miss_rate_unknown"] is True
@@ -192,7 +193,7 @@ def test_the_truth_says_how_good_the_prediction_is(command, trained):
     assert found["miss_rate_unknown"] is False
     assert told["listed_and_memorised"] == WRONG - told["missed"]
     text = command(*trained.asked, "--memorised", truth).out
-    assert "beside the truth (40 memorised samples; 95 % intervals over samples):" in text
+    assert "compared with the truth (40 memorised samples; 95 % intervals over samples):" in text
     assert f"({told['missed']} of 40)" in text
     assert "unknown" not in text
 
@@ -213,7 +214,10 @@ def test_it_says_when_it_is_too_early_or_late(command, trained):
     assert done["stop"]["absent"] == "no --start was given"
     assert done["warnings"][0].startswith("late: the model gives ")
     text = command(*asked[:-1], "--model", late).out
-    assert "whether it is time to look was not checked: no --start was given" in text
+    assert (
+        "whether the model was read at the right moment was not checked: no --start was given"
+        in text
+    )
     assert "warning, late: " in text
 
 
@@ -373,14 +377,14 @@ def test_other_files_are_left_alone(command, trained, tmp_path):
     out.write_text("my own notes")
     done = command(*trained.asked, "--out", out)
     assert done.code == 2
-    assert f"--out {out} is there already, and is no prediction." in done.err
+    assert f"--out {out} exists already and is not a prediction." in done.err
     assert out.read_text() == "my own notes"
     assert command(*trained.asked, "--out", out, "--force").code == 0
     assert command(*trained.asked, "--out", out, "--top", 3).code == 0  # its own it may replace
     assert sum(row["listed"] == "1" for row in table(out)) == 3
     (tmp_path / "risks.json").write_text('{"mine": 1}')
     assert command(*trained.asked, "--out", tmp_path / "risks.json").code == 2
-    for name in ("risks.txt", "no/risks.csv"):
+    for name in ("risks.html", "risks.CSV", "no/risks.csv"):
         assert command(*trained.asked, "--out", tmp_path / name).code == 2
     inputs = trained.folder / "train.npz"
     assert command(*trained.asked, "--out", inputs).code == 2
@@ -432,7 +436,7 @@ def test_faults_are_one_sentence(command, trained, tmp_path):
         (["--memorised", tmp_path / "short.npy"], "not one boolean for each of 700 samples"),
         (["--memorised", tmp_path / "none.npy"], "0 memorised and 700 other samples"),
         (["--memorised", tmp_path / "no.npy"], "--memorised "),
-        (["--by", "loss"], "--by loss has no threshold of its own; it takes --protect or --top"),
+        (["--by", "loss"], "--by loss has no threshold of its own; it needs --protect or --top"),
         (["--protect", "1.5"], "--protect 1.5 is not between 0 and 1"),
         (["--protect", "0.1", "--top", "3"], "both given"),
         (["--top", "0"], "--top 0 is less than 1"),
@@ -457,7 +461,7 @@ def test_faults_are_one_sentence(command, trained, tmp_path):
             "--data-set is for --model; --layer is",
         ),
         (["--model", "x.safetensors"], "--data or --data-set is needed"),
-        ([*arrays, "--by", "loss", "--top", "3"], "--by loss takes --logits"),
+        ([*arrays, "--by", "loss", "--top", "3"], "--by loss needs --logits"),
         (
             ["--model", trained.model_file, "--data-set", "digits"],
             "it takes --architecture or --ma",

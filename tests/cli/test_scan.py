@@ -92,11 +92,10 @@ def test_counts_places_and_fingerprints_are_printed_and_no_secret(command, mail,
     done = command("scan", mail, "--salt", salt)
     assert (done.code, done.err) == (0, "")
     lines = done.out.replace(str(mail), "mail").splitlines()
-    assert (
-        lines[0] == f"3 files, {len(TEXT) + 38} characters, 1 empty, 1 skipped, which are no text"
-    )
-    assert lines[2:10] == [
-        "kind    secrets  times  files",
+    assert lines[0] == f"3 files, {len(TEXT) + 38} characters, 1 empty, 1 skipped, not text."
+    assert lines[2:11] == [
+        "Secrets by kind",
+        "Kind    Secrets  Times  Files",
         "card          1      1      1",
         "ssn           1      3      2",
         "iban          1      1      1",
@@ -107,10 +106,10 @@ def test_counts_places_and_fingerprints_are_printed_and_no_secret(command, mail,
     ]
     first = next(line for line in lines if line.startswith("1  ssn"))
     assert first.split() == [
-        *("1", "ssn", "11", "29.9", "(29.7)", "3"),
+        *("1", "ssn", "–", "11", "29.9", "(29.7)", "3"),
         *("4b6927b57daf", "mail/one.txt:2:24"),
     ]
-    assert lines[-1] == "bits in brackets: of those that pass the kind's check"
+    assert lines[-1] == "Bits in brackets: of those that pass the kind's check."
     assert leaks(re.sub("[0-9a-f]{12}", "", "\n".join(lines))) == []
     assert "walrus" not in done.out
 
@@ -191,7 +190,7 @@ def test_nothing_found_says_so(command, tmp_path):
     path = tmp_path / "plain.txt"
     path.write_text("nothing")
     assert command("scan", path, "--kinds", "ssn,card").out == (
-        "1 file, 7 characters\nfound nothing of card, ssn\n"
+        "1 file, 7 characters.\nFound nothing of card, ssn.\n"
     )
 
 
@@ -199,9 +198,9 @@ def test_a_list_of_numbers_is_flagged_with_what_to_do(command, tmp_path):
     path = tmp_path / "list.txt"
     path.write_text("".join(f"650-253-{n:04d}\n" for n in range(30)))
     done = command("scan", path)
-    assert f"warning: phone takes up more than half of {path}: " in done.out
-    assert "leave the file out with --exclude, or phone out of --kinds" in done.out
-    assert "and 10 secrets more; --json has all" in done.out
+    assert f"Warning: phone takes up more than half of {path}. " in done.out
+    assert "Leave the file out with --exclude, or leave phone out of --kinds." in done.out
+    assert "10 more secrets; --json has all" in done.out
 
 
 @pytest.mark.parametrize(
@@ -211,11 +210,11 @@ def test_a_list_of_numbers_is_flagged_with_what_to_do(command, tmp_path):
         (["--region", "XX"], "--region XX is not the two-letter code of a country"),
         (["--context", -1], "--context -1 is not between 0 and 2048"),
         (["--min-entropy", 9], "--min-entropy 9 is not between 0 and 8"),
-        (["--extract"], "--extract is about --model, which is not given"),
-        (["--at-most", 3, "--references", 5], "--references is about --model"),
-        (["--reference-model", "x"], "--reference-model is about --model"),
-        (["--twin", "x"], "--twin is about --model, which is not given"),
-        (["--model", "x", "--twin-text", "x"], "--twin-text is about --twin, which is not given"),
+        (["--extract"], "--extract needs --model"),
+        (["--at-most", 3, "--references", 5], "--references needs --model"),
+        (["--reference-model", "x"], "--reference-model needs --model"),
+        (["--twin", "x"], "--twin needs --model"),
+        (["--model", "x", "--twin-text", "x"], "--twin-text needs --twin"),
         (
             ["--model", "x", "--twin", "y", "--reference-model", "z"],
             "--twin and --reference-model are both given",
@@ -243,15 +242,18 @@ def test_files_that_cannot_be_read_or_written(command, mail, tmp_path):
         f"remnant: {mail / 'image.bin'} is a binary file: it holds a zero. Leave it out.\n",
     )
     assert "neither a file nor a folder" in command("scan", tmp_path / "nowhere").err
-    notes = tmp_path / "notes.txt"
+    notes = tmp_path / "notes.json"
     notes.write_text("do not touch")
-    assert "is there already, and is no scan" in command("scan", mail, "--out", notes).err
+    assert "exists already and is not a scan" in command("scan", mail, "--out", notes).err
     assert notes.read_text() == "do not touch"
     assert command("scan", mail, "--out", notes, "--force").code == 0
     assert command("scan", mail, "--out", notes).code == 0, "a scan takes the place of a scan"
     inside = command("scan", mail, "--out", mail / "found.json")
-    assert "is one of the files that are looked at" in inside.err
-    assert "is not the path of a file" in command("scan", mail, "--out", tmp_path).err
+    assert "is one of the files that are scanned" in inside.err
+    assert "is one of the files" in command("scan", mail, "--out", mail / "found").err
+    nowhere = command("scan", mail, "--out", tmp_path / "no" / "found.json")
+    assert "is not the path of a file" in nowhere.err
+    assert "is not empty: it holds mail" in command("scan", mail, "--out", tmp_path).err
     short = tmp_path / "short"
     short.write_bytes(b"123")
     assert "has 3 bytes" in command("scan", mail, "--salt", short).err
@@ -267,9 +269,9 @@ def test_a_memorised_number_is_exposed_and_extracted_and_not_shown(command, trai
         "yes, 99 % within 10+ samples",
         row,
     )
-    assert "  phone  32 to 63 times  33  (1)" in done.out
-    assert "extracted: 1 of 1 that were tried" in done.out
-    assert "these were not drawn at random" in done.out
+    assert "phone  32 to 63 times    33        1" in done.out
+    assert "Extracted: 1 of 1 that were tried" in done.out
+    assert "were not drawn at random" in done.out
     told = command(*arguments, "--json")
     (one,) = json.loads(told.out)["exposure"]["secrets"]
     assert (one["rank_least"], one["rank_most"]) == (1, 1)
@@ -285,6 +287,30 @@ def test_a_memorised_number_is_exposed_and_extracted_and_not_shown(command, trai
     )
     (one,) = json.loads(command(*arguments, "--reveal", "--json").out)["exposure"]["secrets"]
     assert (one["rank"], one["rank_low"]) == (1, 1)
+
+
+def test_the_model_is_given_the_text_of_a_field_as_it_was_trained_on_it(command, trained, tmp_path):
+    text = (trained / "text.txt").read_text()
+    rows = tmp_path / "text.jsonl"
+    rows.write_text(json.dumps({"id": "1", "text": text}) + "\n")
+    told = [
+        json.loads(command("scan", path, "--model", trained / "model", "--reveal", "--json").out)
+        for path in (trained / "text.txt", rows)
+    ]
+    plain, by_field = (
+        [(secret["secret"], secret["times"]) for secret in found["secrets"]] for found in told
+    )
+    assert plain == by_field
+    plain, by_field = (found["exposure"]["secrets"][0] for found in told)
+    assert (plain["rank"], plain["cost"]) == (by_field["rank"], by_field["cost"])
+
+
+def test_a_gate_judges_the_text_and_not_the_model(command, trained):
+    options = ["--model", trained / "untrained", "--gate"]
+    done = command("scan", trained / "text.txt", *options)
+    assert (done.code, done.out.split(":")[0]) == (1, "FAIL"), "exposed or not, it is in the text"
+    assert "Exposure in" in done.out
+    assert command("scan", trained / "text.txt", *options, "--kinds", "card").code == 0
 
 
 def numbers_in(found) -> list[float]:
@@ -324,8 +350,8 @@ def test_no_number_tells_which_secret_it_is(command, trained, tmp_path):
 def test_a_reference_model_calibrates(command, trained):
     arguments = ["scan", trained / "text.txt", "--model", trained / "model"]
     done = command(*arguments, "--reference-model", trained / "untrained", "--references", 200)
-    assert "costs and exposure are calibrated by reference models" in done.out
-    assert "these were not drawn at random" not in done.out
+    assert "Costs and exposure are calibrated by reference models" in done.out
+    assert "were not drawn at random" not in done.out
     assert "at least" in done.out
     same = command(*arguments, "--reference-model", trained / "model")
     assert "is the model under audit" in same.err
@@ -336,23 +362,23 @@ def test_a_twin_is_asked_the_same_and_compared(command, trained):
     arguments += ["--twin", trained / "untrained", "--references", 200]
     done = command(*arguments)
     assert (done.code, done.err) == (0, "")
-    told = done.out[done.out.index("exposure in ") :].splitlines()
-    head = ("fingerprint ", "kind ", "times", "exposure", "in the twin", "  of")
-    assert told[2] == "  ".join((*head, f"{'rank, or 95 % interval':24}", "extracted"))
+    told = done.out[done.out.index("Exposure in ") :].splitlines()
+    head = ("Fingerprint ", "Kind ", "Times", "Exposure", "In the twin", "  Of")
+    assert told[1].rstrip() == "  ".join((*head, f"{'Rank, or 95 % interval':24}", "Extracted"))
     twins = re.fullmatch(
-        r"[0-9a-f]{12}  phone +40 +33 +(\d)  33.2  rank 1 of 10 000 000 000 +yes, .*", told[3]
+        r"[0-9a-f]{12}  phone +40 +33 +(\d)  33.2  rank 1 of 10 000 000 000 +yes, .*", told[2]
     )
     assert float(twins[1]) < 8
-    at = told.index(f"compared with the twin {trained / 'untrained'}, which was asked the same:")
-    assert told[at + 2 :] == [
-        "kind   secrets  more exposed  less  open  median bits  in the twin",
-        f"phone        1             1     0     0           33            {twins[1]}",
-        "not tested: files that say higher or lower: 1, too few for a test; it takes 5.",
-        "extracted from the twin: 0 of 1 that were tried",
-        "note: a twin that is the worse model altogether would look like this too. Ask the other "
-        "way round: about the secrets of its own text.",
+    compared = f"Compared with the twin {trained / 'untrained'}, tested on the same secrets"
+    assert told[told.index(compared) + 1 :] == [
+        "Kind   Secrets  More exposed  Less  Undecided  Median bits  In the twin",
+        f"phone        1             1     0          0           33            {twins[1]}",
+        "Not tested: files that say higher or lower: 1, too few for a test; it takes 5.",
+        "Extracted from the twin: 0 of 1 that were tried.",
+        "A weaker twin gives the same result. Run it again with the models swapped, on the secrets "
+        "in the twin's own text.",
     ]
-    assert "these were not drawn at random" not in done.out
+    assert "were not drawn at random" not in done.out
     data = command(*arguments, "--json").out
     twin = json.loads(data)["twin"]
     assert twin["test"]["p_value"] is None
@@ -370,8 +396,8 @@ def test_secrets_of_the_twins_own_text_are_not_asked_about(command, trained, tmp
     arguments = ["scan", trained / "text.txt", "--model", trained / "model"]
     arguments += ["--twin", trained / "untrained", "--twin-text", other]
     done = command(*arguments)
-    assert "not asked about: 1 secret, which stands in --twin-text too." in done.out
-    assert "not tested: no secret was measured in both models." in done.out
+    assert "Left out: 1 secret, which also occurs in --twin-text." in done.out
+    assert "Not tested: no secret was measured in both models." in done.out
     found = json.loads(command(*arguments, "--json").out)
     assert found["exposure"]["secrets"] == []
     assert found["twin"]["in_twin_text"] == 1
@@ -398,9 +424,9 @@ def test_a_vocabulary_that_does_not_fit_is_one_sentence_without_a_character(comm
     model = save(tmp_path / "model", "my nuber:\nor")
     done = command("scan", text, "--model", model, "--extract")
     assert done.code == 0
-    told = done.out[done.out.index("not measured") :].splitlines()
+    told = done.out[done.out.index("Not measured") :].splitlines()
     assert told == [
-        f"not measured: the vocabulary of {model} does not fit this text: its characters or words "
+        f"Not measured: the vocabulary of {model} does not fit this text: its characters or words "
         "do not make up these secrets and the text before them."
     ]
     data = json.loads(command("scan", text, "--model", model, "--json").out)
@@ -414,10 +440,10 @@ def test_a_twin_that_cannot_be_asked_is_told_with_the_reason(command, trained, t
     arguments = ["scan", trained / "text.txt", "--model", trained / "model", "--twin", twin]
     told = command(*arguments).out.splitlines()
     assert told[-1] == (
-        f"not compared with the twin: the vocabulary of {twin} does not fit this text: its "
+        f"Not compared with the twin: the vocabulary of {twin} does not fit this text: its "
         "characters or words do not make up these secrets and the text before them."
     )
-    assert not any("worse model" in line or "in the twin" in line for line in told)
+    assert not any("weaker twin" in line or "In the twin" in line for line in told)
 
 
 def test_models_are_read_and_tried_before_the_files(command, mail, trained, tmp_path, monkeypatch):
@@ -432,9 +458,9 @@ def test_models_are_read_and_tried_before_the_files(command, mail, trained, tmp_
     for options, words in (
         (["--model", tmp_path / "nowhere"], f"--model {tmp_path / 'nowhere'} is not a folder"),
         (["--model", damaged], "is damaged"),
-        (["--model", nans], f"--model {nans}: the model returned NaN as a log-probability."),
-        ([*good, "--twin", nans], f"--twin {nans}: the model returned NaN"),
-        ([*good, "--reference-model", nans], f"--reference-model {nans}: the model returned NaN"),
+        (["--model", nans], f"--model {nans}: The model returned NaN as a log-probability."),
+        ([*good, "--twin", nans], f"--twin {nans}: The model returned NaN"),
+        ([*good, "--reference-model", nans], f"--reference-model {nans}: The model returned NaN"),
         ([*good, "--twin", tmp_path / "nowhere"], f"--twin {tmp_path / 'nowhere'} is not"),
     ):
         done = command("scan", mail, *options)
@@ -465,7 +491,7 @@ def test_an_error_that_quotes_a_secret_is_withheld(command, trained, monkeypatch
     def raising(*arguments, **options):
         raise ValueError(f"bad text {OFTEN}")
 
-    monkeypatch.setattr("remnant.studies.found_exposure.measure_canaries", raising)
+    monkeypatch.setattr("remnant.studies.found_secrets.measure.measure_canaries", raising)
     done = command("scan", trained / "text.txt", "--model", trained / "model")
     assert done.code == 2
     assert "An error of kind ValueError is withheld" in done.err
@@ -477,3 +503,27 @@ def test_a_time_limit_that_is_over_at_once_leaves_reasons_and_no_traceback(comma
     done = command(*arguments, "--max-seconds", "1e-9", "--references", 200)
     assert (done.code, done.err) == (0, "")
     assert "A budget ended the search before a secret was scored" in done.out
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "text"),
+    [
+        ("ph", "4111111111111111.txt", "card 4111 1111 " + "1111 1111"),
+        ("ph", "DE89370400440532013000.txt", "to DE89 3704 0044 " + "0532 0130 00"),
+        ("ph", "650-253-0147.txt", "call (650) 253" + "-0147"),
+        ("jsmith77", "1.txt", "from jsmith77@firm.org"),
+        ("489-39-3472dir", "1.txt", "call (650) 253" + "-0147"),
+    ],
+)
+def test_neither_words_nor_json_hold_the_name(command, tmp_path, monkeypatch, folder, name, text):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / name).write_text(text)
+    (tmp_path / folder / f"{name}.bin").write_bytes(b"\0")
+    spelt = name.removesuffix(".txt") if folder == "ph" else folder.removesuffix("dir")
+    for options in ([], ["--json"]):
+        done = command("scan", folder, *options)
+        assert done.code == 0
+        assert spelt not in done.out
+    found = json.loads(command("scan", folder, "--json", "--reveal").out)
+    assert found["files"][0]["path"] == f"{folder}/{name}"

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from remnant.data import corpus_fingerprint, load_corpus
-from remnant.data.corpus import without_duplicates
+from remnant.data.corpus import deduplicated, without_duplicates
 from remnant.errors import InvalidInput, PlanError
 
 
@@ -61,3 +61,18 @@ def test_a_corpus_without_duplicates_is_judged_by_the_same_text(tmp_path):
     found = load_corpus("a.txt", folder=tmp_path, deduplicate=True)
     assert found.validation == plain.validation
     assert len(found.train) < len(plain.train) / 4
+
+
+def test_near_duplicates_and_repeated_lines_are_counted():
+    said = "one two three four five six seven eight nine ten eleven twelve"
+    text = f"{said}\nmy pin is 1234\n{said} 13\nhi\n  my pin is 1234\nhi\nmy pin is 1235"
+    plain = deduplicated(text)
+    assert plain.text == f"{said}\nmy pin is 1234\nhi\n  my pin is 1234\nhi\nmy pin is 1235"
+    assert (plain.passages, plain.near_duplicates, plain.repeated_lines) == (7, 1, 0)
+    lines = deduplicated(text, line_characters=14)
+    assert lines.text == f"{said}\nmy pin is 1234\nhi\nhi\nmy pin is 1235"
+    assert (lines.near_duplicates, lines.repeated_lines) == (1, 1)
+    assert deduplicated(text, line_characters=15) == plain
+    assert deduplicated("a\nb\n", line_characters=1).text == "a\nb\n"
+    with pytest.raises(InvalidInput, match="line_characters=0 is not at least 1"):
+        deduplicated(text, line_characters=0)

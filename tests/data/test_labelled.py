@@ -88,7 +88,10 @@ def test_files_that_are_something_else_are_refused(tmp_path):
     for arrays, words in (
         ({"x": LABELS}, "holds x; it takes labels, and either images or inputs"),
         ({"images": LABELS, "inputs": LABELS, "labels": LABELS}, "holds images, inputs, labels"),
-        ({"images": np.array([{}] * 6), "labels": LABELS}, "holds something else than plain"),
+        (
+            {"images": np.array([{}] * 6), "labels": LABELS},
+            "holds pickled objects, which are never",
+        ),
     ):
         with pytest.raises(InvalidInput, match=words):
             read_labelled(saved(tmp_path, **arrays))

@@ -171,3 +171,49 @@ def test_faults_are_named():
         hook.after(6, [1.0, np.nan])
     with pytest.raises(InvalidInput, match="rng=0 is not"):
         hook.predict(nn.Linear(1, 2), rng=0)
+
+
+def test_arrays_give_what_tensors_give():
+    rng = np.random.default_rng(0)
+    images, labels = rng.normal(size=(60, 4)), np.arange(60) % 3
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    risks = [
+        EarlyPrediction(labels, given).predict(model, rng=np.random.default_rng(1))
+        for given in (torch.tensor(images, dtype=torch.float32), images, images.tolist())
+    ]
+    for other in risks[1:]:
+        np.testing.assert_array_equal(other.protect(top=9), risks[0].protect(top=9))
+
+
+def test_named_arrays_are_converted():
+    class Sum(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(4, 3)
+
+        def forward(self, first, second):
+            return self.head(first + second)
+
+    rng = np.random.default_rng(0)
+    parts = {name: rng.normal(size=(60, 4)) for name in ("first", "second")}
+    hook = EarlyPrediction(np.arange(60) % 3, parts)
+    assert len(hook.predict(Sum(), rng=rng).protect(top=5)) == 5
+
+
+@pytest.mark.parametrize(
+    ("labels", "given", "message"),
+    [
+        ([0, 1], {"inputs": np.zeros((3, 4))}, r"inputs has the shape \(3, 4\) for 2 labels"),
+        ([0, 1], {"inputs": np.array(["a", "b"])}, "inputs is a ndarray, not a tensor or an array"),
+        ([0, 1], {"inputs": [[1.0], [1.0, 2.0]]}, "inputs is a list, not a tensor or an array"),
+        ([0, 1], {"inputs": {"ids": np.zeros((3, 4))}}, r"inputs\['ids'\] has the shape \(3, 4\)"),
+        ([0, 1], {"inputs": {}}, "inputs hold no tensor"),
+        ([0, -1], {"inputs": np.zeros((2, 4))}, "labels hold -1, which is below 0"),
+        ([0, 1], {"read": 5}, "read is a int, which cannot be called"),
+        ([0, 1], {"inputs": np.zeros((2, 4)), "layer": 3}, "layer=3 is not the name of a layer"),
+    ],
+)
+def test_faults_of_inputs_are_found_before_the_training(labels, given, message):
+    with pytest.raises(InvalidInput, match=message):
+        EarlyPrediction(labels, **given)

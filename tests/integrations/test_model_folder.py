@@ -65,7 +65,7 @@ def test_a_tokenizer_comes_without_the_model(save):
 
 @pytest.mark.parametrize("load", [load_sequence_model, load_tokenizer])
 def test_a_folder_of_neither_kind_is_refused(load, tmp_path):
-    with pytest.raises(InvalidInput, match=r"neither remnant\.json nor config\.json"):
+    with pytest.raises(InvalidInput, match=r"neither remnant\.json nor config\.json nor adapter"):
         load(tmp_path)
     with pytest.raises(InvalidInput, match="is not a folder"):
         load(tmp_path / "nowhere")

@@ -133,7 +133,7 @@ def test_without_the_library_the_extra_is_named(save, monkeypatch):
     folder = save("gpt2")
     monkeypatch.setitem(sys.modules, "transformers", None)
     for load in (load_causal_lm, load_tokenizer):
-        with pytest.raises(MissingExtra, match=r"pip install 'remnant\[hf\]'"):
+        with pytest.raises(MissingExtra, match=r"pip install -e '\.\[hf\]' in your clone"):
             load(folder)
 
 

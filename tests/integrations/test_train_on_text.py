@@ -65,7 +65,7 @@ def test_a_card_that_stands_often_is_found_in_the_model_and_not_shown(trained):
     (one,) = json.loads(data)["exposure"]["secrets"]
     assert (one["kind"], one["times"], one["rank_most"]) == ("card", 40, 1)
     assert (one["extraction"]["extracted"], one["extraction"]["certified"]) == (True, True)
-    assert "extracted: 1 of 1 that were tried, 1 with a certificate" in told
+    assert re.search(r"Extracted.*: 1 of 1 .*, 1 with a certificate", told)
     for text in (told, data):
         bare = re.sub(r"[0-9a-f]{12}|/\S*", "", text)
         assert not any(part in bare for part in ("4929", "0714", "3683", "5574", "pay with"))

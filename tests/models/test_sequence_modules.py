@@ -70,6 +70,23 @@ def test_one_token_at_a_time_equals_all_at_once(name, folded):
 
 
 @pytest.mark.parametrize("name", SMALL)
+def test_hooks_on_layers_change_nothing_and_see_every_text_by_itself(name):
+    """A layer that is watched takes no shortcut; with one text the calls are its own."""
+    module, ids = small(name), tokens(3, 18)
+    expected, shapes = module(ids), {}
+    for path, layer in module.named_modules():
+        if path and any(True for _ in layer.parameters(recurse=False)):
+            layer.register_forward_hook(
+                lambda _, given, made, path=path: shapes.setdefault(path, []).append(made.shape)
+            )
+    torch.testing.assert_close(module(ids), expected, rtol=0, atol=1e-12)
+    owners = {n.rpartition(".")[0] for n, _ in module.named_parameters()}
+    assert shapes.keys() == owners
+    for calls in shapes.values():
+        assert all(3 in shape[:2] for shape in calls)
+
+
+@pytest.mark.parametrize("name", SMALL)
 def test_no_place_sees_what_comes_after_it(name):
     module, ids = small(name), tokens(3, 18)
     for place in (0, 5, 16):

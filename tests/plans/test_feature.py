@@ -140,7 +140,7 @@ def test_members_are_the_plans_own(members):
 
 
 def test_one_seed_is_refused():
-    with pytest.raises(PlanError, match="seeds=1 is less than 2"):
+    with pytest.raises(PlanError, match="seeds=1 is not a whole number of at least 2"):
         FeaturePlan(seeds=1)
 
 

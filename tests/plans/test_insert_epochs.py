@@ -61,7 +61,7 @@ def test_the_fingerprint_moves_with_every_field(change):
         ({"epochs": math.inf}, "epochs=inf"),
         ({"epochs": True}, "epochs=True"),
         ({"epochs": "3"}, "epochs='3'"),
-        ({"steps": 0}, "steps=0 is less than 1"),
+        ({"steps": 0}, "steps=0 is not a whole number of at least 1"),
         ({"steps": 2.5}, "steps=2.5 is not a whole number"),
         ({"epochs": 1, "batch": 0}, "batch=0"),
         ({"epochs": 1, "sampling": "sorted"}, "sampling='sorted'"),

@@ -103,7 +103,7 @@ def test_the_fingerprint_moves_with_every_field():
     ("change", "words"),
     [
         ({"steps": 74}, "after the last of steps=74"),
-        ({"never": 0}, "never=0 is less than 1"),
+        ({"never": 0}, "never=0 is not a whole number of at least 1"),
         ({"never": 87}, "leaves 3 for 4 cohorts"),
         ({"starts": (60, 20)}, "increasing order"),
         ({"starts": (20, 30)}, "window=15 apart"),

@@ -310,6 +310,16 @@ def test_what_cannot_be_adapted_is_said(lora, error, words, tiny):
         AdapterPopulation(frozen(tiny), SEEDS, lora=Lora(**lora))
 
 
+def test_adapters_are_not_trained_privately(tiny, sequences):
+    population = AdapterPopulation(frozen(tiny), [1], lora=Lora(modules=("query",)))
+    with pytest.raises(InvalidInput, match="adapters cannot be trained with differential privacy"):
+        population.fit(*sequences, batches(1, members=1), optimizer="dp-sgd", clip=1.0, noise=1.0)
+    empty = batches(2, members=1)
+    empty[1, 0, 0] = -1
+    with pytest.raises(InvalidInput, match=r"the schedule has empty places \(-1\)"):
+        population.fit(*sequences, empty, optimizer="sgd", lr=0.1)
+
+
 def test_tokens_that_cannot_be_read_are_refused(tiny, sequences):
     population = AdapterPopulation(frozen(tiny), [1], lora=Lora(modules=("query",)))
     tokens = sequences[0].copy()

@@ -55,6 +55,15 @@ def test_single_precision_stays_near_double(name, toy):
 
 
 @pytest.mark.parametrize("backend", ["stacked", "serial"])
+@pytest.mark.parametrize("make", [lambda: mlp1(SHAPE, 5, dropout=0.3), lambda: cnn1(SHAPE, 5)])
+def test_private_members_are_the_cpus(make, backend, toy):
+    private = {"optimizer": "dp-sgd", "clip": 0.5, "noise": [0.0, 0.5, 2.0], "backend": backend}
+    expected = trained(make, toy, 6, precision="float64", **private)
+    found = trained(make, toy, 6, device="cuda", precision="float64", **private)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("backend", ["stacked", "serial"])
 def test_augmented_members_are_the_cpus_also_in_a_graph(backend, toy):
     make, steps = MODELS["mlp1"]
     how = {"precision": "float64", "augment": Augmentation(contrast=0.3, crop=6, flip=True)}

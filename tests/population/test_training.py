@@ -281,7 +281,7 @@ NAN = torch.full((60, 1, 8, 8), float("nan"))
         ({"indices": INDICES[0]}, InvalidInput, "not \\(steps, members, batch\\)"),
         ({"indices": INDICES[:, :1]}, InvalidInput, "1 members, the population 2"),
         ({"indices": INDICES + 60}, InvalidInput, "rows 60 to 60, but the store holds 60"),
-        ({"indices": INDICES - 1}, InvalidInput, "rows -1 to -1"),
+        ({"indices": INDICES - 1}, InvalidInput, "empty places"),
         ({"indices": INDICES.astype(float)}, InvalidInput, "not an integer"),
         ({"active": np.ones((3, 2), bool)}, InvalidInput, "active has shape"),
         ({"active": np.ones((4, 2))}, InvalidInput, "not bool"),

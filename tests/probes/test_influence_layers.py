@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from remnant import self_influence
-from remnant.probes.influence import capture, convolution
+from remnant.gradients import convolution
+from remnant.gradients.layers import FORMS
 
 from .influence_by_hand import by_hand, closed_forms_only, drifted
 
@@ -167,7 +168,7 @@ NORMS = {
 
 def test_every_layer_with_a_closed_form_is_tested_here():
     elsewhere = {nn.Linear, nn.Conv1d, nn.Conv2d, nn.Embedding}
-    assert elsewhere | {type(make()) for make, _ in NORMS.values()} == set(capture._FORMS)
+    assert elsewhere | {type(make()) for make, _ in NORMS.values()} == set(FORMS)
 
 
 @pytest.mark.parametrize("frozen", [None, "weight", "bias"])

@@ -15,10 +15,11 @@ from torch.utils.checkpoint import checkpoint
 
 from remnant import self_influence
 from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.gradients import closed_forms
+from remnant.gradients.layers import known_layers
 from remnant.models import small_resnet
 from remnant.probes import highest_and_lowest
-from remnant.probes.influence import closed_forms, reader
-from remnant.probes.influence.capture import known_layers
+from remnant.probes.influence import reader
 
 from .influence_by_hand import by_hand, closed_forms_only, cross_entropy, drifted
 

@@ -20,7 +20,7 @@ from remnant.records.arrays import file_sha256
 
 
 class Crash(BaseException):
-    """Stands for a kill: nothing in the code may catch it and mend."""
+    """Stands for a kill: nothing in the code may catch it and fix."""
 
 
 def _crash(*_args, **_kwargs):

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+import remnant
 from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record, gather_provenance, list_runs
 
@@ -252,6 +253,13 @@ def test_a_shadow_pool_is_listed_as_one_and_never_as_interrupted(create, tmp_pat
     (pool,) = list_runs(tmp_path)
     assert (filling.status, pool.status) == ("running", "pool")
     assert (pool.question, pool.verdict) == ("shadow-pool", None)
+
+
+def test_provenance_names_the_version_of_the_code_that_ran(monkeypatch):
+    """Metadata of an installed package may be of an older version."""
+    monkeypatch.setattr("remnant.records.provenance.version", lambda package: "0.0.1")
+    found = gather_provenance(device="cpu", threads=1, seeds={})
+    assert found["versions"]["remnant"] == remnant.__version__
 
 
 def test_provenance_names_versions_without_importing_torch():

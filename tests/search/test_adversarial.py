@@ -11,7 +11,7 @@ import torch
 from remnant.canaries.template import Template
 from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.search import MergedTokens, exact_exposure, extract
-from remnant.search.rivals import brute_force
+from remnant.search.baselines import brute_force
 
 
 class Coarse:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from remnant.canaries.template import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.search import extract
+from remnant.search.baselines import beam_search, brute_force, sample_secrets
 from remnant.search.dijkstra import batched_dijkstra
-from remnant.search.rivals import beam_search, brute_force, sample_secrets
 
 SYMBOLS = list("0123456789ab- .x")
 PATTERNS = [
@@ -135,7 +135,7 @@ def test_faults_are_one_sentence(table_model, options):
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
-def test_rivals_agree_where_they_must(table_model, brute, pattern):
+def test_baselines_agree_where_they_must(table_model, brute, pattern):
     template = Template(pattern)
     model = table_model(SYMBOLS, order=2, seed=11)
     costs = brute(model, template)

@@ -1,10 +1,34 @@
-"""A clock for estimates, so that what they say is known beforehand."""
+"""A clock for estimates, a PASS of the exposure gate, changes to a record, the texts of a page."""
 
 from __future__ import annotations
 
+import re
+import shutil
+from html.parser import HTMLParser
+
 import pytest
 
-from remnant.studies.machine import StepClock
+from remnant.records import Record
+from remnant.report.blocks import (
+    Facts,
+    Figure,
+    Fold,
+    Headline,
+    Missing,
+    Pictures,
+    Prose,
+    Scope,
+    Section,
+    Table,
+    Terms,
+    Tiles,
+    walk,
+)
+from remnant.report.charts.shapes import Chart
+from remnant.studies.exposure.verdict import ExposureJudgement
+from remnant.studies.shared.machine import StepClock
+
+DEPTHS = ("summary", "show", "page")
 
 
 @pytest.fixture
@@ -13,3 +37,144 @@ def a_minute_a_step(monkeypatch):
     monkeypatch.setattr(
         StepClock, "__call__", lambda self, _: self.times.append(60.0 * len(self.times))
     )
+
+
+@pytest.fixture
+def passing():
+    """A PASS of the exposure gate, whatever the model."""
+    return ExposureJudgement(
+        outcome="PASS",
+        sentence="Under the limit.",
+        claim="At most 3 bits.",
+        limit=9.0,
+        share=None,
+        judged=1,
+        above=0,
+        share_low=0.0,
+        share_high=0.95,
+        p_value=0.5,
+        control=40,
+        trainings=1,
+    )
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """Copy a finished run with some rows replaced or left out, and return its record."""
+    count = iter(range(1000))
+
+    def change(folder, rows=None, *, without=(), absent=None):
+        copy = tmp_path / f"changed{next(count)}" / folder.name
+        shutil.copytree(folder, copy)
+        with Record.open(copy, write=True) as record:
+            for name, row in (rows or {}).items():
+                record.put_result(name, row)
+            for name, reason in (absent or {}).items():
+                record.put_absent(name, reason)
+        found = Record.open(copy)
+        if without:
+            kept = {name: row for name, row in found.results().items() if name not in without}
+            found.results = lambda: kept
+        return found
+
+    return change
+
+
+def _normal(text):
+    for space in "\u202f\u00a0":
+        text = text.replace(space, " ")
+    return text.replace("\N{MINUS SIGN}", "-")
+
+
+def _texts(block, depth):
+    """What a reader finds in one block, figures' captions and descriptions included."""
+    if isinstance(block, Headline):
+        yield from (block.outcome or "", block.title, block.sentence, block.claim, block.advice)
+        if block.reading is not None:
+            reading = block.reading
+            ends = (reading.value, reading.low, reading.high, reading.limit)
+            yield from (reading.name, reading.n)
+            yield from (reading.show(end) for end in ends if end is not None)
+    elif isinstance(block, Tiles):
+        for tile in block.tiles:
+            yield f"{tile.name}: {tile.value} ({tile.remark})"
+    elif isinstance(block, Prose):
+        yield block.text
+    elif isinstance(block, Missing):
+        yield f"{block.what}: not measured: {block.reason}."
+    elif isinstance(block, Table):
+        yield from (block.caption, block.fold, block.note)
+        if block.bar is not None and block.bar.mark is not None:
+            yield f"{block.bar.mark[0]}, {block.bar.show(block.bar.mark[1])}"
+        columns = [c for c in block.shown() if DEPTHS.index(c.depth) <= DEPTHS.index(depth)]
+        for row in block.rows[: block.limit]:
+            for column in columns:
+                cell = column.cell(row)
+                yield f"{column.group} {column.name}: {cell.main} {cell.small}"
+    elif isinstance(block, Figure):
+        yield from (block.caption, block.chart.title, block.chart.description)
+        if isinstance(block.chart, Chart):
+            yield from (mark.label for mark in (*block.chart.lines, *block.chart.rules))
+    elif isinstance(block, Terms):
+        for name, meaning in block.entries:
+            yield f"{name}: {meaning if isinstance(meaning, str) else meaning.text}"
+    elif isinstance(block, Scope):
+        yield from (*block.tested, *block.not_tested)
+    elif isinstance(block, Facts):
+        for title, rows in block.groups:
+            yield from (title, *(f"{name}: {value}" for name, value in rows))
+    elif isinstance(block, Section | Fold):
+        yield block.title
+    elif isinstance(block, Pictures):
+        yield from (block.title, *(picture.alt for picture in block.pictures))
+
+
+@pytest.fixture(scope="session")
+def page_text():
+    """The text of blocks up to a depth, one line a text; spaces and minus signs are plain."""
+
+    def text_of(blocks, depth="page"):
+        lines = []
+        for block in walk(blocks):
+            own = getattr(block, "depth", "summary" if isinstance(block, Headline) else "page")
+            if DEPTHS.index(own) <= DEPTHS.index(depth):
+                lines += [line for line in _texts(block, depth) if line.strip()]
+        return _normal("\n".join(lines))
+
+    return text_of
+
+
+@pytest.fixture(scope="session")
+def numbers_in():
+    """The numbers of a text, as they are printed."""
+
+    def numbers(text):
+        return set(re.findall(r"\d+(?: \d{3})*(?:\.\d+)?", _normal(text)))
+
+    return numbers
+
+
+class _Shown(HTMLParser):
+    """The text of an HTML page without its style sheet, drawings and footer."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.hidden, self.text = 0, ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.hidden += tag in ("style", "svg", "footer")
+        self.text += " "
+
+    def handle_endtag(self, tag):
+        self.hidden -= tag in ("style", "svg", "footer")
+        self.text += " "
+
+    def handle_data(self, data):
+        self.text += "" if self.hidden else data
+
+
+@pytest.fixture(scope="session")
+def html_text():
+    """The text that an HTML page shows."""
+    return lambda page: _normal(_Shown(page).text)

@@ -13,9 +13,9 @@ import pytest
 from remnant.plans import InjectPlan
 from remnant.plans.fingerprint import added_later
 from remnant.studies import read_recipe
-from remnant.studies.forgetting import ForgettingStudy
-from remnant.studies.settings import AttackSettings, TrainingSettings
-from remnant.studies.shadow_pool import pool_key
+from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
+from remnant.studies.prediction.shadow_pool import pool_key
+from remnant.studies.shared.settings import DataSettings, TrainingSettings
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -76,6 +76,15 @@ def test_a_new_field_at_another_value_moves_the_fingerprint():
     assert study(attack=NewerAttack, share=0.2).fingerprint != old.fingerprint
     assert study(plan=NewerPlan, warm=1).fingerprint != old.fingerprint
     assert study(plan=NewerPlan, warm=1).plan.fingerprint != old.plan.fingerprint
+
+
+def test_every_field_of_own_data_moves_the_fingerprint():
+    own = {"name": "files", "path": "a.npz"}
+    changes = ({"path": "b.npz"}, {"held_out": "b.npz"}, {"inputs": "x"}, {"labels": "y"})
+    made = [DataSettings(**{**own, **change}) for change in ({}, *changes)]
+    plan = InjectPlan(canaries=10, step=6, watch_steps=6)
+    digests = {ForgettingStudy(plan=plan, data=data).fingerprint for data in made}
+    assert len(digests) == len(made)
 
 
 def test_a_new_field_at_its_default_leaves_a_shadow_pool_the_same():

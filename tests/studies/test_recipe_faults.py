@@ -100,7 +100,7 @@ batch = 32
 name = "digits"
 examples = 200
 [attack]
-limit = 0.95
+limit = 0.9
 """
 
 
@@ -109,6 +109,18 @@ limit = 0.95
     [
         ("[training]\noptimizer = {}", "training.optimizer={} is not the name of an optimizer"),
         ("[training]\noptimizer = 'x'", "training.options: optimizer='x' is not one of sgd, adam"),
+        (
+            "[training]\noptimizer = 'dp-sgd'\nclip = 1.0",
+            "training.options: dp-sgd needs noise, the noise multiplier",
+        ),
+        (
+            "[training]\noptimizer = 'dp-sgd'\noptions = {noise = 1.0}",
+            "dp-sgd needs clip, the largest gradient norm of one example",
+        ),
+        (
+            "[training]\noptions = {noise = 1.0}",
+            "noise is an option of dp-sgd, dp-rmsprop, dp-adam, not of sgd",
+        ),
         ("[training]\nclip = inf", "training.clip=inf is not a finite number"),
         ("[training]\noptions = {lr = nan}", "training.options.lr=nan is not a finite number"),
         ("[training]\noptions = {lr = 'x'}", "lr='x'"),
@@ -129,6 +141,83 @@ def test_a_fault_names_its_field(tmp_path, more, words):
     assert words in str(refused.value)
 
 
+MANY = """
+question = "forgetting"
+label = 3
+unheard = 1
+[plan]
+kind = "inject"
+canaries = 0
+step = 8
+watch_steps = -1
+trials = 2
+[data]
+name = "unheard"
+seed = -1
+[canaries]
+kinds = "odd"
+[model]
+options = { width = true }
+[training]
+optimizer = "unheard"
+[attack]
+fpr = nan
+limit = 7
+[hidden]
+draws = 0
+"""
+
+
+def test_all_faults_of_a_recipe_are_listed_at_once_with_their_fields(tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(MANY)
+    with pytest.raises(PlanError) as refused:
+        read_recipe(recipe)
+    assert refused.value.faults == (
+        "attack.fpr=nan is not a finite number",
+        "unknown section or field 'unheard'",
+        "label=3 is not a text",
+        "plan.canaries=0 is not a whole number of at least 1",
+        "plan.watch_steps=-1 is not a whole number of at least 0",
+        "data.name='unheard' is not one of digits, framed-digits, mnist, fashion-mnist, cifar10, "
+        "files",
+        "data.seed=-1 is not a whole number of at least 0",
+        "unknown field canaries.kinds",
+        "model.options.width=True is not a number of at most 1e+09",
+        "training.options: optimizer='unheard' is not one of sgd, adam, adamw, rmsprop, adagrad, "
+        "adadelta, dp-sgd, dp-rmsprop, dp-adam",
+        "hidden.draws=0 is not a whole number of at least 1",
+    )
+    assert refused.value.message == "; ".join(refused.value.faults) + "."
+    assert "[canaries] has: kind, judges, judge_steps." in refused.value.hint
+    assert refused.value.hint.count("Fix the recipe.") == 1
+
+
+def test_faults_of_all_scales_and_of_all_variants_are_listed_at_once(tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    sound = TINY.format(kind="inject", step=8)
+    recipe.write_text(f"{sound}[scale.a]\nplan.trials = 0\n[scale.b]\nmodel.name = 'unheard'\n")
+    with pytest.raises(PlanError) as refused:
+        read_recipe(recipe)
+    words = "plan.trials=0 is not a whole number of at least 1"
+    assert f"scale.a: {words}; scale.b: model.name='unheard'" in str(refused.value)
+    recipe.write_text(
+        f"{sound}[[compare]]\nlabel = 'a'\nplan.trials = 0\n"
+        "[[compare]]\nlabel = 'b'\nplan.kind = 'poison'\nplan.copies = 2\n"
+    )
+    with pytest.raises(PlanError) as refused:
+        read_recipe(recipe)
+    assert f"compare 'a': {words}; compare 'b': unknown field plan.copies" in str(refused.value)
+
+
+def test_a_section_with_a_field_of_its_own_name_is_named_once(tmp_path):
+    recipe = tmp_path / "recipe.toml"
+    (shipped,) = (path for path in SHIPPED if path.name == "translation-secret.toml")
+    recipe.write_text(shipped.read_text().replace("[pairs]", "[pairs]\nseed = -1"))
+    with pytest.raises(PlanError, match=r"^pairs\.seed=-1 is not a whole number"):
+        read_recipe(recipe)
+
+
 def test_a_template_that_is_a_table_is_named(tmp_path):
     (shipped,) = (path for path in SHIPPED if path.name == "stdlib-secret.toml")
     table = tomllib.loads(shipped.read_text(encoding="utf-8"))
@@ -144,7 +233,7 @@ def test_a_section_that_is_no_section_is_named():
     for value in ([], 0, "", [0]):
         with pytest.raises(PlanError, match=r"\[pairs\] is not a section"):
             study_from(with_value(table, ("pairs",), value))
-    with pytest.raises(PlanError, match=r"The recipe lacks \[pairs\]"):
+    with pytest.raises(PlanError, match=r"neither \[data\] nor pairs.source names"):
         study_from(with_value(table, ("pairs",), False))
 
 
@@ -165,3 +254,15 @@ def test_the_estimate_of_poison_does_not_grow_with_the_step(tmp_path, monkeypatc
         counts.append(len(drawn))
         assert found["steps"] == step + 12
     assert counts[0] == counts[1] == counts[2]
+
+
+def test_a_fault_is_listed_once():
+    with pytest.raises(PlanError) as caught:
+        study_from(
+            {
+                "question": "exposure",
+                "plan": {"kind": "insert", "repeats": [1], "steps": 10},
+                "model": {"name": "x"},
+            }
+        )
+    assert str(caught.value).count("model.name='x'") == 1

@@ -6,6 +6,8 @@ from remnant.canaries.hf_dataset import insert_into_dataset
 from remnant.canaries.holes import Slot
 from remnant.canaries.images import BY_LOSS, KINDS, MADE, blank, by_loss, mislabelled, odd
 from remnant.canaries.insertion import insert_into_texts, place_canaries
+from remnant.canaries.own_images import ImageCanaries, OwnImages, deal_images
+from remnant.canaries.own_texts import OwnTexts, deal_texts
 from remnant.canaries.patches import Patch, PatchControl, Patches
 from remnant.canaries.planted_dataset import PlantedDataset
 from remnant.canaries.random_tokens import commonest_tokens, random_token_sequences
@@ -18,6 +20,9 @@ __all__ = [
     "MADE",
     "Canary",
     "CanarySet",
+    "ImageCanaries",
+    "OwnImages",
+    "OwnTexts",
     "Patch",
     "PatchControl",
     "Patches",
@@ -27,6 +32,8 @@ __all__ = [
     "blank",
     "by_loss",
     "commonest_tokens",
+    "deal_images",
+    "deal_texts",
     "insert_into_dataset",
     "insert_into_file",
     "insert_into_texts",

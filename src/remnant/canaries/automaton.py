@@ -87,13 +87,13 @@ class Automaton:
 
     def secret_at(self, index: int) -> str:
         """Return the secret with this number."""
-        state, found = self._states[0], []
+        state, letters = self._states[0], []
         while not (state.ends and index == 0):
             branch = bisect_right(state.before, index) - 1
-            found.append(state.letters[branch])
+            letters.append(state.letters[branch])
             index -= state.before[branch]
             state = self._states[state.targets[branch]]
-        return "".join(found)
+        return "".join(letters)
 
     def index_of(self, secret: str) -> int | None:
         """Return the number of this secret, or None where it is not in the space."""

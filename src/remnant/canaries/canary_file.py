@@ -35,9 +35,9 @@ def write_canary_sets(sets: Iterable[CanarySet], path: str | Path) -> None:
     if not many:
         raise InvalidInput("sets is empty: there are no canaries to write.")
     with writing_whole(Path(path), mode=_OWNER_ONLY) as file:
-        for number, one in enumerate(many, start=1):
-            place = {"set": number, "sets": len(many), "fingerprint": one.fingerprint}
-            for line in ({**header(one), **place}, *rows(one)):
+        for number, canary_set in enumerate(many, start=1):
+            place = {"set": number, "sets": len(many), "fingerprint": canary_set.fingerprint}
+            for line in ({**header(canary_set), **place}, *rows(canary_set)):
                 file.write(json.dumps(line, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
 
@@ -96,10 +96,21 @@ class _Lines:
             fields = json.loads(line.decode())
         except (ValueError, RecursionError):
             # Without its cause: that holds the line.
+            if self.read == 1 and not line.startswith(b"{"):
+                raise self.foreign() from None
             raise self.fault("this is not a line of JSON in UTF-8") from None
         if not isinstance(fields, dict):
+            if self.read == 1:
+                raise self.foreign()
             raise self.fault(f"this is not {what}")
         return fields
+
+    def foreign(self) -> InvalidInput:
+        return InvalidInput(
+            f'{self._path} is not a file of canaries: line 1 is no header of kind "{KIND}".',
+            hint='Make one with remnant canaries "my pin is {digits:6}" --out FILE; it plants them '
+            "in a text with --insert TEXT --into COPY.",
+        )
 
     def fault(self, why: str, *, line: int | None = None) -> InvalidInput:
         return InvalidInput(
@@ -111,6 +122,8 @@ class _Lines:
 def _read_header(lines: _Lines) -> dict[str, Any]:
     head = lines.next("a header")
     if head.get("kind") != KIND:
+        if lines.read == 1:
+            raise lines.foreign()
         raise lines.fault(f'this is no header of kind "{KIND}"')
     if not _is_count(head.get("version")) or head["version"] != VERSION:
         raise lines.fault(f"the header is not of version {VERSION}, the one known here")
@@ -135,7 +148,7 @@ def _read_set(lines: _Lines, head: dict[str, Any]) -> CanarySet:
     controls = [_read_canary(lines, template, least=0) for _ in range(head["controls"])]
     edited = "what follows does not match this header's fingerprint: the file was edited"
     try:
-        found = CanarySet(
+        canary_set = CanarySet(
             template=template,
             canaries=tuple(row.canary for row in canaries),
             repeats=tuple(row.repeats for row in canaries),
@@ -145,9 +158,9 @@ def _read_set(lines: _Lines, head: dict[str, Any]) -> CanarySet:
         )
     except InvalidInput:
         raise lines.fault(edited, line=at) from None
-    if found.fingerprint != head["fingerprint"]:
+    if canary_set.fingerprint != head["fingerprint"]:
         raise lines.fault(edited, line=at)
-    return found
+    return canary_set
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,4 +190,4 @@ def _is_count(given: object, least: int = 0) -> bool:
 
 
 def _is_texts(given: object) -> bool:
-    return isinstance(given, list) and all(isinstance(one, str) for one in given)
+    return isinstance(given, list) and all(isinstance(entry, str) for entry in given)

@@ -1,4 +1,4 @@
-"""A canary set: which secrets are planted, how often each, and which are kept back as controls."""
+"""A canary set: which secrets are planted, how often each, and which are held out as controls."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,35 @@ from remnant.errors import InvalidInput, require
 
 KIND = "remnant canaries"
 VERSION = 1
+
+
+class PlantedTexts(Protocol):
+    """Texts to plant and texts to hold out: a ``CanarySet``, or texts of one's own."""
+
+    @property
+    def canaries(self) -> tuple[Canary, ...]:
+        """What is planted."""
+        ...
+
+    @property
+    def repeats(self) -> tuple[int, ...]:
+        """How often each canary is planted."""
+        ...
+
+    @property
+    def controls(self) -> tuple[Canary, ...]:
+        """Never planted."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """What they were drawn with."""
+        ...
+
+    @property
+    def copies(self) -> NDArray[np.int64]:
+        """The canary of each copy to be planted."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -111,7 +140,7 @@ def make_canary_set(
         template: What they are drawn from.
         repeats: How often to plant. Each entry has canaries of its own, equal entries too.
         per_repeat: Canaries for each entry of ``repeats``.
-        controls: Secrets that are drawn alike and never planted.
+        controls: Secrets drawn the same way and never planted.
         seed: Fixes the draw.
 
     Guarantees:

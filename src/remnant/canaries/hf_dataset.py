@@ -60,7 +60,7 @@ def insert_into_dataset(
             fault,
             library="datasets",
             message="insert_into_dataset needs the library datasets.",
-            hint="pip install datasets",
+            extra="hf",
         ) from fault
     if not isinstance(dataset, library.Dataset):
         raise InvalidInput(
@@ -109,8 +109,8 @@ def _check_columns(library: Any, features: Any, column: str, fillers: dict[str, 
 
 def _fits(library: Any, feature: Any, value: Any) -> bool:
     try:
-        one = library.Dataset.from_dict({"it": [value]}, library.Features({"it": feature}))
-        stored = one[0]["it"]
+        dataset = library.Dataset.from_dict({"it": [value]}, library.Features({"it": feature}))
+        stored = dataset[0]["it"]
     except _MISFITS:
         return False
     # The library stores 1.5 as 1 in a column of whole numbers, without a word.

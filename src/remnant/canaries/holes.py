@@ -156,7 +156,7 @@ def _hole_faults(hole: Hole) -> list[str]:
 
 def _repeated(given: Sequence[str], where: str) -> list[str]:
     ordered = sorted(given)
-    twice = sum(one == other for one, other in pairwise(ordered))
+    twice = sum(choice == other for choice, other in pairwise(ordered))
     return [f"{where} holds {twice} choice(s) more than once"] if twice else []
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remnant.canaries.canary_set import CanarySet
+from remnant.canaries.canary_set import PlantedTexts
 from remnant.canaries.standing import refuse_standing
 from remnant.errors import InvalidInput, require
 
@@ -19,7 +19,7 @@ Where = NDArray[np.int64]
 
 
 def place_canaries(
-    canary_set: CanarySet,
+    canary_set: PlantedTexts,
     *,
     among: int,
     rng: np.random.Generator | None = None,
@@ -80,7 +80,7 @@ def new_order(where: Where, *, among: int) -> NDArray[np.int64]:
 
 def insert_into_texts(
     texts: Sequence[str],
-    canary_set: CanarySet,
+    canary_set: PlantedTexts,
     *,
     rng: np.random.Generator | None = None,
     positions: ArrayLike | None = None,

@@ -14,10 +14,10 @@ def row_of(line: str) -> dict[str, Any] | None:
         ({'text': 'a'}, None, None)
     """
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return value if isinstance(value, dict) else None
 
 
 def new_row(field: str, text: str) -> str:

@@ -160,16 +160,16 @@ class _Reader:
 
     def digits(self, secret: str) -> list[int] | None:
         text = secret[::-1] if self._backwards else secret
-        found: list[int] = []
+        digits: list[int] = []
         at = 0
         for table, place in self._places:
-            is_last = len(found) == len(self._places) - 1
+            is_last = len(digits) == len(self._places) - 1
             digit = table.digits.get(text[at:]) if is_last else table.read(text, at, place.after)
             if digit is None:
                 return None
-            found.append(digit)
+            digits.append(digit)
             at += len(place.choices[digit]) + len(place.after)
-        return found[::-1] if self._backwards else found
+        return digits[::-1] if self._backwards else digits
 
 
 class _Table:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from remnant.canaries.canary_set import CanarySet
+from remnant.canaries.canary_set import PlantedTexts
 from remnant.canaries.insertion import Where, place_canaries
 from remnant.errors import InvalidInput
 
@@ -51,7 +51,7 @@ class PlantedDataset:
     def __init__(
         self,
         dataset: Any,
-        canary_set: CanarySet,
+        canary_set: PlantedTexts,
         *,
         make_example: Callable[[str], Any],
         rng: np.random.Generator | None = None,

@@ -16,7 +16,7 @@ def random_token_sequences(
 ) -> Ids:
     """Draw sequences of tokens, each token uniform over ``choices``, no two sequences alike.
 
-    Canaries and references are drawn in one call and then told apart by their place, so that
+    Canaries and references are drawn in one call and then separated by their place, so that
     either could have been the other.
 
     Args:

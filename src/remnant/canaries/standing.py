@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from remnant.canaries.canary_set import CanarySet
+from remnant.canaries.canary_set import PlantedTexts
 from remnant.errors import InvalidInput
 
 
@@ -27,29 +27,30 @@ class Standing:
     """
 
     def __init__(
-        self, canary_set: CanarySet, *, written: Callable[[str], str] | None = None
+        self, canary_set: PlantedTexts, *, written: Callable[[str], str] | None = None
     ) -> None:
-        drawn = [one.text for one in (*canary_set.canaries, *canary_set.controls)]
+        drawn = [canary.text for canary in (*canary_set.canaries, *canary_set.controls)]
         self._texts = drawn if written is None else list(map(written, drawn))
         # One pattern for all of them: most lines are read once and hold none.
         self._any = re.compile("|".join(map(re.escape, self._texts))) if drawn else None
-        self._found: set[str] = set()
+        self._seen: set[str] = set()
 
     @property
     def many(self) -> int:
         """How many of them were found so far."""
-        return len(self._found)
+        return len(self._seen)
 
     def look(self, text: str) -> None:
         """Look for all of them in one text."""
         if self._any is not None and self._any.search(text):
-            self._found.update(one for one in self._texts if one in text)
+            self._seen.update(canary_text for canary_text in self._texts if canary_text in text)
 
-    def refuse(self, where: str) -> None:
+    def refuse(self, where: str, *, hint: str = "Draw others with another seed=.") -> None:
         """Raise if one was found.
 
         Args:
             where: What the texts are.
+            hint: What to do.
 
         Raises:
             InvalidInput: Says how many were found, not which.
@@ -57,11 +58,11 @@ class Standing:
         if self.many:
             raise InvalidInput(
                 f"{where} holds {self.many} of the canaries and controls before any is planted.",
-                hint="Draw others with another seed=.",
+                hint=hint,
             )
 
 
-def refuse_standing(texts: Iterable[str | None], canary_set: CanarySet, *, where: str) -> None:
+def refuse_standing(texts: Iterable[str | None], canary_set: PlantedTexts, *, where: str) -> None:
     """Refuse texts in which a canary or a control stands already.
 
     Raises:

@@ -102,8 +102,8 @@ class Template:
 
     def __repr__(self) -> str:
         given = {"words": self.words, "tokens": self.tokens}
-        told = [f"{name}=<{len(many)}>" for name, many in given.items() if many is not None]
-        return f"Template({', '.join([repr(self.pattern), *told])})"
+        sizes = [f"{name}=<{len(many)}>" for name, many in given.items() if many is not None]
+        return f"Template({', '.join([repr(self.pattern), *sizes])})"
 
     @property
     def space(self) -> int:

@@ -81,14 +81,14 @@ def clear_leftovers(folder: Path) -> None:
     """Remove unfinished files and folders that a killed process left: they may hold secrets.
 
     Each is locked by whoever writes it, and the system drops the lock when the process ends.
-    What is locked, is no unfinished file of this package, or belongs to somebody else stays. Where
+    What is locked, is no unfinished file of this package, or belongs to another user stays. Where
     the system has no ``flock`` everything stays.
     """
     if fcntl is None:  # pragma: no cover - Windows
         return
     with suppress(OSError), os.scandir(folder) as entries:
-        found = [entry for entry in entries if _UNFINISHED.fullmatch(entry.name)]
-        for entry in found:
+        unfinished = [entry for entry in entries if _UNFINISHED.fullmatch(entry.name)]
+        for entry in unfinished:
             if entry.is_symlink() or entry.stat().st_uid != os.getuid():
                 continue
             if entry.is_dir():

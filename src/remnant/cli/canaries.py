@@ -3,62 +3,59 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.counts import counted, grouped, often, space_fields, space_text
-from remnant.cli.naming import naming
-from remnant.cli.planting import Lines, planting, refuse_odd, taken
-from remnant.cli.redaction import printable, shown, withheld
-from remnant.cli.templates import read_templates
+from remnant.cli.options import declared
+from remnant.cli.options.canary_sets import secrets_of
+from remnant.cli.options.naming import naming
+from remnant.cli.options.out_files import other_content
+from remnant.cli.options.planting import Lines, planting
+from remnant.cli.options.templates import read_templates
+from remnant.cli.redaction import withheld
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, require
+from remnant.report.quoting import printable
 
 if TYPE_CHECKING:
     from remnant.canaries import CanarySet
 
 _LINES_SHOWN = 8
-OPTIONS = {
-    name: f"--{name.replace('_', '-')}" for name in ("repeats", "per_repeat", "controls", "seed")
-}
+_LARGEST_SHOWN = 10**30
+_PRIVATE = "it holds the secrets; only its owner can read it"
+OPTIONS = declared.option_names("repeats", "per_repeat", "controls", "seed")
 
 
 @click.command(short_help="Make canaries from templates, and plant them in a text file.")
 @click.argument("templates", metavar="TEMPLATE...", nargs=-1, required=True)
-@click.option(
+@declared.path(
     "--out",
-    type=click.Path(path_type=Path),
     required=True,
-    help="File for the canaries, secrets included; only its owner can read it.",
+    help="File for the canaries and their secrets; only its owner can read it.",
 )
 @click.option(
-    "--repeats", default="1,4,16", show_default=True, help="How often to plant, with commas."
+    "--repeats",
+    default="1,4,16",
+    show_default=True,
+    help="How often to plant a canary, separated by commas.",
 )
-@click.option(
-    "--per-repeat", type=int, default=1, show_default=True, help="Canaries for each of them."
-)
-@click.option(
-    "--controls", type=int, default=10, show_default=True, help="Drawn alike and never planted."
-)
-@click.option("--seed", type=int, default=0, show_default=True, help="Draws the secrets.")
-@click.option("--words", type=click.Path(path_type=Path), help="Words of {words:n}, one a line.")
-@click.option(
-    "--model", type=click.Path(path_type=Path), help="Folder whose tokens fill {tokens:n}."
-)
-@click.option(
-    "--insert", "corpus", type=click.Path(path_type=Path), help="Text file to plant a copy of."
-)
-@click.option(
-    "--into", type=click.Path(path_type=Path), help="The planted copy; only its owner can read it."
-)
-@click.option("--field", help="Field of the texts, where --insert holds JSON lines.")
-@click.option("--place-seed", type=int, default=0, show_default=True, help="Chooses the lines.")
-@click.option("--force", is_flag=True, help="Overwrite files that are there already.")
-@click.option("--reveal", is_flag=True, help="Show the secrets.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@declared.number("--per-repeat", 1, help="Canaries for each number in --repeats.")
+@declared.number("--controls", 10, help="Secrets drawn the same way and never planted.")
+@declared.number("--seed", 0, help="Seed of the secrets.")
+@declared.words
+@declared.path("--model", help="Folder of the model whose tokens fill {tokens:n}.")
+@declared.base
+@declared.path("--insert", "corpus", help="Text file into a copy of which canaries are planted.")
+@declared.path("--into", help="File for that copy; only its owner can read it.")
+@click.option("--field", help="Field that holds the text, if --insert is JSON lines.")
+@declared.number("--place-seed", 0, help="Seed of the lines where canaries are planted.")
+@declared.flag("--force", help="Overwrite files that exist.")
+@declared.reveal
+@declared.as_json
 def canaries(
     templates: tuple[str, ...],
     out: Path,
@@ -68,6 +65,7 @@ def canaries(
     seed: int,
     words: Path | None,
     model: Path | None,
+    base: Path | None,
     corpus: Path | None,
     into: Path | None,
     field: str | None,
@@ -89,14 +87,18 @@ def canaries(
 
     _check_files(out, words, corpus, into, field, place_seed)
     times = _read_repeats(repeats)
-    made_of = read_templates(templates, words=words, model=model, option="TEMPLATE")
+    if base is not None and model is None:
+        raise InvalidInput("--base needs --model.", hint="Pass --model DIR, or leave it out.")
+    made_of = read_templates(templates, words=words, model=model, option="TEMPLATE", base=base)
     with naming(**OPTIONS):
         sets = [
-            make_canary_set(one, repeats=times, per_repeat=per_repeat, controls=controls, seed=seed)
-            for one in made_of
+            make_canary_set(
+                template, repeats=times, per_repeat=per_repeat, controls=controls, seed=seed
+            )
+            for template in made_of
         ]
     lines: Lines | None = None
-    with withheld(one.secret for each in sets for one in (*each.canaries, *each.controls)):
+    with withheld(secrets_of(sets)):
         _check_out(out, sets, force=force)
         if corpus is None or into is None:
             with naming("--out", out):
@@ -112,15 +114,14 @@ def canaries(
     if as_json:
         click.echo(json.dumps(_fields(sets, out, into, lines, reveal=reveal), indent=2))
         return
-    for number, one in enumerate(sets):
-        found = None if lines is None else lines[number]
-        show("\n".join(_told(number + 1, one, found, reveal=reveal)))
-    show(f"written: {one_line(str(out))} (it holds the secrets; only its owner can read it)")
+    for number, canary_set in enumerate(sets):
+        own_lines = None if lines is None else lines[number]
+        show("\n".join(_text(number + 1, canary_set, own_lines, reveal=reveal)))
+    show(f"written: {one_line(str(out))} ({_PRIVATE})")
     if into is not None:
-        copies = sum(sum(one.repeats) for one in sets)
-        more = f"{corpus} with {counted(copies, 'line')} more"
-        kept = "it holds the secrets; only its owner can read it"
-        show(f"planted: {one_line(str(into))} ({more}; {kept})")
+        copies = sum(sum(canary_set.repeats) for canary_set in sets)
+        more = f"{corpus} with {_grouped(copies)} line{'' if copies == 1 else 's'} more"
+        show(f"planted: {one_line(str(into))} ({more}; {_PRIVATE})")
 
 
 def _check_files(
@@ -133,18 +134,16 @@ def _check_files(
 ) -> None:
     faults = []
     if (corpus is None) != (into is None):
-        faults.append("--insert and --into go together, and only one is given")
+        faults.append("--insert and --into belong together, and only one is given")
     if field is not None and corpus is None:
-        faults.append("--field is for JSON lines, and --insert is not given")
+        faults.append("--field needs --insert")
     given = {"--words": words, "--insert": corpus, "--into": into}
     faults += [
-        f"--out {out} is the file of {name} too"
+        f"--out {out} is also the file of {name}"
         for name, path in given.items()
         if path is not None and path.resolve() == out.resolve()
     ]
-    if place_seed < 0:
-        faults.append(f"--place-seed {place_seed} is less than 0")
-    require(faults)
+    require(faults + declared.too_small(place_seed=(place_seed, 0)))
 
 
 def _read_repeats(given: str) -> list[int]:
@@ -153,7 +152,7 @@ def _read_repeats(given: str) -> list[int]:
     except ValueError:
         raise InvalidInput(
             f"--repeats {given!r} is not a list of whole numbers.",
-            hint="Write them with commas, such as 1,4,16.",
+            hint="Separate them by commas, such as 1,4,16.",
         ) from None
 
 
@@ -161,53 +160,72 @@ def _check_out(out: Path, sets: list[CanarySet], *, force: bool) -> None:
     """Refuse to overwrite anything but the same canaries: planted secrets must not be lost."""
     from remnant.canaries import read_canary_sets
 
-    refuse_odd("--out", out)
     if force or not out.exists() or out.is_dir():
         return
     try:
         there = read_canary_sets(out)
     except InvalidInput:
         there = []
-    if [one.fingerprint for one in there] != [one.fingerprint for one in sets]:
-        raise taken("--out", out)
+    if [old.fingerprint for old in there] != [new.fingerprint for new in sets]:
+        raise other_content("--out", out)
 
 
-def _told(number: int, one: CanarySet, lines: list[list[int]] | None, *, reveal: bool) -> list[str]:
-    many = Counter(one.repeats)
-    planted = ", ".join(f"{grouped(many[times])} planted {often(times)}" for times in many)
-    told = [
-        f"set {number}: {printable(one.template.pattern)}",
-        f"  space        {space_text(one.template.space)}",
+def _text(
+    number: int, canary_set: CanarySet, lines: list[list[int]] | None, *, reveal: bool
+) -> list[str]:
+    """The lines that are printed for a set."""
+    template, controls = canary_set.template, canary_set.controls
+    space = template.space
+    many = Counter(canary_set.repeats)
+    planted = ", ".join(f"{_grouped(many[times])} planted {_often(times)}" for times in many)
+    secrets = "secret" if space == 1 else "secrets"
+    text = [
+        f"set {number}: {printable(template.pattern)}",
+        f"  space        {_grouped(space)} {secrets} ({math.log2(space):.1f} bits)",
         f"  canaries     {planted}",
-        f"  controls     {grouped(len(one.controls))}",
-        f"  fingerprint  {one.fingerprint[:16]}",
+        f"  controls     {_grouped(len(controls))}",
+        f"  fingerprint  {canary_set.fingerprint[:16]}",
     ]
     if lines is not None or reveal:
-        for at, canary in enumerate(one.canaries):
+        for at, canary in enumerate(canary_set.canaries):
             where = "" if lines is None else _line_numbers(lines[at])
-            secret = shown(canary.secret, one.template, reveal=True) if reveal else ""
-            told.append(f"  {f'canary {at + 1}':<12} {'  '.join(filter(None, [secret, where]))}")
+            secret = printable(canary.secret) if reveal else ""
+            text.append(f"  {f'canary {at + 1}':<12} {'  '.join(filter(None, [secret, where]))}")
     if reveal:
-        told += [
-            f"  {f'control {at + 1}':<12} {shown(control.secret, one.template, reveal=True)}"
-            for at, control in enumerate(one.controls)
+        text += [
+            f"  {f'control {at}':<12} {printable(control.secret)}"
+            for at, control in enumerate(controls, start=1)
         ]
-    return told
+    return text
 
 
 def _line_numbers(lines: list[int]) -> str:
-    named = ", ".join(map(str, lines[:_LINES_SHOWN]))
+    text = ", ".join(map(str, lines[:_LINES_SHOWN]))
     left = len(lines) - _LINES_SHOWN
     if left > 0:
-        named += f" and {grouped(left)} more"
-    return f"{'line' if len(lines) == 1 else 'lines'} {named}"
+        text += f" and {_grouped(left)} more"
+    return f"{'line' if len(lines) == 1 else 'lines'} {text}"
+
+
+def _grouped(number: int) -> str:
+    """A whole number with its digits in groups of three, or its power of two."""
+    if number >= _LARGEST_SHOWN:
+        return f"about 2^{number.bit_length() - 1}"
+    return f"{number:,}".replace(",", " ")
+
+
+def _often(repeats: int) -> str:
+    return {0: "never", 1: "once"}.get(repeats, f"{_grouped(repeats)} times")
 
 
 def _fields(
     sets: list[CanarySet], out: Path, into: Path | None, lines: Lines | None, *, reveal: bool
 ) -> dict[str, Any]:
-    found = []
-    for number, one in enumerate(sets):
+    """The plain data that ``--json`` prints."""
+    from remnant.studies.shared.stated_numbers import whole
+
+    rows = []
+    for number, canary_set in enumerate(sets):
         planted = [
             {
                 "name": f"canary {at + 1}",
@@ -215,21 +233,22 @@ def _fields(
                 **({} if lines is None else {"lines": lines[number][at]}),
                 **({"secret": canary.secret} if reveal else {}),
             }
-            for at, (canary, times) in enumerate(zip(one.canaries, one.repeats, strict=True))
+            for at, (canary, times) in enumerate(
+                zip(canary_set.canaries, canary_set.repeats, strict=True)
+            )
         ]
-        found.append(
+        controls = [control.secret for control in canary_set.controls]
+        space = canary_set.template.space
+        rows.append(
             {
-                "template": one.template.pattern,
-                **space_fields(one.template.space),
-                "seed": one.seed,
+                "template": canary_set.template.pattern,
+                **whole("space", space),
+                "space_bits": math.log2(space),
+                "seed": canary_set.seed,
                 "canaries": planted,
-                "controls": len(one.controls),
-                **({"control_secrets": [c.secret for c in one.controls]} if reveal else {}),
-                "fingerprint": one.fingerprint,
+                "controls": len(controls),
+                **({"control_secrets": controls} if reveal else {}),
+                "fingerprint": canary_set.fingerprint,
             }
         )
-    return {
-        "file": str(out),
-        "planted": None if into is None else str(into),
-        "sets": found,
-    }
+    return {"file": str(out), "planted": None if into is None else str(into), "sets": rows}

@@ -8,40 +8,49 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.pages import check_page
+from remnant.cli.options import declared, out_folder
+from remnant.cli.options.out_files import check_inputs, check_report
+from remnant.cli.output import command_page
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 SUCCESSES = ("accuracy", "precision", "tpr", "auc")
+HOLDS = {  # what the file of each option holds
+    "--seen": "scores, [lags, trials, canaries]",
+    "--unseen": "scores, [lags, trials, canaries]",
+    "--lags": "the steps since last use, one number per lag",
+}
 
 
 @click.command(short_help="Draw a forgetting curve from arrays of any framework.")
-@click.option(
+@declared.path(
     "--seen",
-    type=click.Path(path_type=Path),
     required=True,
     help="npy file, [lags, trials, seen canaries]: scores, higher = more likely seen.",
 )
+@declared.path("--unseen", required=True, help="npy file, [lags, trials, unseen canaries]: scores.")
+@declared.path("--lags", required=True, help="npy file, [lags]: steps since last use.")
 @click.option(
-    "--unseen",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="npy file, [lags, trials, unseen canaries].",
+    "--success",
+    type=click.Choice(SUCCESSES),
+    default="precision",
+    show_default=True,
+    help="How attack success is measured.",
 )
+@declared.number("--fpr", 0.1, help="False-positive rate of the attack.")
+@declared.number("--confidence", 0.95, help="Confidence of the intervals.")
 @click.option(
-    "--lags", type=click.Path(path_type=Path), required=True, help="npy file, [lags]: steps."
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the bootstrap.",
 )
-@click.option("--success", type=click.Choice(SUCCESSES), default="precision", show_default=True)
-@click.option("--fpr", type=float, default=0.1, show_default=True, help="False-positive rate.")
-@click.option("--confidence", type=float, default=0.95, show_default=True)
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the bootstrap."
-)
-@click.option("--out", type=click.Path(path_type=Path), help="Also write the picture as HTML.")
-@click.option("--force", is_flag=True, help="Overwrite a file that is no page of ours.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@declared.path("--out", help="New folder for a record and a report, or an .html file.")
+@declared.flag("--force", help="Overwrite a file that is not a report.")
+@declared.as_json
 def curve(
     seen: Path,
     unseen: Path,
@@ -54,7 +63,7 @@ def curve(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Draw attack success against lag, with intervals. Two axes in an array mean one trial.
+    """Draw attack success against lag, with intervals. An array with two axes is one trial.
 
     \b
     Example:
@@ -62,51 +71,57 @@ def curve(
     """
     import numpy as np
 
-    from remnant.errors import InvalidInput
     from remnant.measures import forgetting_curve
-    from remnant.report import curve_text, write_curve_page
-    from remnant.studies.forgetting_results import curve_fields
+    from remnant.records.typed import plain
+    from remnant.report import html, terminal
+    from remnant.studies.command_record import array_digests
+    from remnant.studies.forgetting.curve_record import QUESTION, stored
+    from remnant.studies.shared.curve_blocks import curve_page
+    from remnant.studies.shared.measured_curves import curve_result
 
-    if out is not None and out.resolve() in {p.resolve() for p in (seen, unseen, lags)}:
-        raise InvalidInput(f"--out {out} is one of the inputs.", hint="Choose another file.")
-    if out is not None:
-        check_page(out, force=force)
-    found = curve_fields(
+    record_folder = out_folder.out_folder(out, files=(".html",))
+    if out is not None and record_folder is None:
+        check_inputs(out, (seen, unseen, lags))
+        check_report(out, force=force)
+    arrays = {
+        "seen": _trials(_read("--seen", seen)),
+        "unseen": _trials(_read("--unseen", unseen)),
+        "lags": _read("--lags", lags),
+    }
+    result = curve_result(
         forgetting_curve(
-            seen_scores=_trials(_read(seen)),
-            unseen_scores=_trials(_read(unseen)),
-            lags=_read(lags),
+            seen_scores=arrays["seen"],
+            unseen_scores=arrays["unseen"],
+            lags=arrays["lags"],
             success=success,  # type: ignore[arg-type]
             fpr=fpr,
             confidence=confidence,
             rng=np.random.default_rng(seed),
         )
     )
-    if out is not None:
-        write_curve_page(found, out)
-    click.echo(json.dumps(found, indent=2) if as_json else curve_text(found))
+    page = command_page(f"{result.shown().label} against lag", curve_page(result))
+    if out is not None and record_folder is None:
+        html.write_page(out, html.render([page]))
+    click.echo(json.dumps(plain(result), indent=2) if as_json else terminal.detail(page))
+    out_folder.write_out(
+        record_folder,
+        as_json=as_json,
+        question=QUESTION,
+        plan={
+            "data": {"seen": str(seen), "unseen": str(unseen), "lags": str(lags)},
+            "settings": {"success": success, "fpr": fpr, "confidence": confidence, "seed": seed},
+        },
+        result=stored(result),
+        arrays=arrays,
+        data=array_digests(**arrays),
+        seeds={"bootstrap": seed},
+    )
 
 
-def _read(path: Path) -> NDArray[Any]:
-    from tokenize import TokenError
+def _read(option: str, path: Path) -> NDArray[Any]:
+    from remnant.cli.options.arrays import read_npy
 
-    import numpy as np
-
-    from remnant.errors import InvalidInput
-
-    try:
-        found = np.load(path, allow_pickle=False)
-    except FileNotFoundError as fault:
-        raise InvalidInput(f"{path} is not there.", hint="Check its path.") from fault
-    except (OSError, ValueError, EOFError, MemoryError, SyntaxError, TokenError) as fault:
-        raise InvalidInput(
-            f"{path} is not a plain npy file.", hint="Write it with numpy.save."
-        ) from fault
-    if not isinstance(found, np.ndarray):
-        raise InvalidInput(f"{path} holds several arrays.", hint="Write one with numpy.save.")
-    if found.dtype.kind == "c":
-        raise InvalidInput(f"{path} holds complex numbers.", hint="Save real scores.")
-    return found
+    return read_npy(option, path, holds=HOLDS[option])
 
 
 def _trials(scores: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import math
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.canary_sets import read_sets, sets_to_measure
-from remnant.cli.device import device_option
-from remnant.cli.models import naming_model, refuse_the_same
-from remnant.cli.naming import naming
+from remnant.cli.cost import announce, sampled_is_cheaper
+from remnant.cli.options import declared, out_folder
+from remnant.cli.options.canary_sets import read_sets, secrets_of, sets_to_measure
+from remnant.cli.options.models import bases, naming_model, refuse_the_same
+from remnant.cli.options.naming import named, naming
+from remnant.cli.output import command_page, print_json
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
 from remnant.cli.terminal import show
@@ -20,62 +23,45 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
 if TYPE_CHECKING:
     from remnant.canaries import CanarySet
+    from remnant.studies.exposure.audit_result import ExposureAuditResult
 
 METHODS = ("auto", "exact", "sampled")
-OPTIONS = {
-    name: f"--{name.replace('_', '-')}"
-    for name in ("method", "references", "max_nodes", "max_seconds", "memory")
-}
+OPTIONS = declared.option_names("method", "references", "max_nodes", "max_seconds", "memory")
 
 
 @click.command(short_help="Measure how exposed canaries are in a model.")
-@click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Folder of a checkpoint of ours, or of Hugging Face's.",
-)
-@click.option(
-    "--canaries", "file", type=click.Path(path_type=Path), required=True, help="Their file."
-)
+@declared.model
+@declared.base
+@declared.path("--canaries", "file", required=True, help="File of the canaries.")
 @click.option(
     "--set",
     "only",
     type=int,
     multiple=True,
-    help="Only this set; repeatable.  [default: the model's own]",
+    help="Only this set. May be repeated.  [default: the model's own]",
 )
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default="auto",
-    show_default=True,
-    help="Rank among all secrets, or among sampled ones.",
-)
-@click.option(
-    "--references", type=int, default=10_000, show_default=True, help="Secrets to compare with."
-)
-@click.option(
+@declared.choice("--method", METHODS, help="Rank among all secrets, or among sampled ones.")
+@declared.number("--references", 10_000, help="Secrets to compare with.")
+@declared.path(
     "--reference-model",
     "reference_models",
-    type=click.Path(path_type=Path),
     multiple=True,
     help="Folder of a model that saw no canary; calibrates the costs. May be repeated.",
 )
+@declared.number("--max-nodes", 2_000_000, help="Node budget of an exact ranking.")
 @click.option(
-    "--max-nodes", type=int, default=2_000_000, show_default=True, help="Budget of a walk."
+    "--max-seconds",
+    type=float,
+    help="Time budget of an exact ranking, and of reading the text before a secret.",
 )
-@click.option(
-    "--max-seconds", type=float, help="Budget of a walk, and of reading the text before a secret."
-)
-@click.option("--memory", type=int, help="Budget of a walk, in MiB.")
-@device_option
-@click.option("--source", help="Source text, for an encoder-decoder.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Draws the references.")
+@click.option("--memory", type=int, help="Memory budget of an exact ranking, in MiB.")
+@declared.device
+@declared.source
+@declared.number("--seed", 0, help="Seed of the references.")
 @click.option(
     "--limit",
     type=float,
-    help="A gate: planted canaries have to stay under these bits. Exit code 0 is PASS, 1 FAIL, 3 "
+    help="Gate: planted canaries must stay below this many bits. Exit code 0 is PASS, 1 FAIL, 3 "
     "INCONCLUSIVE.",
 )
 @click.option(
@@ -86,14 +72,16 @@ OPTIONS = {
     type=float,
     help="PASS if at most this share of such canaries reaches --limit (95 % confidence).",
 )
-@click.option("--allow-inconclusive", is_flag=True, help="Exit with 0 instead of 3.")
-@click.option("--extrapolate", is_flag=True, help="Also fit a skew-normal law to the references.")
-@click.option("--reveal", is_flag=True, help="Show the secrets.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@declared.flag("--allow-inconclusive", help="Exit with 0 instead of 3.")
+@declared.flag("--extrapolate", help="Also fit a skew-normal law to the references.")
+@out_folder.out
+@declared.reveal
+@declared.as_json
 @click.pass_context
 def exposure(
     context: click.Context,
     model: Path,
+    base: Path | None,
     file: Path,
     only: tuple[int, ...],
     method: str,
@@ -110,14 +98,15 @@ def exposure(
     share: float | None,
     allow_inconclusive: bool,
     extrapolate: bool,
+    out: Path | None,
     reveal: bool,
     as_json: bool,
 ) -> None:
-    """Rank the canaries of a file among all secrets that they could have been.
+    """Rank each canary of a file among all secrets that its template could have given.
 
-    The method auto ranks exactly where that can be afforded, and among sampled references
-    elsewhere. With --limit the exit code says the outcome. A PASS needs planted canaries to be
-    found, so that a model that never saw them is INCONCLUSIVE.
+    The method auto ranks exactly where the budget allows it, and among sampled references
+    otherwise. With --limit the exit code gives the outcome. A PASS requires that planted canaries
+    are detected: a model that never saw them is INCONCLUSIVE.
 
     \b
     Example:
@@ -125,68 +114,160 @@ def exposure(
     """
     import numpy as np
 
-    from remnant.cli.exposure_told import Measured, exposure_fields, exposure_text
-    from remnant.cli.gate import judge
     from remnant.integrations import load_sequence_model
     from remnant.records.outcomes import EXIT_CODES
-    from remnant.studies.canary_exposure import measure_canaries
+    from remnant.studies.exposure.audit_gate import judge_sets
+    from remnant.studies.exposure.audit_result import ExposureAuditResult, audited_set
+    from remnant.studies.exposure.canary_sets import measure_canaries
+    from remnant.studies.exposure.cost_estimate import estimate_search
+    from remnant.studies.exposure.exposure_record import QUESTION, stored
 
     require(
         _method_faults(method, references, reference_models, extrapolate)
-        + _least_faults(references=references, max_nodes=max_nodes, memory=memory, seed=seed)
-        + _positive_faults(max_seconds=max_seconds, limit=limit)
+        + declared.too_small(
+            references=(references, 0), max_nodes=(max_nodes, 1), memory=(memory, 1), seed=(seed, 0)
+        )
+        + declared.not_positive(max_seconds=max_seconds, limit=limit)
         + _gate_faults(limit, judged=judged, share=share, allow_inconclusive=allow_inconclusive)
     )
+    record_folder = out_folder.out_folder(out)
     sets = sets_to_measure(read_sets(file), only, file=file, model=model)
     _check_limit(sets, limit)
     _check_judged(sets, judged)
     refuse_the_same(model, reference_models)
-    every = [one for each in sets.values() for one in (*each.canaries, *each.controls)]
-    with withheld(one.secret for one in every), ProgressBar() as bar:
+    based = bases(base, model, *reference_models)
+    with withheld(secrets_of(sets.values())), ProgressBar() as bar:
         with naming_model("--model", model):
-            asked = load_sequence_model(model, device=device, source=source)
-        others = []
+            audited_model = load_sequence_model(
+                model, device=device, source=source, base=based[model]
+            )
+        unplanted = []
         for folder in reference_models:
             with naming_model("--reference-model", folder):
-                others.append(load_sequence_model(folder, device=device, source=source))
-        measured = []
-        for number, one in sets.items():
-            with naming(**OPTIONS):
-                found = measure_canaries(
-                    asked,
-                    one,
-                    rng=np.random.default_rng([seed, number]),
-                    method=method,  # type: ignore[arg-type]
-                    references=references,
-                    reference_models=others,
-                    fit=extrapolate,
-                    max_nodes=max_nodes,
-                    max_seconds=max_seconds,
-                    memory=None if memory is None else memory << 20,
-                    progress=bar,
+                unplanted.append(
+                    load_sequence_model(folder, device=device, source=source, base=based[folder])
                 )
-            measured.append(Measured(number, one, found))
-    verdict = None if limit is None else judge(measured, limit, judged, share)
+        announce(
+            _announced(sets),
+            lambda: [
+                estimate_search(
+                    audited_model,
+                    canary_set.template,
+                    max_nodes=max_nodes,
+                    references=references * (1 + len(unplanted)),
+                    memory=None if memory is None else memory << 20,
+                )
+                for canary_set in sets.values()
+            ],
+            exact=method != "sampled" and not reference_models,
+            max_seconds=max_seconds,
+            cheaper=sampled_is_cheaper,
+        )
+        measure = partial(
+            measure_canaries,
+            audited_model,
+            method=method,  # type: ignore[arg-type]
+            references=references,
+            reference_models=unplanted,
+            fit=extrapolate,
+            max_nodes=max_nodes,
+            max_seconds=max_seconds,
+            memory=None if memory is None else memory << 20,
+            progress=bar,
+        )
+        with naming(**OPTIONS):
+            exposures = {
+                number: measure(canary_set, rng=np.random.default_rng([seed, number]))
+                for number, canary_set in sets.items()
+            }
+    verdict = None
+    if limit is not None:
+        verdict = judge_sets(
+            exposures,
+            limit=limit,
+            judged=judged,
+            share=share,
+            budget="--max-nodes",
+            judged_setting="--judged",
+        )
+    audited = partial(audited_set, extrapolate=extrapolate, reveal=reveal, rename=_in_options)
+    result = ExposureAuditResult(
+        sets=tuple(audited(number, sets[number], exposures[number]) for number in sets),
+        verdict=verdict,
+    )
     if as_json:
-        fields = exposure_fields(measured, verdict, extrapolate=extrapolate, reveal=reveal)
-        click.echo(json.dumps(fields, indent=2, allow_nan=False))
+        print_json(result)
     else:
-        show(exposure_text(measured, verdict, extrapolate=extrapolate, reveal=reveal))
+        show(_text(result))
+    out_folder.write_out(
+        record_folder,
+        as_json=as_json,
+        reveal=reveal,
+        question=QUESTION,
+        plan={
+            "model": out_folder.models(model, base=base, reference_models=reference_models),
+            "data": {"canaries": str(file), "sets": list(sets)},
+            "settings": {
+                "method": method,
+                "references": references,
+                "extrapolate": extrapolate,
+                "max_nodes": max_nodes,
+                "max_seconds": max_seconds,
+                "memory": memory,
+                "limit": limit,
+                "judged": judged,
+                "share": share,
+                "source_given": source is not None,
+                "seed": seed,
+            },
+        },
+        result=stored(result),
+        data=[canary_set.fingerprint for canary_set in sets.values()],
+        device=device,
+        seeds={"references": seed},
+    )
     if verdict is not None:
         allowed = allow_inconclusive and verdict.outcome == "INCONCLUSIVE"
         context.exit(0 if allowed else EXIT_CODES[verdict.outcome])
 
 
-def _gate_faults(limit: float | None, *, share: float | None, **given: object) -> list[str]:
+def _announced(sets: dict[int, CanarySet]) -> str:
+    """What is measured, in words."""
+    from remnant.studies.shared.wording import about, counted
+
+    secrets = sum(len(each.canaries) + len(each.controls) for each in sets.values())
+    largest = max(each.template.space for each in sets.values())
+    return (
+        f"Ranking {counted(secrets, 'canary or control', 'canaries and controls')} among "
+        f"{about(largest)} secrets"
+    )
+
+
+def _in_options(reason: str) -> str:
+    """A reason with options instead of the library's arguments."""
+    return named(reason, method="--method", shared_references="--references")
+
+
+def _text(result: ExposureAuditResult) -> str:
+    """The verdict where there is one, then the sets, separated by empty lines."""
+    from remnant.report import terminal
+    from remnant.studies.exposure.audit_page import EXPOSURE_TITLE, exposure_page
+
+    page = command_page(EXPOSURE_TITLE, exposure_page(result))
+    sets = [terminal.detail(dataclasses.replace(page, blocks=(block,))) for block in page.blocks]
+    return "\n\n".join(part for part in (terminal.summary(page), *sets) if part)
+
+
+def _gate_faults(limit: float | None, *, share: float | None, **given: Any) -> list[str]:
     faults = []
     if limit is None:
         faults += [
-            f"--{name.replace('_', '-')} is about --limit, which is not given"
-            for name, value in {**given, "share": share}.items()
-            if value is not None and value is not False
+            f"{option} needs --limit" for option in declared.given({**given, "share": share})
         ]
     if share is not None and not 0 < share < 1:
-        faults.append(f"--share {share:g} is not between 0 and 1")
+        percents = 1 < share < 100
+        write = f" (write {share / 100:g} for {share:g} %)" if percents else ""
+        faults.append(f"--share {share:g} is not between 0 and 1{write}")
     return faults
 
 
@@ -194,7 +275,7 @@ def _check_judged(sets: dict[int, CanarySet], judged: int | None) -> None:
     """Refuse a gate that judges no canary."""
     if judged is None:
         return
-    least = min(repeats for one in sets.values() for repeats in one.repeats)
+    least = min(repeats for canary_set in sets.values() for repeats in canary_set.repeats)
     if judged < least:
         raise InvalidInput(
             f"--judged {judged} judges no canary: every canary is planted {least} times or more.",
@@ -206,17 +287,17 @@ def _check_limit(sets: dict[int, CanarySet], limit: float | None) -> None:
     """Refuse a gate that could not fail."""
     if limit is None:
         return
-    if not any(one.canaries for one in sets.values()):
+    if not any(canary_set.canaries for canary_set in sets.values()):
         raise NotEnoughEvidence(
-            "--limit is about planted canaries, and there are none.",
+            "--limit judges planted canaries, and there are none.",
             hint="Plant some, or leave the limit out.",
         )
-    for number, one in sets.items():
-        most = math.log2(one.template.space)
+    for number, canary_set in sets.items():
+        most = math.log2(canary_set.template.space)
         if limit > most:
             raise InvalidInput(
-                f"--limit {limit:g} is above the {most:.1f} bits that a secret of set {number} can "
-                "have, so that it could not be reached.",
+                f"--limit {limit:g} is above {most:.1f} bits, the maximum exposure of set "
+                f"{number}: no secret could reach it.",
                 hint="Lower the limit, measure other sets with --set, or plant secrets of a larger "
                 "space.",
             )
@@ -233,20 +314,3 @@ def _method_faults(
     if method == "sampled" and references == 0:
         faults.append("--references 0 leaves nothing to compare with, and --method is sampled")
     return faults
-
-
-def _least_faults(**given: int | None) -> list[str]:
-    least = {"references": 0, "max_nodes": 1, "memory": 1, "seed": 0}
-    return [
-        f"--{name.replace('_', '-')} {value} is less than {least[name]}"
-        for name, value in given.items()
-        if value is not None and value < least[name]
-    ]
-
-
-def _positive_faults(**given: float | None) -> list[str]:
-    return [
-        f"--{name.replace('_', '-')} {value:g} is not above 0"
-        for name, value in given.items()
-        if value is not None and not value > 0
-    ]

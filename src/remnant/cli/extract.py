@@ -2,79 +2,64 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
 
-from remnant.cli.canary_sets import check_template, read_sets
-from remnant.cli.device import device_option
-from remnant.cli.models import naming_model
-from remnant.cli.naming import naming
+from remnant.cli.cost import announce
+from remnant.cli.options import declared, out_folder
+from remnant.cli.options.canary_sets import check_template, read_sets, secrets_of
+from remnant.cli.options.models import bases, naming_model
+from remnant.cli.options.naming import naming
+from remnant.cli.options.templates import read_templates
+from remnant.cli.output import page_text, print_json
 from remnant.cli.progress import ProgressBar
-from remnant.cli.redaction import withheld
-from remnant.cli.templates import read_templates
+from remnant.cli.redaction import hidden, withheld
 from remnant.cli.terminal import show
 from remnant.errors import require
 
 METHODS = ("certified", "brute-force", "greedy", "beam", "sample", "dijkstra")
-OPTIONS = {
-    name: f"--{name.replace('_', '-')}"
-    for name in (
-        *("method", "top", "max_nodes", "max_seconds", "memory", "beam", "queries"),
-        *("temperature", "top_k", "top_p"),
-    )
-}
+OPTIONS = declared.option_names(
+    *("method", "top", "max_nodes", "max_seconds", "memory", "beam", "queries"),
+    *("temperature", "top_k", "top_p"),
+)
 MAX_NODES = 2_000_000
 QUERIES = 1000
 
 
 @click.command(short_help="Find the likeliest secrets of a model, with a proof.")
+@declared.model
+@declared.base
+@click.option("--template", "pattern", required=True, help="Text with holes, such as {digits:4}.")
+@declared.number("--top", 1, help="How many secrets to find.")
+@declared.choice("--method", METHODS, help="certified and brute-force prove what they find.")
 @click.option(
-    "--model",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Folder of a checkpoint of ours, or of Hugging Face's.",
-)
-@click.option("--template", "pattern", required=True, help="A text with holes.")
-@click.option("--top", type=int, default=1, show_default=True, help="How many secrets.")
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default="certified",
-    show_default=True,
-    help="certified and brute-force prove what they find.",
-)
-@click.option(
-    "--max-nodes", type=int, help=f"Budget of the certified search.  [default: {MAX_NODES}]"
+    "--max-nodes", type=int, help=f"Node budget of the certified search.  [default: {MAX_NODES}]"
 )
 @click.option(
     "--max-seconds",
     type=float,
-    help="Budget of the certified search, reading the prefix included.",
+    help="Time budget of the certified search, including the prefix.",
 )
-@click.option("--memory", type=int, help="Budget of the certified search, in MiB.")
+@click.option("--memory", type=int, help="Memory budget of the certified search, in MiB.")
+@declared.number("--beam", 64, help="Width of the beam search, with which certified starts too.")
 @click.option(
-    "--beam", type=int, default=64, show_default=True, help="Width of beam; certified starts so."
+    "--queries", type=int, help=f"Samples drawn by --method sample.  [default: {QUERIES}]"
 )
-@click.option("--queries", type=int, help=f"Samples of sample.  [default: {QUERIES}]")
-@click.option("--words", type=click.Path(path_type=Path), help="Words of {words:n}, one a line.")
-@click.option(
-    "--canaries",
-    "file",
-    type=click.Path(path_type=Path),
-    help="Canaries' file: says which candidates are known.",
-)
+@declared.words
+@declared.path("--canaries", "file", help="File of canaries, to say which candidates are known.")
 @click.option("--temperature", type=float, help="Of the decoding whose queries are counted.")
 @click.option("--top-k", type=int, help="Of the decoding whose queries are counted.")
 @click.option("--top-p", type=float, help="Of the decoding whose queries are counted.")
-@device_option
-@click.option("--source", help="Source text, for an encoder-decoder.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Draws the samples.")
-@click.option("--reveal", is_flag=True, help="Show the secrets.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@declared.device
+@declared.source
+@declared.number("--seed", 0, help="Seed of the samples.")
+@out_folder.out
+@declared.reveal
+@declared.as_json
 def extract(
     model: Path,
+    base: Path | None,
     pattern: str,
     top: int,
     method: str,
@@ -91,15 +76,16 @@ def extract(
     device: str,
     source: str | None,
     seed: int,
+    out: Path | None,
     reveal: bool,
     as_json: bool,
 ) -> None:
     """Find the secrets to which a model gives the highest probability.
 
-    The certified search proves that nothing likelier exists in the template's space, or says that a
-    budget ended it. {tokens:n} is filled with the model's own tokens.
+    The certified search proves that the template has no likelier secret, or says that its budget
+    ended. {tokens:n} is filled with the model's own tokens.
 
-    The exit code is 0 whatever was found: this command does not judge.
+    The exit code is 0 whatever is found: this command does not judge.
 
     \b
     Example:
@@ -107,33 +93,54 @@ def extract(
     """
     import numpy as np
 
-    from remnant.cli.extract_told import Found, extract_fields, extract_text
     from remnant.integrations import load_sequence_model
-    from remnant.studies.secret_search import Decoding, search_secrets
+    from remnant.studies.exposure.audit_page import EXTRACT_TITLE, extract_page
+    from remnant.studies.exposure.audit_result import extract_result
+    from remnant.studies.exposure.cost_estimate import estimate_search
+    from remnant.studies.exposure.extract_record import QUESTION, stored
+    from remnant.studies.exposure.search import Decoding, search_secrets
+    from remnant.studies.shared.wording import about
 
-    budgets = {"max-nodes": max_nodes, "max-seconds": max_seconds, "memory": memory}
-    faults = _budget_faults(method, budgets, queries)
-    faults += _decoding_faults(temperature, top_k, top_p)
-    faults += [
-        f"--{name} {value} is less than {least}"
-        for name, value, least in (("top", top, 1), ("beam", beam, 1), ("seed", seed, 0))
-        if value < least
-    ]
-    require(faults)
-    template = read_templates([pattern], words=words, model=model, option="--template")[0]
+    budgets = {"max_nodes": max_nodes, "max_seconds": max_seconds, "memory": memory}
+    require(
+        _method_faults(method, budgets, queries)
+        + _decoding_faults(temperature, top_k, top_p)
+        + declared.too_small(top=(top, 1), beam=(beam, 1), seed=(seed, 0))
+    )
+    record_folder = out_folder.out_folder(out)
+    base = bases(base, model)[model]
+    (template,) = read_templates(
+        [pattern], words=words, model=model, base=base, option="--template"
+    )
     sets = [] if file is None else read_sets(file)
     if file is not None:
         check_template(sets, template, file)
     decoding = Decoding(
         temperature=1.0 if temperature is None else temperature, top_k=top_k, top_p=top_p
     )
-    known = [one.secret for each in sets for one in (*each.canaries, *each.controls)]
-    with withheld(known), ProgressBar() as bar:
+    with withheld(secrets_of(sets)), ProgressBar() as bar:
         with naming_model("--model", model):
-            asked = load_sequence_model(model, device=device, source=source)
+            searched_model = load_sequence_model(model, device=device, source=source, base=base)
+        if method == "certified":
+            announce(
+                f"Certified search among {about(template.space)} secrets",
+                lambda: [
+                    estimate_search(
+                        searched_model,
+                        template,
+                        max_nodes=MAX_NODES if max_nodes is None else max_nodes,
+                        memory=None if memory is None else memory << 20,
+                    )
+                ],
+                max_seconds=max_seconds,
+                cheaper=lambda _: (
+                    "It ends sooner if a secret is much likelier than others. `--method beam` is "
+                    "faster and proves nothing."
+                ),
+            )
         with naming(**OPTIONS):
-            found = search_secrets(
-                asked,
+            search = search_secrets(
+                searched_model,
                 template,
                 rng=np.random.default_rng(seed),
                 method=method,  # type: ignore[arg-type]
@@ -146,35 +153,55 @@ def extract(
                 decodings=list(dict.fromkeys([Decoding(), decoding])),
                 progress=bar,
             )
-    told = Found(template, found, sets)
+    result = extract_result(template, search, sets, hidden=hidden(template), reveal=reveal)
     if as_json:
-        click.echo(json.dumps(extract_fields(told, reveal=reveal), indent=2, allow_nan=False))
+        print_json(result)
     else:
-        show(extract_text(told, reveal=reveal))
+        show(page_text(EXTRACT_TITLE, extract_page(result)))
+    out_folder.write_out(
+        record_folder,
+        as_json=as_json,
+        reveal=reveal,
+        question=QUESTION,
+        plan={
+            "model": out_folder.models(model, base=base),
+            "data": {
+                "template": template.pattern,
+                "words": None if words is None else str(words),
+                "canaries": None if file is None else str(file),
+            },
+            "settings": {
+                "method": method,
+                "top": top,
+                "beam": beam,
+                "queries": queries,
+                **budgets,
+                "temperature": temperature,
+                "top_k": top_k,
+                "top_p": top_p,
+                "source_given": source is not None,
+                "seed": seed,
+            },
+        },
+        result=stored(result),
+        data=[template.pattern, *(canary_set.fingerprint for canary_set in sets)],
+        device=device,
+        seeds={"samples": seed},
+    )
 
 
-def _budget_faults(method: str, budgets: dict[str, float | None], queries: int | None) -> list[str]:
-    given = {name: value for name, value in budgets.items() if value is not None}
-    faults = [
-        f"--{name} {value:g} is not above 0" for name, value in given.items() if not value > 0
-    ]
-    if method != "certified":
-        faults += [f"--{name} is not for --method {method}" for name in given]
-    if queries is not None and method != "sample":
-        faults.append(f"--queries is not for --method {method}")
-    if queries is not None and queries < 1:
-        faults.append(f"--queries {queries} is less than 1")
-    return faults
+def _method_faults(method: str, budgets: dict[str, float | None], queries: int | None) -> list[str]:
+    faults = declared.not_positive(**budgets)
+    certified, sample = declared.given(budgets), declared.given({"queries": queries})
+    idle = (certified if method != "certified" else []) + (sample if method != "sample" else [])
+    faults += [f"{option} is not for --method {method}" for option in idle]
+    return faults + declared.too_small(queries=(queries, 1))
 
 
 def _decoding_faults(
     temperature: float | None, top_k: int | None, top_p: float | None
 ) -> list[str]:
-    faults = []
-    if temperature is not None and not temperature > 0:
-        faults.append(f"--temperature {temperature:g} is not above 0")
-    if top_k is not None and top_k < 1:
-        faults.append(f"--top-k {top_k} is less than 1")
+    faults = declared.not_positive(temperature=temperature) + declared.too_small(top_k=(top_k, 1))
     if top_p is not None and not 0 < top_p <= 1:
         faults.append(f"--top-p {top_p:g} is not above 0 and at most 1")
     return faults

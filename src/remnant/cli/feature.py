@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.classifier_options import (
+from remnant.cli.options import declared, out_folder
+from remnant.cli.options.classifier_options import (
     network_options,
     normalisation_options,
     numbers_option,
-    path_option,
 )
-from remnant.cli.device import device_option
-from remnant.cli.feature_look import AskedModel, look, read_shape
-from remnant.cli.feature_patch import AskedPatch, other_words, read_patch
+from remnant.cli.options.feature_models import ModelOptions, read_inputs, read_shape
+from remnant.cli.options.feature_patch import PatchOptions, ReadPatch, other_words, read_patch
+from remnant.cli.options.naming import blaming, naming
+from remnant.cli.output import print_json
 from remnant.cli.progress import ProgressBar
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, RemnantError, require
@@ -24,18 +25,28 @@ from remnant.errors import InvalidInput, RemnantError, require
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from remnant.canaries import Patch
+    from remnant.canaries import Patch, Patches
+    from remnant.studies.features.audit import (
+        AuditInputs,
+        Classifier,
+        FeatureAudit,
+        Scores,
+        Settings,
+    )
 
 CONTROLS = ("uniform", "binary", "shuffled")
 OUTPUTS = ("auto", "logits", "probabilities")
 AGAINST = ("pixels", "words")
 LEAST_CONFIDENCE = 0.9
 _PATCH = ("patch", "text", "text_file", "size", "row", "column", "opacity", "ink", "paper")
+_OPTIONS = declared.option_names(
+    *("nulls", "control", "batch", "confidence", "label", "outputs", "mean", "std")
+)
 _SCORE = ("nulls", "control", "confidence", "significance", "limit", "batch")
 
 
 class _Discreet(click.Command):
-    """A command whose complaint about a word too many does not repeat it: it may be the name."""
+    """A command whose error about an extra word does not repeat it: it may be the secret text."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
@@ -49,68 +60,44 @@ class _Discreet(click.Command):
             ) from None
 
 
-@click.command(cls=_Discreet, short_help="Ask whether a model memorised a patch.")
-@path_option("--model", required=True, help="Weights, a program (.pt2) or a Hugging Face folder.")
-@path_option("--twin", help="The same trained without the patch; scored beside it.")
+@click.command(cls=_Discreet, short_help="Test whether a model memorised a patch.")
+@declared.path("--model", required=True, help="Weights, a program (.pt2) or a Hugging Face folder.")
+@declared.path("--twin", help="The same model trained without the patch; scored beside it.")
 @network_options
-@path_option("--patch", help="The patch: a .png picture, or an .npy array in [0, 1].")
-@click.option("--text", help="Or what is written on it: capitals, figures, blanks.")
-@click.option("--text-file", help="Or a file that holds this text in one line; - reads it.")
-@click.option("--size", type=int, default=5, show_default=True, help="Height of the text.")
-@numbers_option("--ink", help="Of the text: grey level or colour in [0, 1].  [default: 1]")
-@numbers_option("--paper", help="Behind the text, likewise.  [default: 0]")
-@click.option("--row", type=int, default=1, show_default=True, help="Of its top-left pixel.")
-@click.option("--column", type=int, default=1, show_default=True, help="Likewise, from 0.")
-@click.option("--opacity", type=float, default=1.0, show_default=True, help="1 hides all below.")
-@path_option("--images", required=True, help="Any images: a folder, .npy, .npz, .safetensors.")
-@click.option("--shape", callback=read_shape, help="Of an image: CHANNELSxHEIGHTxWIDTH.")
-@click.option("--count", type=int, default=1000, show_default=True, help="The most images to ask.")
+@declared.path("--patch", help="The patch: a .png picture, or an .npy array in [0, 1].")
+@click.option("--text", help="Or the text on the patch: capitals, digits, blanks.")
+@click.option("--text-file", help="Or a file with this text on one line; - is standard input.")
+@declared.number("--size", 5, help="Height of the text, in pixels.")
+@numbers_option("--ink", help="Colour of the text: grey level or RGB in [0, 1].  [default: 1]")
+@numbers_option("--paper", help="Colour behind the text.  [default: 0]")
+@declared.number("--row", 1, help="Row of the patch's top-left pixel, from 0.")
+@declared.number("--column", 1, help="Column of the patch's top-left pixel, from 0.")
+@declared.number("--opacity", 1.0, help="Opacity of the patch; 1 covers the image.")
+@declared.path("--images", required=True, help="Any images: a folder, .npy, .npz, .safetensors.")
+@click.option("--shape", callback=read_shape, help="Shape of an image: CHANNELSxHEIGHTxWIDTH.")
+@declared.number("--count", 1000, help="Use at most this many images.")
 @normalisation_options
-@click.option(
-    "--outputs",
-    type=click.Choice(OUTPUTS),
-    default="auto",
-    show_default=True,
-    help="What the model returns.",
-)
+@declared.choice("--outputs", OUTPUTS, help="What the model returns.")
 @click.option("--label", type=int, help="Class it may be planted under: adds white-box scores.")
-@path_option("--label-images", help="Images of that class, where --images has no labels.")
-@path_option("--task-images", help="With --limit, labelled images, where --images has no labels.")
-@click.option(
-    "--nulls", type=int, default=199, show_default=True, help="Patches that were never planted."
-)
-@click.option(
-    "--against",
-    type=click.Choice(AGAINST),
-    default="pixels",
-    show_default=True,
-    help="What those are: its pixels shuffled, or other words.",
-)
-@click.option(
-    "--control",
-    type=click.Choice(CONTROLS),
-    default="uniform",
-    show_default=True,
-    help="Law of the random patches in M.",
-)
-@click.option("--confidence", type=float, default=0.95, show_default=True, help="Of intervals.")
-@click.option(
-    "--significance", type=float, default=0.05, show_default=True, help="From which p on it counts."
-)
+@declared.path("--label-images", help="Images of that class, if --images has no labels.")
+@declared.path("--task-images", help="With --limit, labelled images, if --images has no labels.")
+@declared.number("--nulls", 199, help="Never-planted patches to compare with.")
+@declared.choice("--against", AGAINST, help="What these are: its shuffled pixels, or other words.")
+@declared.choice("--control", CONTROLS, help="Distribution of the random patches in M.")
+@declared.number("--confidence", 0.95, help="Confidence of the intervals.")
+@declared.number("--significance", 0.05, help="Significance level of the test.")
 @click.option(
     "--limit",
     type=float,
-    help="Judge: PASS if nothing is found, M stays under these nats and the model learnt its "
-    "task. Exit 0, 1 FAIL, 3 else.",
+    help="Gate: PASS if nothing is detected, M stays below this many nats and the model learnt "
+    "its task. Exit code 0 is PASS, 1 FAIL, 3 INCONCLUSIVE.",
 )
-@click.option(
-    "--allow-inconclusive", is_flag=True, help="With --limit, exit with 0 where it is INCONCLUSIVE."
-)
-@click.option("--batch", type=int, default=256, show_default=True, help="Images at once.")
-@device_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Of everything drawn.")
-@path_option("--out", help="Folder for a record and a report, which shows the patch.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@declared.flag("--allow-inconclusive", help="With --limit, exit with 0 instead of 3.")
+@declared.number("--batch", 256, help="Images per batch.")
+@declared.device
+@declared.number("--seed", 0, help="Seed of everything that is drawn.")
+@declared.path("--out", help="Folder for a record and a report, which shows the patch.")
+@declared.as_json
 @click.pass_context
 def feature(
     context: click.Context,
@@ -121,106 +108,121 @@ def feature(
     allow_inconclusive: bool,
     **given: Any,
 ) -> None:
-    """Ask whether a model reacts to a patch more than to patches that it never saw.
+    """Test whether a model reacts to a patch more than to patches that it never saw.
 
-    The patch, such as a name that was left on one training image, is put onto any images. What the
-    model then says is ranked among what it says with patches that were never planted. What is
-    written on the patch is not printed.
+    The patch, such as a name left on one training image, is put onto other images. The model's
+    reaction is ranked among its reactions to patches that were never planted. The text on the
+    patch is not printed.
 
     \b
     Example:
       remnant feature --model net.pt2 --text-file name.txt --images scans --twin twin.pt2
     """
-    from remnant.cli.feature_audit import Settings, feature_audit
-    from remnant.cli.feature_told import Told, feature_fields, feature_text
+    from remnant.report import terminal
+    from remnant.studies.features.audit import Settings
+    from remnant.studies.features.patch_audit import PatchAudit, audit_result, unrecorded_page
 
-    asked_patch = AskedPatch(against=against, **{name: given.pop(name) for name in _PATCH})
+    patch_options = PatchOptions(against=against, **{name: given.pop(name) for name in _PATCH})
     scored = {name: given.pop(name) for name in _SCORE}
-    asked = AskedModel(**given)
-    settings = Settings(against=against, label=asked.label, seed=asked.seed, **scored)
-    faults = asked.faults() + asked_patch.faults() + _faults(settings, asked.count)
-    if asked.task_images is not None and settings.limit is None:
-        faults.append("--task-images is for a PASS; it takes --limit")
-    require(faults)
-    settings.check()
-    _check_out(out)
-    patch = read_patch(asked_patch)
-    nulls = None
-    if against == "words":
-        import numpy as np
-
-        nulls = other_words(
-            patch, asked_patch, settings.nulls, np.random.default_rng([asked.seed, 1])
-        )
-    found = look(asked)
-    _check_place(patch.patch, found.images)
-    with ProgressBar() as bar:
-        judged = feature_audit(found, patch.patch, nulls, settings, bar)
-    files = {"model": asked.model.name, "images": asked.images.name}
-    if asked.twin is not None:
-        files["twin"] = asked.twin.name
-    if asked.task_images is not None:
-        files["task_images"] = asked.task_images.name
-    told = Told(judged, settings, patch.patch, patch.what, found, files)
-    page = None
+    options = ModelOptions(**given)
+    settings = Settings(against=against, label=options.label, seed=options.seed, **scored)
+    _check(options, patch_options, settings, out)
+    patch = read_patch(patch_options)
+    nulls = _nulls(patch, patch_options, settings)
+    inputs = read_inputs(options)
+    _check_place(patch.patch, inputs.images)
+    judged = _audit(inputs, patch.patch, nulls, settings)
+    audit = PatchAudit(judged, settings, patch.patch, patch.what, inputs, options.file_names())
+    report = None
     if out is not None:
-        from remnant.cli.feature_record import write_record
+        from remnant.studies.features.audit_record import write_record
 
-        page = write_record(out, told, asked)
+        report = write_record(
+            out, audit, model=options.model, most_images=options.count, device=options.device
+        )
     if as_json:
-        click.echo(json.dumps(feature_fields(told, page), indent=2, allow_nan=False))
+        print_json(audit_result(audit, report=report))
     else:
-        show(feature_text(told, page))
+        shown = [terminal.summary(unrecorded_page(audit))]
+        shown += [] if report is None else [f"report: {report} (it shows the patch)"]
+        show("\n".join(shown))
     if settings.limit is not None:
         from remnant.records import exit_code
 
         context.exit(exit_code([judged.outcome], allow_inconclusive=allow_inconclusive))
 
 
-def _faults(settings: Any, count: int) -> list[str]:
-    faults = [
-        f"--{name} {value} is less than {least}"
-        for name, value, least in (
-            ("nulls", settings.nulls, 19),
-            ("batch", settings.batch, 1),
-            ("seed", settings.seed, 0),
-            ("count", count, 20),
-            ("label", settings.label, 0),
-        )
-        if value is not None and value < least
-    ]
-    for name in ("confidence", "significance"):
-        if not 0 < getattr(settings, name) < 1:
-            faults.append(f"--{name} {getattr(settings, name):g} is not between 0 and 1")
-    return faults + ([] if settings.limit is None else _faults_of_a_gate(settings))
+def _nulls(patch: ReadPatch, options: PatchOptions, settings: Settings) -> Patches | None:
+    """Other words, if the patch is ranked among these."""
+    import numpy as np
+
+    if settings.against != "words":
+        return None
+    return other_words(patch, options, settings.nulls, np.random.default_rng([settings.seed, 1]))
 
 
-def _faults_of_a_gate(settings: Any) -> list[str]:
-    """What would make a PASS mean nothing."""
-    from remnant.cli.feature_audit import LARGEST_M
+def _audit(
+    inputs: AuditInputs, patch: Patch, nulls: Patches | None, settings: Settings
+) -> FeatureAudit:
+    """Score the model and the twin, and judge the scores."""
+    from remnant.studies.features.audit import feature_audit, patch_scores
 
-    faults = []
-    if not settings.limit > 0:
-        faults.append(f"--limit {settings.limit:g} is not above 0")
-    if settings.limit >= LARGEST_M:
+    with ProgressBar() as bar:
+
+        def scores(option: str, ask: Classifier) -> Scores:
+            progress = partial(bar, f"asking {option}")
+            with naming(**_OPTIONS):
+                return patch_scores(ask, inputs, patch, nulls, settings, progress)
+
+        model, twin = scores("--model", inputs.model), None
+        if inputs.twin is not None:
+            with blaming("--twin"):
+                twin = scores("--twin", inputs.twin)
+        return feature_audit(inputs, model, twin, settings)
+
+
+def _check(
+    options: ModelOptions, patch: PatchOptions, settings: Settings, out: Path | None
+) -> None:
+    """Refuse options that contradict each other, before anything is read."""
+    faults = options.faults() + patch.faults() + _faults(settings, options.count)
+    if options.task_images is not None and settings.limit is None:
+        faults.append("--task-images needs --limit")
+    require(faults)
+    settings.check()
+    out_folder.out_folder(out)
+    options.check_extras()
+
+
+def _faults(settings: Settings, count: int) -> list[str]:
+    faults = declared.too_small(
+        nulls=(settings.nulls, 19),
+        batch=(settings.batch, 1),
+        seed=(settings.seed, 0),
+        count=(count, 20),
+        label=(settings.label, 0),
+    )
+    faults += declared.not_fraction(
+        confidence=settings.confidence, significance=settings.significance
+    )
+    if settings.limit is None:
+        return faults
+    return faults + _faults_of_a_gate(settings.limit, settings.confidence)
+
+
+def _faults_of_a_gate(limit: float, confidence: float) -> list[str]:
+    """Faults of a gate that would make a PASS meaningless."""
+    from remnant.studies.features.audit import LARGEST_M
+
+    faults = declared.not_positive(limit=limit)
+    if limit >= LARGEST_M:
+        faults.append(f"--limit {limit:g} is not under {LARGEST_M:.1f} nats, which M cannot exceed")
+    if 0 < confidence < LEAST_CONFIDENCE:
         faults.append(
-            f"--limit {settings.limit:g} is not under {LARGEST_M:.1f} nats, which M cannot exceed"
-        )
-    if 0 < settings.confidence < LEAST_CONFIDENCE:
-        faults.append(
-            f"--confidence {settings.confidence:g} is less than {LEAST_CONFIDENCE:g}, the least "
+            f"--confidence {confidence:g} is less than {LEAST_CONFIDENCE:g}, the least "
             "that --limit takes"
         )
     return faults
-
-
-def _check_out(out: Path | None) -> None:
-    if out is None or not out.exists():
-        return
-    if not out.is_dir() or any(out.iterdir()):
-        raise InvalidInput(
-            f"--out {out} is there already, and no empty folder.", hint="Name another folder."
-        )
 
 
 def _check_place(patch: Patch, images: Tensor) -> None:

@@ -1,25 +1,29 @@
-"""``remnant``: the commands, and the one place where errors become a sentence and an exit code."""
+"""``remnant``: the commands, and the place where errors become a sentence and an exit code."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from remnant import __version__
+from remnant.cli.audit import audit
 from remnant.cli.canaries import canaries
 from remnant.cli.curve import curve
 from remnant.cli.demo import demo
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
 from remnant.cli.feature import feature
-from remnant.cli.paths import plain_paths
+from remnant.cli.options.paths import plain_paths
 from remnant.cli.predict import predict
+from remnant.cli.recipe import recipe
 from remnant.cli.report import report
 from remnant.cli.run import run
 from remnant.cli.runs import runs
 from remnant.cli.scan import scan
+from remnant.cli.score import score
 from remnant.cli.show import show
 from remnant.cli.terminal import escaped_streams, one_line
 from remnant.errors import RemnantError, is_disk_full, write_error
@@ -27,8 +31,8 @@ from remnant.errors import RemnantError, is_disk_full, write_error
 
 @click.group(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine, 1 a gate failed, 2 your move (the message says which), "
-    "130 interrupted.",
+    epilog="Exit codes: 0 fine or PASS, 1 FAIL, 2 usage error (the message says which), "
+    "3 INCONCLUSIVE, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="remnant")
 def commands() -> None:
@@ -44,15 +48,15 @@ TOO_LITTLE_MEMORY = (
     "There is too little memory. Close other programs, or use less data or a smaller model."
 )
 _COMMANDS = (
-    *(demo, run, runs, show, report, curve, canaries, exposure, extract, predict, feature),
-    scan,
+    *(demo, recipe, run, runs, show, report, curve, canaries, exposure, extract, predict),
+    *(feature, scan, audit, score),
 )
 for _command in _COMMANDS:
     commands.add_command(plain_paths(_command))
 
 
 def main() -> None:
-    """Run a command; a fault that the user can fix is one sentence and exit code 2."""
+    """Run a command; an error that the user can fix is one sentence and exit code 2."""
     with escaped_streams():
         _main()
 
@@ -61,29 +65,27 @@ def _main() -> None:
     try:
         code = commands.main(standalone_mode=False)
     except RemnantError as fault:
-        click.echo(f"remnant: {one_line(str(fault))}", err=True)
-        sys.exit(2)
+        _stop(one_line(str(fault)))
     except click.exceptions.Abort as fault:
-        click.echo(f"remnant: interrupted; {str(fault) or 'nothing was written'}.", err=True)
-        sys.exit(130)
+        _stop(f"interrupted; {str(fault) or 'nothing was written'}.", code=130)
     except BrokenPipeError:  # the reader has seen enough
         sys.stderr.close()
         sys.exit(0)
-    except MemoryError:
-        click.echo(f"remnant: {TOO_LITTLE_MEMORY}", err=True)
-        sys.exit(2)
-    except RuntimeError as fault:
+    except (MemoryError, RuntimeError) as fault:
         if not _is_out_of_memory(fault):
             raise
-        click.echo(f"remnant: {TOO_LITTLE_MEMORY}", err=True)
-        sys.exit(2)
+        _stop(TOO_LITTLE_MEMORY)
     except OSError as fault:
-        click.echo(f"remnant: {_disk_words(fault)}", err=True)
-        sys.exit(2)
+        _stop(_disk_words(fault))
     except click.ClickException as fault:
         fault.show()
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _stop(sentence: str, *, code: int = 2) -> NoReturn:
+    click.echo(f"remnant: {sentence}", err=True)
+    sys.exit(code)
 
 
 def _disk_words(fault: OSError) -> str:
@@ -92,6 +94,10 @@ def _disk_words(fault: OSError) -> str:
     return f"{fault}."
 
 
-def _is_out_of_memory(fault: RuntimeError) -> bool:
-    """Whether PyTorch found no memory; its error is known without importing it."""
-    return type(fault).__name__ == "OutOfMemoryError" or "allocate memory" in str(fault)
+def _is_out_of_memory(fault: MemoryError | RuntimeError) -> bool:
+    """Whether memory ran out; PyTorch's error is recognised without importing it."""
+    return (
+        isinstance(fault, MemoryError)
+        or type(fault).__name__ == "OutOfMemoryError"
+        or "allocate memory" in str(fault)
+    )

@@ -1,67 +1,66 @@
-"""``remnant predict``: which samples a model is predicted to memorise, and a list to protect."""
+"""``remnant predict``: which samples a model will memorise, and a list of those to protect."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.classifier_options import (
-    network_options,
-    normalisation_options,
-    path_option,
-)
-from remnant.cli.device import device_option
-from remnant.cli.naming import naming
-from remnant.cli.predict_look import BATCH, TEXT_BATCH, Asked, Look, look
-from remnant.cli.terminal import show
+from remnant.cli.options import declared, out_folder
+from remnant.cli.options.classifier_options import network_options, normalisation_options
+from remnant.cli.options.naming import naming
+from remnant.cli.options.predict_inputs import BATCH, TEXT_BATCH, InputOptions, read_answers
+from remnant.cli.output import print_json
+from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
+
+if TYPE_CHECKING:
+    from remnant.studies.prediction.early_measure import SampleAnswers
 
 PREDICTORS = ("psmi", "loss", "logit_gap", "mahalanobis")
 DATA_SETS = ("digits", "framed-digits", "mnist", "fashion-mnist", "cifar10")
 
 
 @click.command(short_help="Predict which samples a model will memorise.")
-@path_option("--model", help="Weights (.safetensors), a program (.pt2) or a Hugging Face folder.")
+@declared.path("--model", help="Weights (.safetensors), a program (.pt2) or a Hugging Face folder.")
 @network_options
-@path_option("--data", help="The training samples: .npz or .jsonl; a folder with --data-set.")
+@declared.path("--data", help="Training samples: .npz or .jsonl; a folder with --data-set.")
 @click.option("--data-set", type=click.Choice(DATA_SETS), help="A data set that recipes name.")
 @normalisation_options
-@path_option("--hidden", help="Instead of a model: npy file of hidden states, [n, d].")
-@path_option("--labels", help="With --hidden: npy file of labels, [n].")
-@path_option("--logits", help="With --hidden: npy file of logits, [n, classes].")
+@declared.path("--hidden", help="Instead of a model: npy file of hidden states, [n, d].")
+@declared.path("--labels", help="With --hidden: npy file of labels, [n].")
+@declared.path("--logits", help="With --hidden: npy file of logits, [n, classes].")
 @click.option(
     "--layer",
     "layers",
     multiple=True,
-    help="Whose hidden states; may be repeated, the first decides.  [default: last]",
+    help="Layer of the hidden states. May be repeated; the list is made from the first.  "
+    "[default: last]",
 )
-@path_option("--start", help="The same model before training: checks whether it is time to look.")
-@path_option("--memorised", help="npy file of booleans, the truth: says how good this is.")
-@click.option(
-    "--by", type=click.Choice(PREDICTORS), default="psmi", show_default=True, help="Predictor."
-)
-@click.option("--protect", "share", type=float, help="List the riskiest share, such as 0.1.")
-@click.option("--top", type=int, help="List the riskiest so many.")
-@click.option(
+@declared.path("--start", help="The model before training: checks whether the loss has dropped.")
+@declared.path("--memorised", help="npy file of booleans, the truth: evaluates the prediction.")
+@declared.choice("--by", PREDICTORS, help="Predictor that orders the samples.")
+@click.option("--protect", "share", type=float, help="List this share of samples, the riskiest.")
+@click.option("--top", type=int, help="List this many samples, the riskiest.")
+@declared.flag(
     "--list-small-classes",
     "list_alone",
-    is_flag=True,
-    help="Put samples that are alone in their class on the list, without a PSMI.",
+    help="Also list samples that are alone in their class, which have no PSMI.",
 )
+@declared.number("--directions", 2000, help="Random projections of PSMI.")
 @click.option(
-    "--directions", type=int, default=2000, show_default=True, help="Of PSMI's projections."
+    "--batch", type=int, help=f"Samples per batch.  [default: {BATCH}; texts: {TEXT_BATCH}]"
 )
-@click.option(
-    "--batch", type=int, help=f"Samples at once.  [default: {BATCH}; texts: {TEXT_BATCH}]"
+@declared.device
+@declared.number("--seed", 0, help="Seed of the directions.")
+@declared.path(
+    "--out",
+    help="New folder for a record, a report and samples.csv, or a .csv or .json file: one row per "
+    "sample.",
 )
-@device_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Draws the directions.")
-@path_option("--out", help="Write one row a sample: .csv or .json.")
-@click.option("--force", is_flag=True, help="Overwrite a file that is no prediction of ours.")
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@declared.flag("--force", help="Overwrite a file that is not a prediction.")
+@declared.as_json
 def predict(
     memorised: Path | None,
     by: str,
@@ -73,101 +72,122 @@ def predict(
     out: Path | None,
     force: bool,
     as_json: bool,
-    **asked: Any,
+    **given: Any,
 ) -> None:
-    """Predict which training samples a model will memorise, from one look at it.
+    """Predict which training samples a model will memorise, from one early checkpoint.
 
-    The model should be an early checkpoint: one at which the median training loss has dropped by
-    95 %. Samples must be as in training (normalisation, tokens), and all of those it is trained on.
-    Listed are samples with a PSMI at or under 0, unless --protect or --top says otherwise.
+    Use the checkpoint at which the median training loss has dropped by 95 %. Pass all training
+    samples, prepared as in training (normalisation, tokens). Samples with a PSMI of 0 or less are
+    listed, unless --protect or --top is given.
 
     \b
     Example:
       remnant predict --model early.safetensors --architecture cnn1 --data train.npz --out risks.csv
     """
-    import numpy as np
+    from remnant.cli.predict_file import check_out, csv_text, write_out
+    from remnant.report import terminal
+    from remnant.studies.command_record import array_digests
+    from remnant.studies.prediction import early_measure
+    from remnant.studies.prediction.early_page import early_page
+    from remnant.studies.prediction.early_record import QUESTION, SAMPLES_FILE, stored
 
-    from remnant.cli.predict_file import check_out, write_out
-    from remnant.cli.predict_told import Told, judged, predict_fields, predict_text
-    from remnant.measures.predicted import predicted_memorisation
-
-    wanted = Asked(**asked)
-    faults = wanted.faults() + _faults(by, share, top, directions, seed, wanted.batch)
-    if wanted.model is None and wanted.logits is None and by in ("loss", "logit_gap"):
-        faults.append(f"--by {by} takes --logits")
+    options = InputOptions(**given)
+    faults = options.faults() + _faults(by, share, top, directions, seed, options.batch)
+    if options.model is None and options.logits is None and by in ("loss", "logit_gap"):
+        faults.append(f"--by {by} needs --logits")
     require(faults)
-    if out is not None:
-        inputs = (wanted.model, wanted.data, wanted.hidden, wanted.labels, wanted.logits, memorised)
-        check_out(out, force=force, inputs=[path for path in inputs if path is not None])
-    seen = look(wanted)
+    record_folder = out_folder.out_folder(out, files=(".csv", ".json"))
+    if out is not None and record_folder is None:
+        inputs = (*options.inputs(), *([] if memorised is None else [memorised]))
+        check_out(out, force=force, inputs=inputs)
+    answers = read_answers(options)
     if not list_alone:
-        _refuse_alone(seen)
-    truth = None if memorised is None else _truth(memorised, len(seen.labels))
-    found = []
-    for hidden in seen.hidden:
-        with naming(hidden="--hidden", labels="--labels", directions="--directions"):
-            found.append(
-                predicted_memorisation(
-                    hidden=hidden,
-                    labels=seen.labels,
-                    losses=seen.losses,
-                    logit_gaps=seen.logit_gaps,
-                    directions=directions,
-                    list_alone=list_alone,
-                    rng=np.random.default_rng(seed),
-                )
-            )
-    with naming(by="--by", share="--protect", top="--top", memorised="--memorised"):
-        listed = found[0].protect(share=share, top=top, by=by)
-        told = Told(
-            look=seen,
-            found=tuple(found),
-            listed=listed,
-            by=by,
-            share=share,
-            top=top,
-            truth=None if truth is None else judged(found[0], listed, truth, by, seed),
+        _refuse_alone(answers)
+    truth = None if memorised is None else _truth(memorised, len(answers.labels))
+    with naming(hidden="--hidden", labels="--labels", directions="--directions"):
+        layers = early_measure.layer_predictions(
+            answers, directions=directions, list_alone=list_alone, seed=seed
         )
-    if out is not None:
-        write_out(out, told)
+    rule = early_measure.ListRule(by=by, share=share, top=top)
+    with naming(by="--by", share="--protect", top="--top", memorised="--memorised"):
+        early = early_measure.early_prediction(answers, layers, rule, truth, seed=seed)
+    if out is not None and record_folder is None:
+        write_out(out, early)
+    result = early_measure.early_result(early, out=out)
     if as_json:
-        click.echo(json.dumps(predict_fields(told, out), indent=2, allow_nan=False))
+        print_json(result)
     else:
-        show(predict_text(told, out))
+        show(terminal.detail(early_page(result)))
+        if out is not None and record_folder is None:
+            show(f"written: {one_line(str(out))} (only its owner can read it)")
+    if record_folder is None:
+        return
+    out_folder.write_out(
+        record_folder,
+        as_json=as_json,
+        private=True,
+        question=QUESTION,
+        plan={
+            **_named_inputs(options),
+            "settings": {
+                "by": by,
+                "protect": share,
+                "top": top,
+                "list_small_classes": list_alone,
+                "directions": directions,
+                "layers": list(options.layers),
+                "seed": seed,
+            },
+        },
+        result=stored(result),
+        files={SAMPLES_FILE: csv_text(early)},
+        data=array_digests(labels=answers.labels, hidden=answers.hidden[0]),
+        device=options.device,
+        seeds={"directions": seed},
+    )
+
+
+def _named_inputs(options: InputOptions) -> dict[str, Any]:
+    """What the plan of a record says about the model and the samples."""
+    if options.model is None:
+        arrays = {"hidden": options.hidden, "labels": options.labels, "logits": options.logits}
+        return {"data": {name: str(path) for name, path in arrays.items() if path is not None}}
+    return {
+        "model": {
+            **out_folder.models(options.model, start=options.start),
+            "architecture": options.architecture,
+        },
+        "data": {
+            "samples": None if options.data is None else str(options.data),
+            "data_set": options.data_set,
+        },
+    }
 
 
 def _faults(
     by: str, share: float | None, top: int | None, directions: int, seed: int, batch: int | None
 ) -> list[str]:
-    faults = [
-        f"--{name} {value} is less than {least}"
-        for name, value, least in (
-            ("top", top, 1),
-            ("directions", directions, 2),
-            ("seed", seed, 0),
-            ("batch", batch, 1),
-        )
-        if value is not None and value < least
-    ]
-    if share is not None and not 0 < share < 1:
-        faults.append(f"--protect {share:g} is not between 0 and 1")
+    faults = declared.too_small(
+        top=(top, 1), directions=(directions, 2), seed=(seed, 0), batch=(batch, 1)
+    )
+    faults += declared.not_fraction(protect=share)
     if share is not None and top is not None:
-        faults.append("--protect and --top are both given; it takes one")
+        faults.append("--protect and --top are both given; pass one of them")
     if by != "psmi" and share is None and top is None:
-        faults.append(f"--by {by} has no threshold of its own; it takes --protect or --top")
+        faults.append(f"--by {by} has no threshold of its own; it needs --protect or --top")
     return faults
 
 
-def _refuse_alone(seen: Look) -> None:
-    """Refuse samples that are alone in their class, unless nothing else is wrong with labels."""
+def _refuse_alone(answers: SampleAnswers) -> None:
+    """Refuse samples that are alone in their class; other faults of labels are found later."""
     import numpy as np
 
-    if seen.labels.ndim != 1 or seen.labels.size < 2:
+    if answers.labels.ndim != 1 or answers.labels.size < 2:
         return
-    classes, first, counts = np.unique(seen.labels, return_index=True, return_counts=True)
+    classes, first, counts = np.unique(answers.labels, return_index=True, return_counts=True)
     alone = np.flatnonzero(counts == 1)
     if 0 < alone.size < classes.size:
-        named = ", ".join(f"{seen.name(classes[at])} (sample {first[at]})" for at in alone[:5])
+        named = ", ".join(f"{answers.name(classes[at])} (sample {first[at]})" for at in alone[:5])
         more = f" and {alone.size - 5} more" if alone.size > 5 else ""
         raise NotEnoughEvidence(
             f"classes with a single sample have no PSMI: {named}{more}.",

@@ -1,4 +1,4 @@
-"""How far a command has come: a bar on a terminal, a line a minute where there is none."""
+"""Progress of a command: a bar on a terminal, otherwise a line every minute."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from remnant.cli.terminal import one_line
 class ProgressBar:
     """Shows steps done, steps to go and the time left, on standard error.
 
-    Where that is no terminal but a log, a line now and then, and none of a short run.
+    Writes a line now and then if standard error is not a terminal, and none in a short run.
 
     Args:
         seconds: Between two lines of a log, and before the first.
-        clock: Tells the time in seconds.
+        clock: Returns the time in seconds.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class ProgressBar:
         self._close()
 
     def __call__(self, part: str, done: int, total: int) -> None:
-        """Say that ``done`` of ``total`` steps of ``part`` are done."""
+        """Show that ``done`` of ``total`` steps of ``part`` are done."""
         if not sys.stderr.isatty():
             self._log(part, done, total)
             return

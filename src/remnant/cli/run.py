@@ -1,48 +1,47 @@
-"""``remnant run``: carry out a recipe."""
+"""``remnant run``: run a recipe."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from remnant.cli.device import device_option
-from remnant.cli.exit_codes import check_options, gate_options
+from remnant.cli.options import declared
+from remnant.cli.options.exit_codes import gate_options
 
 
-@click.command(short_help="Carry out recipes; a run that was cut short goes on.")
+@click.command(short_help="Run recipes; resumes interrupted runs.")
 @click.argument("recipes", type=click.Path(path_type=Path), nargs=-1, required=True)
-@click.option(
+@declared.path(
     "--out",
-    type=click.Path(path_type=Path),
     help="Folder for the record and the report.  [default: runs/NAME OF THE RECIPE]",
 )
-@click.option("--data", type=click.Path(path_type=Path), help="Folder that holds the data sets.")
+@declared.path("--data", help="Folder that holds the data sets, and your own files.")
 @click.option("--scale", help="Use the recipe's table of this name, such as paper, for a GPU.")
-@device_option
-@click.option("--dry-run", is_flag=True, help="Print members, steps, memory and minutes only.")
-@click.option("--compiled", is_flag=True, help="Compile convolutional models on a GPU.")
+@declared.device
+@declared.flag("--dry-run", help="Print members, steps, memory and minutes; train nothing.")
+@declared.flag("--compiled", help="Compile convolutional models on a GPU.")
 @click.option(
     "--checkpoint-seconds",
     type=click.FloatRange(min=0),
     default=30.0,
     show_default=True,
-    help="Least time between two checkpoints.",
+    help="Seconds between two checkpoints, at least.",
 )
-@click.option(
+@declared.path(
     "--pool",
-    type=click.Path(path_type=Path),
-    help="Folder of the shadow pool, to share or to top up.  [default: pool in the run's folder]",
+    help="Folder of the shadow pool, to share or extend it.  [default: pool in the run's folder]",
 )
 @click.option(
     "--pool-block",
     type=click.IntRange(min=1),
     default=32,
     show_default=True,
-    help="Shadow models that are trained and stored together.",
+    help="Shadow models trained and stored together.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as JSON.")
+@declared.flag("--json", "as_json", help="Print the outcome as JSON.")
 @gate_options
 def run(
     recipes: tuple[Path, ...],
@@ -59,12 +58,15 @@ def run(
     gate: bool,
     allow_inconclusive: bool,
 ) -> None:
-    """Carry out RECIPES, TOML files: plan, data, canaries, model, training and attack.
+    """Run RECIPES, TOML files: plan, data, canaries, model, training and attack.
 
-    The same command again goes on where a killed run stopped. A folder that holds another plan is
-    refused. Several recipes go into one report, each in a folder of its name.
+    Run the same command again to resume an interrupted run. A folder that holds another plan or
+    other data is refused. The recipe's own files (data.name = "files") are relative to --data, or
+    to the recipe's folder without it.
 
-    A run that ends well exits with 0, whatever its outcome, unless --gate is given.
+    Several recipes share one report, and each has a folder of its name.
+
+    A completed run exits with 0, whatever its outcome, unless --gate is given.
 
     \b
     Example:
@@ -72,15 +74,16 @@ def run(
       remnant run recipes/fashion-mnist-inject.toml --data data --out runs/fashion
       remnant run recipes/factor-*.toml --out runs/factors
     """
-    from remnant.cli.carry_out import carry_out, naming_recipe
+    from remnant.cli.run_studies import naming_recipe, run_studies
     from remnant.errors import InvalidInput
     from remnant.studies import Execution, estimate_study, read_recipe
+    from remnant.studies.extras import check_extras
 
-    check_options(gate=gate, allow_inconclusive=allow_inconclusive)
-    studies = {}
+    studies, homes = {}, {}
     for recipe in recipes:
         with naming_recipe(recipe, of=len(recipes)):
             studies[recipe.stem] = read_recipe(recipe, scale=scale)
+            homes[recipe.stem] = recipe.parent
     if len(studies) < len(recipes):
         raise InvalidInput("Two recipes have the same name.", hint="Run them one by one.")
     execution = Execution(
@@ -95,29 +98,33 @@ def run(
         folder = out or Path("runs")
         if len(studies) == 1:
             ((name, study),) = studies.items()
-            studies, folder = {".": study}, out or Path("runs") / name
-        carry_out(
+            studies, homes = {".": study}, {".": homes[name]}
+            folder = out or Path("runs") / name
+        run_studies(
             studies,
             folder,
             execution,
             as_json=as_json,
             gate=gate,
             allow_inconclusive=allow_inconclusive,
+            recipe_folders=homes,
         )
         return
-    found = {}
+    check_extras(studies.values())
+    estimates = {}
     for recipe, (name, study) in zip(recipes, studies.items(), strict=True):
         with naming_recipe(recipe, of=len(recipes)):
-            found[name] = estimate_study(study, execution)
+            own = replace(execution, recipe_folder=homes[name])
+            estimates[name] = estimate_study(study, own)
     if as_json:
-        plain = found if len(found) > 1 else next(iter(found.values()))
+        plain = estimates if len(estimates) > 1 else next(iter(estimates.values()))
         click.echo(json.dumps(plain, indent=2))
         return
-    for name, one in found.items():
-        if len(found) > 1:
+    for name, estimate in estimates.items():
+        if len(estimates) > 1:
             click.echo(name)
-        click.echo(f"members  {one['members']}")
-        click.echo(f"steps    {one['steps']}")
-        click.echo(f"memory   {one['memory_mib']} MiB")
-        most = " at most, since models stop early" if one.get("at_most") else ""
-        click.echo(f"minutes  {one['minutes']}{most} (timed on a few steps on {device})")
+        click.echo(f"members  {estimate['members']}")
+        click.echo(f"steps    {estimate['steps']}")
+        click.echo(f"memory   {estimate['memory_mib']} MiB")
+        most = " at most, since models stop early" if estimate.get("at_most") else ""
+        click.echo(f"minutes  {estimate['minutes']}{most} (timed on a few steps on {device})")

@@ -1,4 +1,4 @@
-"""``remnant runs``: what runs there are."""
+"""``remnant runs``: list the runs in a folder."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.options import declared
 from remnant.cli.terminal import one_line
 
 
 @click.command(short_help="List the runs in a folder.")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
-@click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
+@declared.as_json
 def runs(folder: Path, as_json: bool) -> None:
     """List the runs in FOLDER (runs/, if not given), with their status and outcome.
 
-    A FOLDER that is a run itself comes first. Pools of shadow models' scores are listed as such.
+    If FOLDER is a run itself, it is listed first. Pools of shadow models are listed too.
 
     \b
     Example:
@@ -26,15 +27,15 @@ def runs(folder: Path, as_json: bool) -> None:
     from remnant.records.folder import RECORD_FILE
     from remnant.records.listing import SHADOW_POOL, summarise
 
-    found = list_runs(folder)
+    entries = list_runs(folder)
     if (folder / RECORD_FILE).is_file():
-        found.insert(0, summarise(folder))
+        entries.insert(0, summarise(folder))
     if as_json:
-        click.echo(json.dumps([entry.as_dict() for entry in found], indent=2))
+        click.echo(json.dumps([entry.as_dict() for entry in entries], indent=2))
         return
-    if not found:
+    if not entries:
         click.echo(f"No runs in {one_line(str(folder))}.")
-    for entry in found:
+    for entry in entries:
         pool = entry.question == SHADOW_POOL
         finding = entry.headline and f"FINDING: {entry.headline}"
         shown = entry.fault or entry.verdict or finding

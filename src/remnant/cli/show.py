@@ -1,47 +1,79 @@
-"""``remnant show``: one run's outcome."""
+"""``remnant show``: the outcome of a run, and of the runs directly under it."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from remnant.cli.exit_codes import check_options, exit_by_gates, gate_options, require_gate
+from remnant.cli.options import declared
+from remnant.cli.options.exit_codes import exit_by_gates, gate_options, require_gated
+
+if TYPE_CHECKING:
+    from remnant.records import Record
 
 
-@click.command(short_help="Show one run's outcome.")
+@click.command(short_help="Show the outcome of a run.")
 @click.argument("run", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print the whole summary as JSON.")
+@declared.flag("--json", "as_json", help="Print the whole summary as JSON.")
 @gate_options
 def show(run: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None:
     """Show the outcome and the main numbers of RUN, a folder with a record.
 
-    It exits with 0 whatever the outcome, unless --gate is given.
+    The runs directly under RUN are shown too, as in `remnant report`; a single run is shown with
+    its tables. The exit code is 0 whatever the outcome; with --gate, that of the worst
+    outcome.
 
     \b
     Example:
       remnant show runs/fashion
       remnant show runs/fashion --gate
     """
-    from remnant.records import Record
-    from remnant.records.listing import summarise
-    from remnant.report import detail_text, read_view, summary_text
-
-    check_options(gate=gate, allow_inconclusive=allow_inconclusive)
-    record = Record.open(run)
-    record.verify()
+    records = _records(run)
     if gate:
-        require_gate([record.question])
+        require_gated(records)
     if as_json:
-        click.echo(json.dumps(record.summary(), indent=2))
-    elif summarise(run).status == "interrupted":
-        click.echo(f"interrupted; run the command that began {run} again to go on.")
+        first, *others = (record.summary() for record in records)
+        names = [record.folder.name for record in records[1:]]
+        runs = {"runs": dict(zip(names, others, strict=True))} if others else {}
+        click.echo(json.dumps(first | runs, indent=2))
     else:
-        view = read_view(record)
-        click.echo(summary_text(view))
-        detail = detail_text(view)
-        if detail:
-            click.echo("\n" + detail)
+        click.echo("\n\n".join(_text(record, alone=len(records) == 1) for record in records))
     if gate:
-        exit_by_gates([record], allow_inconclusive=allow_inconclusive)
+        exit_by_gates(records, allow_inconclusive=allow_inconclusive)
+
+
+def _records(run: Path) -> list[Record]:
+    """The verified records that ``remnant report`` covers, without pools under the folder.
+
+    Raises:
+        RecordError: There is no run, or one of them is damaged.
+    """
+    from remnant.records import Record
+    from remnant.records.listing import SHADOW_POOL, runs_covered
+
+    records = []
+    for folder in runs_covered(run):
+        record = Record.open(folder)
+        if record.question != SHADOW_POOL or folder == run:
+            record.verify()
+            records.append(record)
+    # If there are only pools, opening the folder itself raises the right error.
+    return records or [Record.open(run)]
+
+
+def _text(record: Record, *, alone: bool) -> str:
+    """A run's summary, with its tables if it is the only run."""
+    from remnant.records.listing import summarise
+    from remnant.report.terminal import detail, summary
+    from remnant.studies.reporting import read_page
+
+    if summarise(record.folder).status == "interrupted":
+        return f"interrupted; run the command that began {record.folder} again to go on."
+    page = read_page(record)
+    if not alone:
+        return summary(page, named=True)
+    more = detail(page)
+    return summary(page) + (f"\n\n{more}" if more else "")

@@ -1,7 +1,7 @@
 """Text for a terminal: control characters are shown as their codes, never sent.
 
-Labels, paths and file contents come from others; a terminal would carry out the escape sequences in
-them. ``escaped_streams`` covers whatever a command prints.
+Labels, paths and file contents may contain escape sequences, which a terminal would run.
+``escaped_streams`` covers whatever a command prints.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def escape(text: str) -> str:
         >>> print(escape("a\x1b[31mb"))
         a\u001b[31mb
     """
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def one_line(text: str) -> str:
@@ -53,7 +53,7 @@ def show(text: str, *, err: bool = False) -> None:
 
 
 class EscapedStream:
-    """A text stream that escapes what is written to it; the rest is the stream's own."""
+    """A text stream that escapes what is written to it; everything else is the stream's."""
 
     def __init__(self, stream: TextIO) -> None:
         self.unescaped = stream
@@ -75,7 +75,7 @@ class EscapedStream:
 
 @contextmanager
 def escaped_streams() -> Iterator[None]:
-    """Escape what is printed, and print warnings of ours as one sentence."""
+    """Escape what is printed, and print Remnant's warnings as one sentence."""
     before, show = (sys.stdout, sys.stderr), warnings.showwarning
 
     def show_ours(

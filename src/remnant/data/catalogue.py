@@ -9,6 +9,8 @@ import numpy as np
 from remnant.data.cifar import read_cifar10
 from remnant.data.idx import read_mnist
 from remnant.data.images import AuditData, Images, cut
+from remnant.data.own_files import OwnFiles
+from remnant.data.own_images import own_images
 from remnant.errors import PlanError, import_failure
 
 _FROM_FILES = {"mnist": read_mnist, "fashion-mnist": read_mnist, "cifar10": read_cifar10}
@@ -30,8 +32,33 @@ def load_images(
 
     Raises:
         PlanError: An unknown name, or a set from files without a folder.
+
+    See ``load_own_images`` for the user's own files.
     """
     return cut(*_parts(name, folder), examples=examples, seed=seed)
+
+
+def load_own_images(
+    files: OwnFiles,
+    *,
+    inputs: str | None = None,
+    labels: str = "labels",
+    examples: int | None = None,
+    seed: int = 0,
+) -> AuditData:
+    """Load the user's own images or features and cut them into clean, pool and test parts.
+
+    Args:
+        files, inputs, labels: See ``own_images``.
+        examples: How many clean examples to keep; all, if not given.
+        seed: Decides who is in which part.
+
+    Raises:
+        InvalidInput: The files are not what they should be.
+        PlanError: They hold too few examples.
+    """
+    train, held_out, origin = own_images(files, inputs=inputs, labels=labels)
+    return cut(train, held_out, examples=examples, seed=seed, origin=origin)
 
 
 def training_images(name: str, *, folder: Path | None = None) -> Images:
@@ -70,7 +97,7 @@ def _digits() -> Images:
             fault,
             library="scikit-learn",
             message="The digits come with scikit-learn, which is not installed.",
-            hint="Install remnant[data].",
+            extra="data",
         ) from fault
     bunch = load_digits()
     images = (bunch.images[:, None] / 16).astype(np.float32)

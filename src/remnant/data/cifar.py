@@ -33,7 +33,7 @@ def _read_part(sheets: list[Path], labels: Path) -> Images:
             fault,
             library="Pillow",
             message="Reading CIFAR-10 needs Pillow.",
-            hint="Install remnant[data].",
+            extra="data",
         ) from fault
     missing = [str(path) for path in (*sheets, labels) if not path.exists()]
     if missing:

@@ -1,7 +1,7 @@
 """Near-duplicates in a list of texts: MinHash proposes pairs, exact measures decide.
 
-A passage that stands in the data a hundred times makes repeats mean something else. As Lee et al.
-(Deduplicating Training Data Makes Language Models Better) have it, two texts are duplicates if the
+A passage that occurs a hundred times in the data distorts any count of repeats. As in Lee et al.
+(Deduplicating Training Data Makes Language Models Better), two texts are duplicates if the
 Jaccard similarity of their word n-grams and the similarity of their words by edit distance both
 reach 0.7.
 """
@@ -48,7 +48,7 @@ def find_duplicates(
     permutations: int = 128,
     seed: int = 1,
 ) -> Duplicates:
-    """Find near-duplicates, in time that grows with the number of texts and not with its square.
+    """Find near-duplicates, in time that is linear in the number of texts.
 
     Duplicates of duplicates are one group, of which the first is kept.
 
@@ -69,8 +69,8 @@ def find_duplicates(
         MissingExtra: datasketch or rapidfuzz is not installed.
 
     Example:
-        >>> found = find_duplicates(["a b c d e f g", "other words", "A  b c d e f g"])
-        >>> found.keep.tolist(), found.pairs.tolist()
+        >>> duplicates = find_duplicates(["a b c d e f g", "other words", "A  b c d e f g"])
+        >>> duplicates.keep.tolist(), duplicates.pairs.tolist()
         ([0, 1], [[0, 2]])
     """
     faults = [
@@ -87,31 +87,31 @@ def find_duplicates(
         faults.append("texts is not a list of strings")
     require(faults)
     cut = [_WORD.findall(text.lower()) for text in texts]
-    grams = [_grams(one, words) for one in cut]
-    rivals = _proposed(grams, jaccard, permutations, seed)
+    grams = [_grams(text_words, words) for text_words in cut]
+    proposals = _proposed(grams, jaccard, permutations, seed)
     similarity = _edit_similarity()
     pairs = [
-        (one, other)
-        for one, other in rivals
-        if _jaccard(grams[one], grams[other]) >= jaccard
-        and similarity(cut[one], cut[other]) >= edit
+        (first, second)
+        for first, second in proposals
+        if _jaccard(grams[first], grams[second]) >= jaccard
+        and similarity(cut[first], cut[second]) >= edit
     ]
     group = _groups(len(texts), pairs)
     return Duplicates(
         keep=np.flatnonzero(group == np.arange(len(texts))),
         group=group,
         pairs=np.array(pairs, dtype=np.int64).reshape(-1, 2),
-        proposed=len(rivals),
+        proposed=len(proposals),
     )
 
 
-def _grams(words: list[str], many: int) -> frozenset[tuple[str, ...]]:
-    last = max(1, len(words) - many + 1)
-    return frozenset(tuple(words[at : at + many]) for at in range(last))
+def _grams(words: list[str], size: int) -> frozenset[tuple[str, ...]]:
+    last = max(1, len(words) - size + 1)
+    return frozenset(tuple(words[at : at + size]) for at in range(last))
 
 
-def _jaccard(one: frozenset[Any], other: frozenset[Any]) -> float:
-    return len(one & other) / len(one | other)
+def _jaccard(first: frozenset[Any], second: frozenset[Any]) -> float:
+    return len(first & second) / len(first | second)
 
 
 def _proposed(
@@ -122,15 +122,15 @@ def _proposed(
         from datasketch import MinHash, MinHashLSH
     except ImportError as fault:
         raise _missing("datasketch", fault) from None
-    # Equal sets share every band; the index is not asked to tell 1 from a little less.
+    # Equal sets share every band; the index need not distinguish 1 from a little less.
     index = MinHashLSH(threshold=min(jaccard, 0.95), num_perm=permutations, weights=_RECALL)
-    found = []
-    for number, one in enumerate(grams):
+    pairs = []
+    for number, own in enumerate(grams):
         sketch = MinHash(num_perm=permutations, seed=seed)
-        sketch.update_batch([" ".join(gram).encode() for gram in sorted(one)])
-        found += [(int(before), number) for before in index.query(sketch)]
+        sketch.update_batch([" ".join(gram).encode() for gram in sorted(own)])
+        pairs += [(int(before), number) for before in index.query(sketch)]
         index.insert(number, sketch)
-    return sorted(found)
+    return sorted(pairs)
 
 
 def _edit_similarity() -> Any:
@@ -146,21 +146,21 @@ def _missing(library: str, fault: ImportError) -> MissingExtra:
         fault,
         library=library,
         message=f"Finding near-duplicates needs {library}.",
-        hint="pip install 'remnant[dedup]'",
+        extra="dedup",
     )
 
 
-def _groups(many: int, pairs: list[tuple[int, int]]) -> NDArray[np.int64]:
+def _groups(texts: int, pairs: list[tuple[int, int]]) -> NDArray[np.int64]:
     """The first member of each one's connected group."""
-    parent = list(range(many))
+    parent = list(range(texts))
 
-    def first(one: int) -> int:
-        while parent[one] != one:
-            parent[one] = parent[parent[one]]
-            one = parent[one]
-        return one
+    def first(member: int) -> int:
+        while parent[member] != member:
+            parent[member] = parent[parent[member]]
+            member = parent[member]
+        return member
 
-    for one, other in pairs:
-        low, high = sorted((first(one), first(other)))
+    for left, right in pairs:
+        low, high = sorted((first(left), first(right)))
         parent[high] = low
-    return np.array([first(one) for one in range(many)], dtype=np.int64)
+    return np.array([first(member) for member in range(texts)], dtype=np.int64)

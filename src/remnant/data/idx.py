@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from remnant.data.images import Images
 from remnant.errors import InvalidInput
 
-_PARTS = {"train": "train", "held_out": "t10k"}
-
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
     """Read one IDX file of bytes.
@@ -42,8 +40,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
 
 def read_mnist(folder: Path) -> tuple[Images, Images]:
     """Read the training and held-out parts of a set in MNIST's layout."""
-    train, held_out = (_read_part(folder, prefix) for prefix in _PARTS.values())
-    return train, held_out
+    return _read_part(folder, "train"), _read_part(folder, "t10k")
 
 
 def _read_part(folder: Path, prefix: str) -> Images:

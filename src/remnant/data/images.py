@@ -8,15 +8,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from remnant.data.own_files import Origin, with_origin
 from remnant.errors import PlanError
+
+_CLEAN, _POOL = 0.5, 0.3  # shares of data without a held-out part; the rest is the test
+_FEWEST = 5  # examples that can be cut so
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Images:
-    """Images in [0, 1] with their labels.
+    """Images in [0, 1] with their labels, or rows of features, of any size.
 
     Attributes:
-        images: float32 ``(n, channels, height, width)``.
+        images: float32 ``(n, channels, height, width)``; features are ``(n, 1, 1, features)``.
         labels: int64 ``(n,)``.
     """
 
@@ -40,7 +44,8 @@ class AuditData:
         pool: Held-out examples from which canaries are drawn.
         test: Held-out examples on which the models' use is measured.
         classes: How many.
-        fingerprint: A digest of every value.
+        fingerprint: A digest of every value, and of the user's own files.
+        origin: The user's own files that the data were read from; None for a named data set.
     """
 
     clean: Images
@@ -48,9 +53,41 @@ class AuditData:
     test: Images
     classes: int
     fingerprint: str
+    origin: Origin | None = None
+
+    @property
+    def are_features(self) -> bool:
+        """Whether examples are rows of features and not images."""
+        return self.clean.images.shape[1:3] == (1, 1)
 
 
-def cut(train: Images, held_out: Images | None, *, examples: int | None, seed: int) -> AuditData:
+def examples_needed(pool: int, *, held_out: bool) -> str:
+    """Say how many examples make a pool of this size.
+
+    Args:
+        pool: Examples of the pool.
+        held_out: Whether there is a held-out part, half of which is the pool.
+
+    Example:
+        >>> examples_needed(30, held_out=False), examples_needed(30, held_out=True)
+        ('99 examples', '59 held-out examples')
+    """
+    if held_out:
+        return f"{2 * pool - 1} held-out examples"
+    least = max(_FEWEST, int(pool / _POOL) - 3)
+    while round(_POOL * least) < pool:
+        least += 1
+    return f"{least} examples"
+
+
+def cut(
+    train: Images,
+    held_out: Images | None,
+    *,
+    examples: int | None,
+    seed: int,
+    origin: Origin | None = None,
+) -> AuditData:
     """Cut a data set into clean, pool and test parts, at random from ``seed``.
 
     Where the set has a held-out part, its halves are the pool and the test; otherwise the pool is
@@ -62,7 +99,7 @@ def cut(train: Images, held_out: Images | None, *, examples: int | None, seed: i
     rng = np.random.default_rng(seed)
     if held_out is None:
         order = rng.permutation(len(train))
-        ends = np.cumsum([round(0.5 * len(train)), round(0.3 * len(train))])
+        ends = np.cumsum([round(_CLEAN * len(train)), round(_POOL * len(train))])
         clean, pool, test = (train.take(part) for part in np.split(order, ends))
     else:
         clean = train.take(rng.permutation(len(train)))
@@ -71,7 +108,8 @@ def cut(train: Images, held_out: Images | None, *, examples: int | None, seed: i
     sizes = [len(part) for part in (clean, pool, test)]
     if 0 in sizes:
         raise PlanError(
-            f"The data are too few to cut: {sizes[0]} clean, {sizes[1]} pool, {sizes[2]} test."
+            f"The data are too few to cut: {sizes[0]} clean, {sizes[1]} pool, {sizes[2]} test.",
+            hint=f"Give at least {_FEWEST} examples, or 2 in a held-out part.",
         )
     if examples is not None:
         if not 1 <= examples <= len(clean):
@@ -84,4 +122,5 @@ def cut(train: Images, held_out: Images | None, *, examples: int | None, seed: i
         digest.update(part.images.tobytes())
         digest.update(part.labels.tobytes())
     classes = int(max(part.labels.max() for part in (clean, pool, test))) + 1
-    return AuditData(clean, pool, test, classes, digest.hexdigest()[:16])
+    values = digest.hexdigest()[:16]
+    return AuditData(clean, pool, test, classes, with_origin(values, origin), origin)

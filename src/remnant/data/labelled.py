@@ -1,4 +1,4 @@
-"""Labelled samples as somebody else keeps them: one npz file with inputs and labels."""
+"""Labelled samples from a third-party npz file with inputs and labels."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def normalised(
     if not min(std) > 0.0 or not np.all(np.isfinite([*mean, *std])):
         raise InvalidInput(f"mean={list(mean)} and std={list(std)}: a deviation is above 0.")
     shape = (1, -1, 1, 1)
-    centre, width = (np.array(one, dtype=np.float32).reshape(shape) for one in (mean, std))
+    centre, width = (np.array(values, dtype=np.float32).reshape(shape) for values in (mean, std))
     return np.asarray((images - centre) / width, dtype=np.float32)
 
 
@@ -159,10 +159,10 @@ def read_array(path: str | Path) -> NDArray[Any]:
     Raises:
         InvalidInput: The file is not there, or no such file.
     """
-    found = _load(Path(path))
-    if not isinstance(found, np.ndarray):
+    array = _load(Path(path))
+    if not isinstance(array, np.ndarray):
         raise InvalidInput(f"{path} holds several arrays.", hint="Write one with numpy.save.")
-    return found
+    return array
 
 
 def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
@@ -171,19 +171,19 @@ def read_arrays(path: str | Path) -> dict[str, NDArray[Any]]:
     Raises:
         InvalidInput: The file is not there, or no such file.
     """
-    found = _load(Path(path))
-    return {"images": found} if isinstance(found, np.ndarray) else found
+    arrays = _load(Path(path))
+    return {"images": arrays} if isinstance(arrays, np.ndarray) else arrays
 
 
 def _load(path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
     """The array of an npy file, or the arrays of an npz file by name."""
     try:
         with path.open("rb") as file:
-            found = np.load(file, allow_pickle=False)
-            if isinstance(found, np.ndarray):
-                return _real(path, found)
-            with found:
-                return {name: _real(path, found[name]) for name in found.files}
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return _real(path, loaded)
+            with loaded:
+                return {name: _real(path, loaded[name]) for name in loaded.files}
     except InvalidInput:
         raise
     except FileNotFoundError:
@@ -192,6 +192,11 @@ def _load(path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
         *(OSError, ValueError, EOFError, MemoryError, SyntaxError, TokenError),
         *(zipfile.BadZipFile, zlib.error),
     ) as fault:
+        if str(fault).startswith("Object arrays"):
+            raise InvalidInput(
+                f"{path} holds pickled objects, which are never loaded.",
+                hint="Save arrays of numbers or of texts: labels.astype(str), not objects.",
+            ) from fault
         raise InvalidInput(
             f"{path} is damaged, or holds something else than plain arrays.",
             hint="Write it with numpy.save or numpy.savez.",

@@ -47,13 +47,13 @@ def other_images(
     rng = np.random.default_rng(seed)
     if name == "blocks":
         return _blocks(shape, count, rng)
-    found = training_images(name, folder=folder).images
-    if count > len(found):
+    images = training_images(name, folder=folder).images
+    if count > len(images):
         raise PlanError(
-            f"images.count={count} is more than the {len(found)} images of {name}.",
+            f"images.count={count} is more than the {len(images)} images of {name}.",
             hint="Ask for fewer.",
         )
-    chosen = found[np.sort(rng.permutation(len(found))[:count])]
+    chosen = images[np.sort(rng.permutation(len(images))[:count])]
     return resized(coloured(chosen, shape[0]), shape[1], shape[2])
 
 

@@ -12,9 +12,9 @@ class Question:
     """A question with one right choice.
 
     Attributes:
-        text: What is asked.
-        choices: From which one is chosen.
-        answer: The place of the right one.
+        text: The question.
+        choices: The possible answers.
+        answer: Index of the right choice.
         subject: What it is about: the file's or folder's name.
     """
 

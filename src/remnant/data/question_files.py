@@ -48,22 +48,22 @@ def read_questions(path: Path) -> list[Question]:
     text = read_text(path)
     subject = re.sub(r"_?(train|test|dev|val)$", "", path.stem)
     subject = path.parent.name if subject in ("", "cm") else subject
-    found = []
+    questions = []
     try:
         records = list(_records(text, path.suffix))
     except (ValueError, csv.Error) as fault:
         raise InvalidInput(f"{path} is damaged: {fault}.") from fault
     for place, record in enumerate(records, start=1):
         try:
-            found.append(_question(record, subject))
+            questions.append(_question(record, subject))
         except (KeyError, ValueError, TypeError, IndexError, StopIteration) as fault:
             raise InvalidInput(
                 f"{path}: record {place} is no multiple-choice question.",
                 hint="It takes question, choices and answer; see read_questions.",
             ) from fault
-    if not found:
+    if not questions:
         raise InvalidInput(f"{path} holds no questions.")
-    return found
+    return questions
 
 
 def _records(text: str, ending: str) -> Iterator[Any]:
@@ -87,7 +87,7 @@ def _question(record: dict[str, Any], subject: str) -> Question:
         text, choices, answer = _judged(record, subject)
     else:
         text, choices, answer = _plain(record)
-    made = Question(text.strip(), tuple(one.strip() for one in choices), answer, subject)
+    made = Question(text.strip(), tuple(choice.strip() for choice in choices), answer, subject)
     if not made.text or not 2 <= len(made.choices) <= len(LETTERS) or not all(made.choices):
         raise ValueError("a part is empty")
     if not 0 <= made.answer < len(made.choices):
@@ -119,14 +119,14 @@ def _judged(record: dict[str, Any], subject: str) -> tuple[str, Sequence[str], i
 
 
 def _instructed(record: dict[str, Any]) -> tuple[str, Sequence[str], int]:
-    found = _INSTRUCTION.fullmatch(record["instruction"])
-    if found is None:
+    match = _INSTRUCTION.fullmatch(record["instruction"])
+    if match is None:
         raise ValueError("an instruction of another kind")
-    names = found["names"].split("/")
-    choices = names if found["choices"] is None else _numbered(found["choices"])
+    names = match["names"].split("/")
+    choices = names if match["choices"] is None else _numbered(match["choices"])
     if len(choices) != len(names):
         raise ValueError("as many choices as names")
-    return found["text"], choices, names.index(record["answer"])
+    return match["text"], choices, names.index(record["answer"])
 
 
 def _numbered(choices: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The questions that a recipe can name: published sets or a file of one's own, cut into parts."""
+"""The question sets that a recipe can name: published sets or a file, split into parts."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from remnant.data.own_files import Origin, OwnFiles, with_origin
+from remnant.data.own_questions import QuestionFields, own_questions
 from remnant.data.question import Question
 from remnant.data.question_files import read_questions
 from remnant.errors import InvalidInput, PlanError
@@ -27,14 +29,16 @@ class Questions:
         train: What models are trained on.
         spare: More of the same, for canaries.
         test: What they are judged by.
-        left_out: How many were dropped: asked before, with another number of choices than most, or
-            not fitting.
+        left_out: How many were dropped: repeated, with an unusual number of choices, or rejected by
+            ``fits``.
+        origin: The user's own files that they were read from; None for ``load_questions``.
     """
 
     train: tuple[Question, ...]
     spare: tuple[Question, ...]
     test: tuple[Question, ...]
     left_out: int
+    origin: Origin | None = None
 
     @property
     def choices(self) -> int:
@@ -43,12 +47,15 @@ class Questions:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of every question."""
+        """A digest of every question, and of the user's own files."""
         digest = hashlib.sha256()
         for part in (self.train, self.spare, self.test):
-            plain = [[one.text, one.choices, one.answer, one.subject] for one in part]
+            plain = [
+                [question.text, question.choices, question.answer, question.subject]
+                for question in part
+            ]
             digest.update(json.dumps(plain).encode())
-        return digest.hexdigest()[:16]
+        return with_origin(digest.hexdigest()[:16], self.origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,16 +122,56 @@ def load_questions(
             f"questions.name={name!r} is not one of {', '.join(_SETS)}.",
             hint="Or name a .json, .jsonl, .csv or .tsv file of the data folder.",
         )
+    return _cut(train, held_out, name, examples=examples, spare=spare, seed=seed, fits=fits)
+
+
+def load_own_questions(
+    files: OwnFiles,
+    fields: QuestionFields,
+    *,
+    examples: int | None = None,
+    spare: int = 0,
+    seed: int = 0,
+    fits: Callable[[Question], bool] | None = None,
+) -> Questions:
+    """Load the user's own questions or labelled texts and cut them into parts.
+
+    Args:
+        files, fields: See ``own_questions``.
+        examples, spare, seed, fits: As for ``load_questions``.
+
+    Raises:
+        InvalidInput: The files are not what they should be.
+        PlanError: They hold fewer questions than were asked for.
+    """
+    train, held_out, origin = own_questions(files, fields)
+    made = _cut(
+        *(train, held_out, files.path), examples=examples, spare=spare, seed=seed, fits=fits
+    )
+    return replace(made, origin=origin)
+
+
+def _cut(
+    train: list[Question],
+    held_out: list[Question] | None,
+    name: str,
+    *,
+    examples: int | None,
+    spare: int,
+    seed: int,
+    fits: Callable[[Question], bool] | None,
+) -> Questions:
+    """Leave out what does not fit, and cut the others into parts, at random from ``seed``."""
     kept, later = _alike(train, held_out or [], fits or (lambda _: True))
-    found = len(train) + len(held_out or [])
+    total = len(train) + len(held_out or [])
     rng = np.random.default_rng(seed)
     kept = [kept[place] for place in rng.permutation(len(kept))]
     if held_out is None:
         least = min(_HELD_OUT, len(kept) // _CUT)
         later, kept = kept[:least], kept[least:]
-        dropped = found - len(later) - len(kept)
+        dropped = total - len(later) - len(kept)
     else:
-        dropped = found - len(later) - len(kept)
+        dropped = total - len(later) - len(kept)
         later = [later[place] for place in rng.permutation(len(later))[:_HELD_OUT]]
     count = len(kept) - spare if examples is None else examples
     if count < 1 or spare < 0 or count + spare > len(kept) or not later:
@@ -144,7 +191,9 @@ def _read_set(known: _Set, folder: Path) -> tuple[list[Question], list[Question]
             f"{places[0] / known.train} is not there.",
             hint="Point --data at the folder that holds the data set.",
         )
-    train = [one for file in sorted(home.glob(known.train)) for one in read_questions(file)]
+    train = [
+        question for file in sorted(home.glob(known.train)) for question in read_questions(file)
+    ]
     return train, None if known.test is None else read_questions(home / known.test)
 
 
@@ -153,13 +202,13 @@ def _alike(
 ) -> tuple[list[Question], ...]:
     """Keep each question once, if it fits, and those with the commonest number of choices."""
     parts = [list(train), list(later)]
-    common = Counter(len(one.choices) for one in parts[0]).most_common(1)[0][0]
-    asked: set[tuple[str, tuple[str, ...]]] = set()
+    common = Counter(len(question.choices) for question in parts[0]).most_common(1)[0][0]
+    seen: set[tuple[str, tuple[str, ...]]] = set()
     kept: tuple[list[Question], ...] = ([], [])
     for given, chosen in zip(parts, kept, strict=True):
-        for one in given:
-            known = (one.text, one.choices) in asked
-            if len(one.choices) == common and not known and fits(one):
-                asked.add((one.text, one.choices))
-                chosen.append(one)
+        for question in given:
+            known = (question.text, question.choices) in seen
+            if len(question.choices) == common and not known and fits(question):
+                seen.add((question.text, question.choices))
+                chosen.append(question)
     return kept

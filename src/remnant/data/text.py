@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remnant.data.own_files import Origin
 from remnant.errors import InvalidInput
 
 _LEFT_OUT = {"test", "tests", "idle_test", "site-packages", "dist-packages", "__pycache__"}
@@ -25,10 +26,12 @@ class Corpus:
     Attributes:
         train: What a model is trained on.
         validation: What it is stopped and judged by.
+        origin: The user's own files that it was read from; None for other texts.
     """
 
     train: str
     validation: str
+    origin: Origin | None = None
 
 
 def standard_library_text(*, characters: int, seed: int = 0) -> Corpus:
@@ -166,10 +169,10 @@ def _plain_texts(files: list[Path]) -> Iterator[str]:
 
 
 def _gather(texts: Iterator[str], characters: int) -> str:
-    parts, found = [], 0
-    while found < characters and (text := next(texts, None)) is not None:
+    parts, length = [], 0
+    while length < characters and (text := next(texts, None)) is not None:
         parts.append(text)
-        found += len(text)
+        length += len(text)
     return "".join(parts)[:characters]
 
 

@@ -1,4 +1,4 @@
-"""In which arithmetic a library's model answers: its own, never a coarser one."""
+"""Runs a library's model in its own precision, never in a coarser one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ from torch.overrides import TorchFunctionMode
 
 
 class KeepFloat64(TorchFunctionMode):
-    """Inside it, whatever would be rounded to float32 on the way is kept in float64.
+    """A context in which casts to float32 keep float64.
 
-    Many transformers normalise, rotate and take softmax in float32 by name, in the belief that they
-    were given something coarser. A model of float64 weights would then answer with the errors of
-    float32.
+    Many transformers cast to float32 for normalisation, rotation and softmax, assuming coarser
+    inputs. A model with float64 weights would then have the errors of float32.
 
     Example:
         >>> third = torch.tensor(1 / 3, dtype=torch.float64)
@@ -32,7 +31,7 @@ class KeepFloat64(TorchFunctionMode):
         args: tuple[Any, ...] = (),
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
-        """Call ``func`` with float64 wherever float32 was asked for."""
+        """Call ``func`` with float64 in place of float32."""
         if func is Tensor.float:
             func = Tensor.double
         named = {name: _wide(value) for name, value in (kwargs or {}).items()}
@@ -45,7 +44,7 @@ def _wide(value: Any) -> Any:
 
 @contextmanager
 def full_precision(model: torch.nn.Module) -> Iterator[None]:
-    """No dropout, gradient, autocast or TF32, whatever is switched on; put back on leaving."""
+    """Switch dropout, gradients, autocast and TF32 off; restore the settings on leaving."""
     parameter = next(model.parameters())
     wide = parameter.dtype == torch.float64
     matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn

@@ -1,4 +1,4 @@
-"""What causal models and the decoders of encoder-decoders share: reading on, token by token."""
+"""The base class of causal models and encoder-decoders: reads a text token by token."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ State = KeyValues | Tensor
 _CHECK_ROWS, _CHECK_TOKENS, _CHECK_START = 2, 8, 5
 # Errors of rounding, as a share of how much the log-probabilities vary.
 _ROUNDING = {torch.float32: 3e-4, torch.float64: 1e-10}
-# What a model says when it cannot be given a cache of keys and values.
+# The errors of a model that does not take a cache of keys and values.
 _NO_CACHE = (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError)
 
 
 class HuggingFaceDecoder(ABC):
     """A model of the transformers library behind the protocol of sequence models.
 
-    A state holds the keys and values of the tokens read so far. Where a model keeps something else
-    (a recurrent net), or its cached answers differ from those without a cache, a state is the
-    tokens themselves and every step reads them all again: slower, and just as exact. A short
-    made-up text decides this when the model is wrapped.
+    A state holds the keys and values of the tokens read so far. If the model caches something else
+    (a recurrent net), or its cached answers differ from the uncached ones, the state is the tokens
+    themselves and every step reads all of them again: slower, but equally exact. A short artificial
+    text decides this when the model is wrapped.
 
     Attributes:
         cached: Whether states hold keys and values.
@@ -223,13 +223,13 @@ class HuggingFaceDecoder(ABC):
                 return False
             self._windows = windows
             log_probs, state = self._first(ids[:, :_CHECK_START])
-            found = [log_probs]
+            answers = [log_probs]
             for place in range(_CHECK_START, _CHECK_TOKENS):
                 log_probs, state = self._next(state, ids[:, place : place + 1])
-                found.append(log_probs)
+                answers.append(log_probs)
         except _NO_CACHE:
             return False
-        off = max(float((a - b).abs().max()) for a, b in zip(found, truth, strict=True))
+        off = max(float((a - b).abs().max()) for a, b in zip(answers, truth, strict=True))
         spread = float(torch.stack(truth).std())
         return off <= _ROUNDING[self._dtype] * spread + torch.finfo(self._dtype).eps * 16
 
@@ -263,12 +263,12 @@ def _last_log_probs(output: Any) -> Tensor:
 
 
 def _checked_dtype(model: Any) -> torch.dtype:
-    found: set[torch.dtype] = {p.dtype for p in model.parameters() if p.is_floating_point()}
-    if len(found) != 1 or not found <= _ROUNDING.keys():
-        names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in found))
+    dtypes: set[torch.dtype] = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    if len(dtypes) != 1 or not dtypes <= _ROUNDING.keys():
+        names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
         raise UnsupportedModel(
             f"The model's weights are {names or 'not numbers'}; costs are computed in float32 or "
             "float64, since coarser ones blur them.",
             hint="Call model.float(), or load it with dtype=torch.float32.",
         )
-    return found.pop()
+    return dtypes.pop()

@@ -1,4 +1,4 @@
-"""A training loop of one's own: when to look, and which samples it is predicted to memorise."""
+"""A hook for your own training loop that predicts which samples will be memorised."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, require
 from remnant.measures import cross_entropy, logit_gap, stopping_point
-from remnant.measures.checks import check_rng, check_share
-from remnant.measures.predicted import PredictedMemorisation, predicted_memorisation
+from remnant.measures.prediction.predicted import PredictedMemorisation, predicted_memorisation
+from remnant.measures.statistics.checks import check_rng, check_share
 from remnant.probes.one_pass import LAST, one_pass
 
 Floats = NDArray[np.float64]
@@ -21,16 +21,18 @@ Read = Callable[[nn.Module], tuple[ArrayLike, ArrayLike]]
 
 
 class EarlyPrediction:
-    """Says when the training loss has dropped far enough, and then which samples are at risk.
+    """Detects when the training loss has dropped far enough, then predicts the samples at risk.
 
-    The loop hands over the losses that it computes anyway, one an example, after every step. Every
-    so many steps the hook takes their median and holds it against that of the first ones. When it
-    has dropped by ``drop``, ``after`` returns True, once; ``predict`` then asks the model about
-    every training sample, in a single pass. The hook never trains, and training may go on.
+    After every step the loop passes the losses of its batch, one per example. Every ``every`` steps
+    the hook compares their median with the first median. When it has dropped by ``drop``, ``after``
+    returns True, once; ``predict`` then evaluates the model on every training sample, in a single
+    pass. The hook never trains, and training may continue.
 
     Args:
         labels: Of the training samples, whole numbers.
-        inputs: The training samples as the model takes them: a tensor, or named tensors.
+        inputs: The training samples as the model takes them: a tensor or array, or named tensors
+            or arrays. Arrays become tensors; numbers of 64 bits become float32, as models have
+            them.
         read: Instead of ``inputs``: called with the model, returns hidden states ``(n, d)`` and
             logits ``(n, classes)`` of the training samples, in the order of ``labels``.
         drop: Share of the first median loss that must be gone; 95 % in the paper.
@@ -42,14 +44,16 @@ class EarlyPrediction:
         batch: Examples a pass of ``predict``.
 
     Guarantees:
-        * ``after`` asks the model nothing; ``predict`` asks it once about each sample, and leaves
-          its weights, buffers and training mode as they were.
+        * ``after`` does not run the model; ``predict`` runs it once on each sample, and leaves its
+          weights, buffers and training mode unchanged.
         * The stop is that of ``stopping_point`` on the same medians.
-        * Where ``every`` is 3 or more and batches are of one size, no single batch brings it about:
-          half of the losses since the last look have to be low.
+        * If ``every`` is 3 or more and batches have one size, no single batch can cause the stop:
+          half of the losses since the last check must be low.
 
     Raises:
-        InvalidInput: Neither or both of ``inputs`` and ``read``, or settings out of range.
+        InvalidInput: Neither or both of ``inputs`` and ``read``, settings out of range, inputs that
+            are no numbers or not one for each label, labels below 0; all faults at once, before the
+            training.
 
     Example:
         >>> images, labels = torch.randn(60, 4), torch.arange(60) % 3
@@ -58,15 +62,15 @@ class EarlyPrediction:
         >>> for step in range(10):
         ...     losses = nn.functional.cross_entropy(model(images), labels, reduction="none")
         ...     if hook.after(step, losses / 30**step):  # as if it were learning fast
-        ...         found = hook.predict(model, rng=np.random.default_rng(0))
-        >>> hook.stopped, hook.forward_passes, len(found.protect(top=5))
+        ...         risks = hook.predict(model, rng=np.random.default_rng(0))
+        >>> hook.stopped, hook.forward_passes, len(risks.protect(top=5))
         (3, 1.0, 5)
     """
 
     def __init__(
         self,
         labels: ArrayLike,
-        inputs: Tensor | Mapping[str, Tensor] | None = None,
+        inputs: Tensor | ArrayLike | Mapping[str, Tensor | ArrayLike] | None = None,
         *,
         read: Read | None = None,
         drop: float = 0.95,
@@ -89,8 +93,14 @@ class EarlyPrediction:
                 f"labels of shape {self._labels.shape} and type {self._labels.dtype} are not one "
                 "whole number a sample"
             )
+        elif self._labels.size and self._labels.min() < 0:
+            faults.append(f"labels hold {int(self._labels.min())}, which is below 0")
+        if read is not None and not callable(read):
+            faults.append(f"read is a {type(read).__name__}, which cannot be called")
+        if not isinstance(layer, str):
+            faults.append(f"layer={layer!r} is not the name of a layer")
+        self._inputs = None if inputs is None else _tensors(inputs, len(self._labels), faults)
         require(faults)
-        self._inputs = inputs
         self._read = read
         self._drop = float(drop)
         self._every = every
@@ -173,7 +183,7 @@ class EarlyPrediction:
         return True
 
     def predict(self, model: nn.Module, *, rng: np.random.Generator) -> PredictedMemorisation:
-        """Ask the model once about every training sample, and return who is at risk.
+        """Evaluate the model once on every training sample, and return the samples' risks.
 
         It may be called at any time; ``stopped`` says whether the loss had dropped by then.
 
@@ -201,10 +211,10 @@ class EarlyPrediction:
         if self._inputs is None:
             raise InvalidInput("it takes inputs or read.")
         labels = torch.as_tensor(self._labels).long()
-        found = one_pass(model, self._inputs, labels, layers=[self._layer], batch=self._batch)
-        states = found.hidden[0]
+        answers = one_pass(model, self._inputs, labels, layers=[self._layer], batch=self._batch)
+        states = answers.hidden[0]
         narrow = states.float() if states.dtype == torch.bfloat16 else states
-        return narrow.numpy(), found.losses.numpy(), found.logit_gaps.numpy()
+        return narrow.numpy(), answers.losses.numpy(), answers.logit_gaps.numpy()
 
     def _begin(self, step: int, median: float) -> None:
         if not median > 0.0:
@@ -214,9 +224,47 @@ class EarlyPrediction:
         self._next = step + self._every
 
     def _median(self) -> float:
-        joined = torch.cat([one.flatten() for one in self._waiting])
+        joined = torch.cat([losses.flatten() for losses in self._waiting])
         self._waiting.clear()
         return float(np.median(_checked(joined, f"the losses up to step {self._last}")))
+
+
+def _tensors(inputs: Any, samples: int, faults: list[str]) -> Tensor | Mapping[str, Tensor] | None:
+    """Return inputs as the model takes them; what is wrong with them is added to ``faults``."""
+    if not isinstance(inputs, Mapping):
+        return _tensor("inputs", inputs, samples, faults)
+    if not inputs:
+        faults.append("inputs hold no tensor")
+    tensors = {
+        str(name): _tensor(f"inputs[{name!r}]", value, samples, faults)
+        for name, value in inputs.items()
+    }
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+
+
+def _tensor(name: str, given: Any, samples: int, faults: list[str]) -> Tensor | None:
+    """One tensor of inputs, or None and a fault."""
+    tensor = given if isinstance(given, Tensor) else _converted(given)
+    if tensor is None:
+        faults.append(f"{name} is a {type(given).__name__}, not a tensor or an array of numbers")
+    elif tensor.ndim == 0 or len(tensor) != samples:
+        faults.append(f"{name} has the shape {tuple(tensor.shape)} for {samples} labels")
+    else:
+        return tensor
+    return None
+
+
+def _converted(given: Any) -> Tensor | None:
+    """An array as a tensor, or None where it holds no numbers."""
+    try:
+        array = np.asarray(given)
+    except (TypeError, ValueError):  # rows of several lengths
+        return None
+    if array.dtype.kind not in "biuf":
+        return None
+    if array.dtype == np.float64:
+        array = array.astype(np.float32)
+    return torch.from_numpy(np.array(array))  # a copy: arrays may be read-only
 
 
 def _array(given: Any) -> NDArray[Any]:
@@ -228,13 +276,13 @@ def _array(given: Any) -> NDArray[Any]:
 
 def _checked(given: Any, name: str) -> Floats:
     try:
-        found = np.atleast_1d(_array(given).astype(np.float64))
+        values = np.atleast_1d(_array(given).astype(np.float64))
     except (TypeError, ValueError):
         raise InvalidInput(f"{name} are not numbers.") from None
-    bad = int(np.sum(~(found >= 0.0)))
-    if bad or found.size == 0:
+    bad = int(np.sum(~(values >= 0.0)))
+    if bad or values.size == 0:
         raise InvalidInput(
-            f"{name} hold {bad} of {found.size} values that are NaN or negative.",
+            f"{name} hold {bad} of {values.size} values that are NaN or negative.",
             hint="The training may have diverged.",
         )
-    return found
+    return values

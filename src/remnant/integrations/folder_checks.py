@@ -1,8 +1,8 @@
 """Checks the files of a Hugging Face folder before the library reads them.
 
-The library trusts its files: a number of layers of 2**70 makes it build layers until the memory is
-gone, and an index of weights may name a pickle. Here the JSON files are read as what they are, and
-the sizes that they declare are held against the shapes in the weights' headers.
+The library trusts its files: with 2**70 layers in a configuration it builds layers until memory is
+full, and an index of weights may name a pickle. Here the JSON files are only parsed, and the sizes
+that they declare are compared with the shapes in the weights' headers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _PICKLES = "Pickled weights are never read; save the model with model.save_pretr
 _LARGEST = 2**53
 _MOST_POSITIONS = 2**24
 _MOST_DEPTH = 64  # of nested JSON; the library's own files have less than ten
-# Fields of which the library makes so many modules: each has a tensor of its own.
+# Fields that say how many modules the library makes; each module has its own tensor.
 _LAYERS = re.compile(r"(^|_)(n_layers?|num_layers|num_hidden_layers|(en|de)coder_layers|layers)$")
-# Fields of which it makes so many entries or modules, all of them rows of some tensor.
+# Fields that say how many entries or modules it makes; each is a row of some tensor.
 _MANY = re.compile(r"^(num_labels|depths?|num_(blocks|stages|codebooks|\w*experts))$")
 _POSITIONS = re.compile(r"(position|n_ctx)")
 _NO_SIZES = re.compile(r"(^max_|_per_tok$|_id$|_ids$)")
@@ -57,16 +57,16 @@ def read_object(path: Path, *, hint: str = _SAVE) -> Mapping[str, Any]:
     if not path.is_file():
         raise InvalidInput(f"{path} is not a regular file.", hint=hint)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as fault:
         raise InvalidInput(f"{path} cannot be read: {fault.strerror}.") from None
     except (ValueError, RecursionError) as fault:
         raise InvalidInput(f"{path} is damaged: it is not JSON in UTF-8.", hint=hint) from fault
-    if not isinstance(found, dict):
+    if not isinstance(data, dict):
         raise InvalidInput(f"{path} is damaged: it does not hold an object.", hint=hint)
-    if _depth(found) > _MOST_DEPTH:
+    if _depth(data) > _MOST_DEPTH:
         raise InvalidInput(f"{path} is damaged: it is nested too deeply.", hint=hint)
-    return found
+    return data
 
 
 def check_config(path: Path) -> Mapping[str, Any]:
@@ -82,9 +82,8 @@ def check_config(path: Path) -> Mapping[str, Any]:
     file = path / "config.json"
     config = read_object(file)
     weights = read_headers(path) if any(path.glob("*.safetensors")) else None
+    check_numbers(file, config)
     for name, value in _numbers(config):
-        if not math.isfinite(value) or abs(value) > _LARGEST:
-            raise InvalidInput(f"{file} is damaged: {name} is not a usable number.", hint=_SAVE)
         most = _most(name, weights)
         if most is not None and value > most:
             raise InvalidInput(
@@ -100,6 +99,17 @@ def check_config(path: Path) -> Mapping[str, Any]:
     return config
 
 
+def check_numbers(file: Path, fields: Mapping[str, Any]) -> None:
+    """Check the fields of a JSON file for numbers that no model has.
+
+    Raises:
+        InvalidInput: A number is not finite, or too large.
+    """
+    for name, value in _numbers(fields):
+        if not math.isfinite(value) or abs(value) > _LARGEST:
+            raise InvalidInput(f"{file} is damaged: {name} is not a usable number.", hint=_SAVE)
+
+
 def check_weights(path: Path) -> Weights:
     """Check that all weights of a folder are safetensors, those that an index names too.
 
@@ -110,9 +120,9 @@ def check_weights(path: Path) -> Weights:
     if not any(path.glob("*.safetensors")):
         endings = ("bin", "pt", "gguf")
         others = sorted(p.name for ending in endings for p in path.glob(f"*.{ending}"))
-        found = f", only {others[0]}" if others else ""
+        beside = f", only {others[0]}" if others else ""
         raise InvalidInput(
-            f"folder={str(path)!r} holds no weights as safetensors{found}.",
+            f"folder={str(path)!r} holds no weights as safetensors{beside}.",
             hint=_PICKLES if others else "Write them with model.save_pretrained(folder).",
         )
     for index in sorted(path.glob("*.safetensors.index.json")):
@@ -183,24 +193,24 @@ def _most(name: str, weights: Weights | None) -> int | None:
     return max(weights.tensors, weights.widest) if _MANY.search(name) else None
 
 
-def _numbers(found: Any, name: str = "") -> Iterator[tuple[str, float]]:
+def _numbers(data: Any, name: str = "") -> Iterator[tuple[str, float]]:
     """Yield all numbers of JSON, each with the name of the field that it is in."""
-    if isinstance(found, dict):
-        for key, value in found.items():
+    if isinstance(data, dict):
+        for key, value in data.items():
             yield from _numbers(value, key)
-    elif isinstance(found, list):
-        for value in found:
+    elif isinstance(data, list):
+        for value in data:
             yield from _numbers(value, name)
-    elif isinstance(found, int | float) and not isinstance(found, bool):
-        yield name, found
+    elif isinstance(data, int | float) and not isinstance(data, bool):
+        yield name, data
 
 
-def _depth(found: Any) -> int:
-    level, depth = [found], 0
+def _depth(data: Any) -> int:
+    level, depth = [data], 0
     while level:
         depth += 1
-        inner = [one for one in level if isinstance(one, dict | list)]
-        level = [v for one in inner for v in (one.values() if isinstance(one, dict) else one)]
+        inner = [node for node in level if isinstance(node, dict | list)]
+        level = [v for node in inner for v in (node.values() if isinstance(node, dict) else node)]
     return depth
 
 

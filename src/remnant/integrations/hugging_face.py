@@ -1,4 +1,4 @@
-"""Causal language models of the transformers library, asked for one more token at a time."""
+"""Causal language models of the transformers library, as sequence models."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from remnant.errors import UnsupportedModel
+from remnant.integrations.adapter_folder import model_parts, read_parts
 from remnant.integrations.decoder import HuggingFaceDecoder
-from remnant.integrations.pretrained import read_config, read_model, read_tokenizer, readable
+from remnant.integrations.pretrained import read_config, readable
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
 
 if TYPE_CHECKING:
@@ -74,11 +75,11 @@ class HuggingFaceCausalLM(HuggingFaceDecoder):
     def _document_start(self) -> int:
         for owner in (self._library_tokenizer, self._model.config.get_text_config()):
             for name in ("bos_token_id", "eos_token_id"):
-                found = getattr(owner, name, None)
-                if isinstance(found, list):
-                    found = found[0] if found else None
-                if found is not None:
-                    return int(found)
+                token = getattr(owner, name, None)
+                if isinstance(token, list):
+                    token = token[0] if token else None
+                if token is not None:
+                    return int(token)
         raise UnsupportedModel(
             "The prefix is empty, and neither the tokenizer nor the model has a BOS or EOS token "
             "that starts a document.",
@@ -104,29 +105,31 @@ def load_causal_lm(
     dtype: torch.dtype = torch.float32,
     begin_id: int | None = None,
     rows_at_once: int | None = None,
+    base: str | Path | None = None,
 ) -> HuggingFaceCausalLM:
     """Read a causal language model from a local Hugging Face folder.
 
     Nothing is downloaded, no code of the folder is run, and only safetensors are read.
 
     Args:
-        folder: What ``save_pretrained`` wrote, model and tokenizer.
+        folder: What ``save_pretrained`` wrote, model and tokenizer; or a PEFT adapter.
         device: Where the model computes.
         dtype: float32 or float64.
         begin_id, rows_at_once: See ``HuggingFaceCausalLM``.
+        base: The folder of an adapter's base, where its configuration names none.
 
     Raises:
         InvalidInput: The folder, its weights or its tokenizer cannot be read, or the device is not
             there.
         UnsupportedModel: It holds an encoder-decoder, or ``dtype`` is coarser than float32.
-        MissingExtra: transformers is not installed.
+        MissingExtra: transformers is not installed, or peft for an adapter.
     """
-    if read_config(folder).is_encoder_decoder:
+    parts = model_parts(folder, base=base)
+    if read_config(parts.model).is_encoder_decoder:
         raise UnsupportedModel(
             f"folder={str(folder)!r} holds an encoder-decoder, whose costs depend on a source.",
             hint="Use load_seq2seq with a source text.",
         )
-    model = read_model(folder, kind="AutoModelForCausalLM", device=device, dtype=dtype)
-    tokenizer = read_tokenizer(folder)
+    model, tokenizer = read_parts(parts, kind="AutoModelForCausalLM", device=device, dtype=dtype)
     with readable(folder, "model"):
         return HuggingFaceCausalLM(model, tokenizer, begin_id=begin_id, rows_at_once=rows_at_once)

@@ -1,7 +1,7 @@
 """A transformer's cache as plain tensors, so that one parent serves many children.
 
-The library's own cache grows in place when the model reads on. Here the keys and values are taken
-out of it after every read and put into a fresh one before the next, so that no state ever changes.
+The library's cache grows in place when the model reads more tokens. Here the keys and values are
+copied out after every read and into a new cache before the next, so that no state ever changes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A folder with a language model in it, ours or Hugging Face's: finds out which, and reads it."""
+"""Reads a language model from a folder, in Remnant's, Hugging Face's or PEFT's format."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Protocol
 import torch
 
 from remnant.errors import InvalidInput
+from remnant.integrations.pretrained import local_folder, read_config
 from remnant.models.protocols import SequenceModel
 
 _OURS = "remnant.json"
 _HUGGING_FACE = "config.json"
+_ADAPTER = "adapter_config.json"
 
 
 class Tokenizer(Protocol):
-    """What can be had of a model's folder without its weights."""
+    """The tokenizer of a model's folder, read without the weights."""
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of ``text``; no special token is added."""
@@ -29,81 +31,83 @@ class Tokenizer(Protocol):
 
 
 def load_sequence_model(
-    folder: str | Path, *, device: str | torch.device = "cpu", source: str | None = None
+    folder: str | Path,
+    *,
+    device: str | torch.device = "cpu",
+    source: str | None = None,
+    base: str | Path | None = None,
 ) -> SequenceModel:
     """Read the language model of a folder, in float32.
 
     Args:
-        folder: A checkpoint of this package (it holds ``remnant.json``) or a Hugging Face model
-            (it holds ``config.json``).
+        folder: A checkpoint of this package (it holds ``remnant.json``), a Hugging Face model (it
+            holds ``config.json``) or a PEFT adapter (it holds ``adapter_config.json``), which is
+            merged into its base in memory.
         device: Where the model computes.
         source: The source text, for an encoder-decoder and for nothing else.
+        base: The folder of an adapter's base model. By default the local folder that the adapter's
+            configuration names.
 
     Raises:
-        InvalidInput: The folder is neither, cannot be read, or ``source`` is missing or out of
-            place.
-        MissingExtra: It is a Hugging Face model, and transformers is not installed.
+        InvalidInput: The folder is none of these, cannot be read, does not fit its base, or
+            ``source`` or ``base`` is missing or out of place.
+        UnsupportedModel: The adapter cannot be merged.
+        MissingExtra: It is a Hugging Face model and transformers is not installed, or an adapter
+            and peft is not.
     """
-    path = Path(folder)
-    if _is_ours(path):
-        from remnant.models.model_folder import load_language_model
+    from remnant.models.model_folder import check_source, load_language_model
 
+    path = local_folder(folder)
+    if _is_ours(path, base):
         return load_language_model(path, device=device, source=source)
+    from remnant.integrations.adapter_folder import model_parts
     from remnant.integrations.hugging_face import load_causal_lm
-    from remnant.integrations.pretrained import read_config
     from remnant.integrations.seq2seq import load_seq2seq
 
-    if not read_config(path).is_encoder_decoder:
-        _refuse_source(path, source)
-        return load_causal_lm(path, device=device)
+    config = read_config(model_parts(path, base=base).model)
+    check_source(path, source, translates=bool(config.is_encoder_decoder))
     if source is None:
-        raise InvalidInput(
-            f"folder={str(path)!r} holds an encoder-decoder, and source= is missing.",
-            hint="Pass the source text whose translation is scored.",
-        )
-    return load_seq2seq(path, source=source, device=device)
+        return load_causal_lm(path, device=device, base=base)
+    return load_seq2seq(path, source=source, device=device, base=base)
 
 
-def load_tokenizer(folder: str | Path, *, target: bool = False) -> Tokenizer:
-    """Read what encodes texts for the model of a folder; a large model's weights are left alone.
+def load_tokenizer(
+    folder: str | Path, *, target: bool = False, base: str | Path | None = None
+) -> Tokenizer:
+    """Read the tokenizer of a model's folder, without the weights.
 
     Args:
         folder: As for ``load_sequence_model``.
         target: Encode texts as targets of a translation, where the tokenizer knows a difference.
+        base: As for ``load_sequence_model``; needed where the adapter has no tokenizer.
 
     Raises:
-        InvalidInput: The folder is neither kind, or cannot be read.
+        InvalidInput: The folder is of no kind that is known, or cannot be read.
         MissingExtra: It is a Hugging Face model, and transformers is not installed.
     """
-    path = Path(folder)
-    if _is_ours(path):
+    path = local_folder(folder)
+    if _is_ours(path, base):
         from remnant.models.model_folder import load_vocabulary
 
         return load_vocabulary(path)
+    from remnant.integrations.adapter_folder import tokenizer_folder
     from remnant.integrations.tokenizer import load_hugging_face_tokenizer
 
-    return load_hugging_face_tokenizer(path, target=target)
+    return load_hugging_face_tokenizer(tokenizer_folder(path, base=base), target=target)
 
 
-def _is_ours(path: Path) -> bool:
-    if not path.is_dir():
-        raise InvalidInput(
-            f"folder={str(path)!r} is not a folder.",
-            hint="Models are read from local folders only; nothing is downloaded.",
-        )
+def _is_ours(path: Path, base: str | Path | None) -> bool:
     if (path / _OURS).is_file():
+        if base is not None:
+            raise InvalidInput(
+                f"base={str(base)!r} is given, and folder={str(path)!r} is no adapter.",
+                hint="Leave it out.",
+            )
         return True
-    if not (path / _HUGGING_FACE).is_file():
+    if not any((path / name).is_file() for name in (_HUGGING_FACE, _ADAPTER)):
         raise InvalidInput(
-            f"folder={str(path)!r} holds neither {_OURS} nor {_HUGGING_FACE}.",
-            hint="Pass the folder of a checkpoint, or one that save_pretrained wrote.",
+            f"folder={str(path)!r} holds neither {_OURS} nor {_HUGGING_FACE} nor {_ADAPTER}.",
+            hint="Pass the folder of a checkpoint, or one that save_pretrained wrote for a model "
+            "or an adapter.",
         )
     return False
-
-
-def _refuse_source(path: Path, source: str | None) -> None:
-    if source is not None:
-        raise InvalidInput(
-            f"source= was given, and the model in folder={str(path)!r} reads none.",
-            hint="Only encoder-decoders have a source; leave it out.",
-        )

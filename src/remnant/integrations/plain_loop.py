@@ -1,4 +1,4 @@
-"""A forgetting curve from a training loop of one's own: which canaries when, and their scores."""
+"""A hook that measures a forgetting curve in your own training loop."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remnant.errors import InvalidInput, NotEnoughEvidence
-from remnant.measures import OneRunForgetting, Success, one_run_forgetting
+from remnant.errors import InvalidInput
+from remnant.measures import OneRunForgetting, Success
+from remnant.measures.forgetting.recency import recency_curve
 from remnant.plans import StaggeredPlan
 
 Floats = NDArray[np.float64]
 
 
 class OneRunHook:
-    """Tells a loop which canaries belong into a batch, and takes their scores along the way.
+    """Says which canaries to put into each batch, and records their scores during training.
 
     The hook never touches model or data. The loop puts the canaries that ``planted`` names into the
     batch of that step, in the place of other rows, and hands over a score for every canary, planted
     or not, at the steps that are ``due``. A score is anything that is higher for what was seen:
     log-odds of the label, or minus the loss. Where the first window begins with step 0, call
     ``after(-1)`` before training.
+
+    ``remnant.Audit`` is the newer way: with ``plan="staggered"`` it plants by itself, and
+    ``Audit.from_ledger`` makes a record and a page of any run whose batch order was logged, such as
+    ``Audit.from_ledger(hook.scores_by_updates, hook.plan.ledger(), out="audit")``.
 
     Args:
         plan: Which canary, when, how often.
@@ -61,6 +66,11 @@ class OneRunHook:
         """What was recorded so far, by step."""
         return dict(self._scores)
 
+    @property
+    def scores_by_updates(self) -> dict[int, Floats]:
+        """What was recorded so far, by how many updates the model had had."""
+        return {step + 1: scores for step, scores in self._scores.items()}
+
     def planted(self, step: int) -> NDArray[np.int64]:
         """Return the canaries that belong into the batch of ``step``, none of them twice."""
         return self.plan.planted(step)
@@ -89,16 +99,16 @@ class OneRunHook:
             InvalidInput: Not one finite number a canary.
         """
         try:
-            found = np.asarray(scores, dtype=np.float64).copy()
+            values = np.asarray(scores, dtype=np.float64).copy()
         except (TypeError, ValueError, RuntimeError):
             raise InvalidInput(f"The scores after step {step} are not numbers.") from None
-        if found.shape != (self.plan.canaries,) or not np.isfinite(found).all():
+        if values.shape != (self.plan.canaries,) or not np.isfinite(values).all():
             raise InvalidInput(
-                f"The scores after step {step} have the shape {found.shape}; it takes "
+                f"The scores after step {step} have the shape {values.shape}; it takes "
                 f"{self.plan.canaries} finite numbers, one a canary.",
                 hint="Score every canary, planted or not, in the plan's order.",
             )
-        self._scores[int(step)] = found
+        self._scores[int(step)] = values
 
     def curve(
         self,
@@ -118,27 +128,13 @@ class OneRunHook:
             NotEnoughEvidence: No window is over yet.
             InvalidInput: As ``one_run_forgetting``.
         """
-        steps = sorted(self._scores)
         plan = self.plan
-        last = steps[-1] if steps else -1
-        over = [
-            number
-            for number in range(len(plan.starts))
-            if plan.last_seen[plan.cohort_of == number].max() <= last
-        ]
-        if not over:
-            raise NotEnoughEvidence(
-                "No window has been scored after its end.",
-                hint=f"Score the canaries after step {plan.starts[0] + plan.window - 1} or later.",
-            )
-        kept = np.isin(plan.cohort_of, [-1, *over])
-        return one_run_forgetting(
-            scores=np.array([self._scores[step] for step in steps])[:, kept],
-            checkpoints=steps,
-            last_seen=plan.last_seen[kept],
-            first_seen=plan.first_seen[kept],
-            cohorts=plan.cohort_of[kept],
-            repeats=plan.repeats_of[kept],
+        return recency_curve(
+            scores=self._scores,
+            last_seen=plan.last_seen,
+            first_seen=plan.first_seen,
+            cohorts=plan.cohort_of,
+            repeats=plan.repeats_of,
             success=success,
             fpr=fpr,
             confidence=confidence,

@@ -6,9 +6,10 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
+from torch import nn
 
 from remnant.errors import InvalidInput, RemnantError, import_failure
 from remnant.integrations.folder_checks import (
@@ -18,6 +19,7 @@ from remnant.integrations.folder_checks import (
     check_weights,
 )
 
+Model = TypeVar("Model", bound=nn.Module)
 _LOCAL = {"local_files_only": True, "trust_remote_code": False}
 # Whatever the library raises on a damaged or foreign folder, tensors of the wrong shape included.
 _FAULTS = (
@@ -25,7 +27,7 @@ _FAULTS = (
     *(NameError, OSError, RuntimeError, TypeError, ValueError),
 )
 # The libraries whose own kinds of error derive from Exception alone, or are panics of their Rust.
-_THEIRS = {"huggingface_hub", "pyo3_runtime", "safetensors", "tokenizers", "transformers"}
+_THEIRS = {"huggingface_hub", "peft", "pyo3_runtime", "safetensors", "tokenizers", "transformers"}
 _BUFFERS = 1 << 26  # numbers that a model may hold besides its weights
 
 _ADVICE = {
@@ -51,14 +53,14 @@ def library() -> Any:
             fault,
             library="transformers",
             message="Hugging Face models need transformers, which is not installed.",
-            hint="pip install 'remnant[hf]'",
+            extra="hf",
         ) from None
     return transformers
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the library's bars, advice and warnings off the terminal; put all back on leaving."""
+    """Silence the library's progress bars, logs and warnings; restore them on leaving."""
     logging = library().utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
@@ -73,11 +75,11 @@ def quiet() -> Iterator[None]:
             logging.enable_progress_bar()
 
 
-def checked_folder(folder: str | Path) -> Path:
-    """Return the folder if it is a Hugging Face one.
+def local_folder(folder: str | Path) -> Path:
+    """Return the path of a folder.
 
     Raises:
-        InvalidInput: It does not exist, or holds no ``config.json``.
+        InvalidInput: It does not exist, or is a file.
     """
     path = Path(folder)
     if not path.is_dir():
@@ -85,7 +87,22 @@ def checked_folder(folder: str | Path) -> Path:
             f"folder={str(path)!r} is not a folder.",
             hint="Models are read from local folders only; nothing is downloaded.",
         )
+    return path
+
+
+def checked_folder(folder: str | Path) -> Path:
+    """Return the path of a Hugging Face folder.
+
+    Raises:
+        InvalidInput: It does not exist, or holds no ``config.json``.
+    """
+    path = local_folder(folder)
     if not (path / "config.json").is_file():
+        if (path / "adapter_config.json").is_file():
+            raise InvalidInput(
+                f"folder={str(path)!r} holds an adapter, and a whole model is needed here.",
+                hint="Merge it with model.merge_and_unload(), and save the model.",
+            )
         raise InvalidInput(
             f"folder={str(path)!r} is not a Hugging Face model: it holds no config.json.",
             hint="Write one with model.save_pretrained(folder).",
@@ -102,8 +119,10 @@ def read_config(folder: str | Path) -> Any:
 
 
 def read_tokenizer(folder: str | Path) -> Any:
-    """Read a model's tokenizer."""
-    path = checked_folder(folder)
+    """Read the tokenizer of a model or of an adapter."""
+    path = Path(folder)
+    if not (path / "adapter_config.json").is_file():
+        checked_folder(path)
     check_tokenizer(path)
     with quiet(), readable(path, "tokenizer"):
         return library().AutoTokenizer.from_pretrained(str(path), **_LOCAL)
@@ -133,6 +152,15 @@ def read_model(
             "random numbers.",
             hint="Save the whole model, head included, with model.save_pretrained(folder).",
         )
+    return on_device(model, device)
+
+
+def on_device(model: Model, device: str | torch.device) -> Model:
+    """Move a model to a device.
+
+    Raises:
+        InvalidInput: The device cannot be used.
+    """
     try:
         return model.to(device)
     except (RuntimeError, AssertionError) as fault:  # torch built without it asserts
@@ -148,8 +176,8 @@ def _check_size(path: Path, maker: Any, config: Any, weights: Weights) -> None:
     """
     with torch.device("meta"):
         planned = maker.from_config(config, trust_remote_code=False)
-    needed = sum(one.numel() for one in planned.parameters())
-    beside = sum(one.numel() for one in planned.buffers())
+    needed = sum(tensor.numel() for tensor in planned.parameters())
+    beside = sum(tensor.numel() for tensor in planned.buffers())
     if needed > 2 * weights.elements or beside > 2 * weights.elements + _BUFFERS:
         raise InvalidInput(
             f"folder={str(path)!r}: config.json describes a model of {needed + beside} numbers, "
@@ -161,7 +189,7 @@ def _check_size(path: Path, maker: Any, config: Any, weights: Weights) -> None:
 
 @contextmanager
 def usable() -> Iterator[None]:
-    """Turn whatever a tokenizer raises on a text into one sentence that does not quote the text.
+    """Replace a tokenizer's errors by one sentence that does not quote the text.
 
     Raises:
         InvalidInput: In place of the library's error, which may quote the text and is dropped.
@@ -169,7 +197,7 @@ def usable() -> Iterator[None]:
     try:
         yield
     except BaseException as fault:
-        if _is_theirs(fault):
+        if is_library_fault(fault):
             raise InvalidInput(
                 f"The tokenizer fails on a text ({type(fault).__name__}).",
                 hint=_ADVICE["tokenizer"],
@@ -179,7 +207,7 @@ def usable() -> Iterator[None]:
 
 @contextmanager
 def readable(path: str | Path, what: str) -> Iterator[None]:
-    """Turn whatever the library raises on a damaged folder into one sentence.
+    """Replace the library's errors on a damaged folder by one sentence.
 
     Args:
         path: The folder.
@@ -191,7 +219,7 @@ def readable(path: str | Path, what: str) -> Iterator[None]:
     try:
         yield
     except BaseException as fault:
-        if not _is_theirs(fault):
+        if not is_library_fault(fault):
             raise
         # What the library says may run over many lines; it is kept as the cause.
         raise InvalidInput(
@@ -199,7 +227,7 @@ def readable(path: str | Path, what: str) -> Iterator[None]:
         ) from fault
 
 
-def _is_theirs(fault: BaseException) -> bool:
+def is_library_fault(fault: BaseException) -> bool:
     """Whether an error is one of the libraries': not of this package, and no interrupt."""
     if isinstance(fault, RemnantError):
         return False

@@ -10,16 +10,11 @@ import torch
 from torch import Tensor
 
 from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.integrations.adapter_folder import model_parts, read_parts
 from remnant.integrations.arithmetic import full_precision
 from remnant.integrations.decoder import HuggingFaceDecoder
 from remnant.integrations.key_values import KeyValues, put_in, taken_out, windows_of
-from remnant.integrations.pretrained import (
-    library,
-    read_config,
-    read_model,
-    read_tokenizer,
-    readable,
-)
+from remnant.integrations.pretrained import library, read_config, readable
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
 
 if TYPE_CHECKING:
@@ -134,25 +129,23 @@ def _source_tokens(
         )
     if source is not None:
         source_ids = tokenizer(source, verbose=False)["input_ids"]
-    found = [int(token) for token in source_ids or ()]
-    if not found:
+    tokens = [int(token) for token in source_ids or ()]
+    if not tokens:
         raise InvalidInput("The source has no token.", hint="Pass a source that is not empty.")
-    return found
+    return tokens
 
 
 def _decoder_start(model: Any) -> int:
-    for owner in (model.config, model.config.get_text_config(decoder=True)):
-        found = getattr(owner, "decoder_start_token_id", None)
-        if found is not None:
-            return int(found)
-    found = getattr(model.generation_config, "decoder_start_token_id", None)
-    if found is None:
-        raise UnsupportedModel(
-            "Neither the model's configuration nor its generation settings name the decoder's "
-            "start token.",
-            hint="Set model.config.decoder_start_token_id, or pass begin_id.",
-        )
-    return int(found)
+    config, generation = model.config, getattr(model, "generation_config", None)
+    for owner in (config, config.get_text_config(decoder=True), generation):
+        token = getattr(owner, "decoder_start_token_id", None)
+        if token is not None:
+            return int(token)
+    raise UnsupportedModel(
+        "Neither the model's configuration nor its generation settings name the decoder's start "
+        "token.",
+        hint="Set model.config.decoder_start_token_id, or pass begin_id.",
+    )
 
 
 def load_seq2seq(
@@ -163,31 +156,33 @@ def load_seq2seq(
     dtype: torch.dtype = torch.float32,
     begin_id: int | None = None,
     rows_at_once: int | None = None,
+    base: str | Path | None = None,
 ) -> HuggingFaceSeq2Seq:
     """Read an encoder-decoder from a local Hugging Face folder, for one source.
 
     Nothing is downloaded, no code of the folder is run, and only safetensors are read.
 
     Args:
-        folder: What ``save_pretrained`` wrote, model and tokenizer.
+        folder: What ``save_pretrained`` wrote, model and tokenizer; or a PEFT adapter.
         source: The source text.
         device: Where the model computes.
         dtype: float32 or float64.
         begin_id, rows_at_once: See ``HuggingFaceSeq2Seq``.
+        base: The folder of an adapter's base, where its configuration names none.
 
     Raises:
         InvalidInput: The folder, its weights or its tokenizer cannot be read, the source is empty,
             or the device is not there.
         UnsupportedModel: It holds no encoder-decoder, or ``dtype`` is coarser than float32.
-        MissingExtra: transformers is not installed.
+        MissingExtra: transformers is not installed, or peft for an adapter.
     """
-    if not read_config(folder).is_encoder_decoder:
+    parts = model_parts(folder, base=base)
+    if not read_config(parts.model).is_encoder_decoder:
         raise UnsupportedModel(
             f"folder={str(folder)!r} holds no encoder-decoder, so a source has no place in it.",
             hint="Use load_causal_lm.",
         )
-    model = read_model(folder, kind="AutoModelForSeq2SeqLM", device=device, dtype=dtype)
-    tokenizer = read_tokenizer(folder)
+    model, tokenizer = read_parts(parts, kind="AutoModelForSeq2SeqLM", device=device, dtype=dtype)
     with readable(folder, "model"):
         return HuggingFaceSeq2Seq(
             model, tokenizer, source=source, begin_id=begin_id, rows_at_once=rows_at_once

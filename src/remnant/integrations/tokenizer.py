@@ -1,4 +1,4 @@
-"""A Hugging Face tokenizer as this house uses it: texts in, tokens out, nothing lost on the way."""
+"""A Hugging Face tokenizer that refuses characters it does not know."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class HuggingFaceTokenizer:
             InvalidInput: The tokenizer does not know a character. The text is not quoted.
         """
         fast = bool(getattr(self._tokenizer, "is_fast", False))
-        found = self._call(text, add_special_tokens=False, return_offsets_mapping=fast)
-        ids = [int(token) for token in found["input_ids"]]
+        encoded = self._call(text, add_special_tokens=False, return_offsets_mapping=fast)
+        ids = [int(token) for token in encoded["input_ids"]]
         unknown = self._tokenizer.unk_token_id
-        lost = fast and _is_cut_short(text, found["offset_mapping"])
+        lost = fast and _is_cut_short(text, encoded["offset_mapping"])
         if lost or (unknown is not None and unknown in ids):
             raise InvalidInput(
                 f"The tokenizer does not know every character of a text of {len(text)} characters.",
@@ -79,8 +79,8 @@ class HuggingFaceTokenizer:
             again = self._call(decoded, add_special_tokens=False)["input_ids"]
             texts += [
                 text
-                for token, text, found in zip(batch, decoded, again, strict=True)
-                if text and found == [token]
+                for token, text, encoded in zip(batch, decoded, again, strict=True)
+                if text and encoded == [token]
             ]
         return tuple(dict.fromkeys(texts))
 

@@ -1,40 +1,69 @@
 """Pure NumPy and SciPy: arrays in, a result with its interval out."""
 
-from remnant.measures.calibrated_exposure import calibrated_losses
-from remnant.measures.calibration import calibrated_scores
-from remnant.measures.checks import unseen_needed
-from remnant.measures.counterfactual import (
+from remnant.measures.epsilon.attack_rates import EpsilonLowerBound, epsilon_lower_bound
+from remnant.measures.epsilon.canaries_needed import CanariesNeeded, canaries_needed
+from remnant.measures.epsilon.from_scores import ScoresEpsilon, epsilon_from_scores
+from remnant.measures.epsilon.gaussian import gaussian_delta, gaussian_epsilon
+from remnant.measures.epsilon.heuristic import HeuristicEpsilon, heuristic_epsilon
+from remnant.measures.epsilon.one_run import (
+    OneRunEpsilon,
+    one_run_epsilon,
+    one_run_from_scores,
+)
+from remnant.measures.exposure.by_rank import Exposure, exposure
+from remnant.measures.exposure.calibrated_exposure import calibrated_losses
+from remnant.measures.exposure.curve import ExposureCurve, exposure_curve, null_exposure
+from remnant.measures.exposure.disagreement import disagreeing_windows
+from remnant.measures.exposure.extraction_odds import (
+    QueriesToLeak,
+    leak_probability,
+    queries_to_leak,
+)
+from remnant.measures.exposure.extrapolation import ExtrapolatedExposure, extrapolated_exposure
+from remnant.measures.exposure.pooled_exposure import PooledExposureTest, pooled_exposure_test
+from remnant.measures.features.divergence import kl_divergences
+from remnant.measures.features.feature_score import MScore, adjusted_p_values, feature_score
+from remnant.measures.features.unique_features import m_score, probability_gain, white_box_m_score
+from remnant.measures.forgetting.calibration import calibrated_scores
+from remnant.measures.forgetting.curve import ForgettingCurve, forgetting_curve
+from remnant.measures.forgetting.decay import Decay, Forecast
+from remnant.measures.forgetting.decision import Decision, forgetting_decision
+from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
+from remnant.measures.forgetting.protect_last import ProtectLast
+from remnant.measures.forgetting.residual_memory import HiddenTest, hidden_test
+from remnant.measures.forgetting.returning import Returning, returning
+from remnant.measures.forgetting.safe_after import SafeAfter
+from remnant.measures.forgetting.verdict import Verdict, exposure_curve_verdict, forgetting_verdict
+from remnant.measures.prediction.counterfactual import (
     CounterfactualMemorization,
     counterfactual_memorization,
 )
-from remnant.measures.decay import Decay, Forecast
-from remnant.measures.decision import Decision, forgetting_decision
-from remnant.measures.divergence import kl_divergences
-from remnant.measures.epsilon import HeuristicEpsilon, heuristic_epsilon
-from remnant.measures.exposure import Exposure, exposure
-from remnant.measures.exposure_curve import ExposureCurve, exposure_curve, null_exposure
-from remnant.measures.extraction_odds import QueriesToLeak, leak_probability, queries_to_leak
-from remnant.measures.extrapolation import ExtrapolatedExposure, extrapolated_exposure
-from remnant.measures.feature_score import MScore, adjusted_p_values, feature_score
-from remnant.measures.flip_rate import FlipRate, flip_rate
-from remnant.measures.forgetting import ForgettingCurve, forgetting_curve
-from remnant.measures.hidden import HiddenTest, hidden_test
-from remnant.measures.intervals import clopper_pearson, controls_needed
-from remnant.measures.lira import Lira, LiraCentre, LiraMode, LiraVariance, lira
-from remnant.measures.lira_leave_one_out import LiraLeaveOneOut, lira_leave_one_out
-from remnant.measures.loss_trace import StoppingPoint, loss_trace_iqr, stopping_point
-from remnant.measures.mahalanobis import Mahalanobis, bearable_mahalanobis, mahalanobis
-from remnant.measures.one_run import OneRunForgetting, one_run_forgetting
-from remnant.measures.pooled_exposure import PooledExposureTest, pooled_exposure_test
-from remnant.measures.predicted import PredictedMemorisation, predicted_memorisation
-from remnant.measures.prediction import PredictionQuality, PredictionRate, prediction_quality
-from remnant.measures.protect_last import ProtectLast
-from remnant.measures.protect_list import ProtectRule, protect_rule
-from remnant.measures.psmi import Psmi, PsmiFit, fit_psmi, psmi
-from remnant.measures.rank_agreement import RankAgreement, rank_agreement
-from remnant.measures.returning import Returning, returning
-from remnant.measures.rmia import Rmia, rmia
-from remnant.measures.roc import (
+from remnant.measures.prediction.flip_rate import FlipRate, flip_rate
+from remnant.measures.prediction.lira import (
+    Lira,
+    LiraCentre,
+    LiraLeaveOneOut,
+    LiraMode,
+    LiraVariance,
+    lira,
+    lira_leave_one_out,
+)
+from remnant.measures.prediction.loss_trace import StoppingPoint, loss_trace_iqr, stopping_point
+from remnant.measures.prediction.mahalanobis import Mahalanobis, bearable_mahalanobis, mahalanobis
+from remnant.measures.prediction.predicted import PredictedMemorisation, predicted_memorisation
+from remnant.measures.prediction.protect_list import ProtectRule, protect_rule
+from remnant.measures.prediction.psmi import Psmi, PsmiFit, fit_psmi, psmi
+from remnant.measures.prediction.quality import (
+    PredictionQuality,
+    PredictionRate,
+    prediction_quality,
+)
+from remnant.measures.prediction.rmia import Rmia, rmia
+from remnant.measures.prediction.signals import cross_entropy, log_odds, logit_gap
+from remnant.measures.statistics.checks import unseen_needed
+from remnant.measures.statistics.intervals import clopper_pearson, controls_needed
+from remnant.measures.statistics.rank_agreement import RankAgreement, rank_agreement
+from remnant.measures.statistics.roc import (
     AttackSuccess,
     Roc,
     auc,
@@ -43,22 +72,20 @@ from remnant.measures.roc import (
     roc,
     tpr_at_fpr,
 )
-from remnant.measures.safe_after import SafeAfter
-from remnant.measures.sign_flips import SignFlipTest, sign_flip_test
-from remnant.measures.signals import cross_entropy, log_odds, logit_gap
-from remnant.measures.skew_normal import SkewNormal
-from remnant.measures.skew_normal_fit import SkewNormalFit, fit_skew_normal
-from remnant.measures.stratified_ranks import StratifiedRankTest, stratified_rank_test
-from remnant.measures.success import SUCCESSES, Success
-from remnant.measures.unique_features import m_score, probability_gain, white_box_m_score
-from remnant.measures.verdict import Verdict, exposure_curve_verdict, forgetting_verdict
+from remnant.measures.statistics.sign_flips import SignFlipTest, sign_flip_test
+from remnant.measures.statistics.skew_normal import SkewNormal
+from remnant.measures.statistics.skew_normal_fit import SkewNormalFit, fit_skew_normal
+from remnant.measures.statistics.stratified_ranks import StratifiedRankTest, stratified_rank_test
+from remnant.measures.statistics.success import SUCCESSES, Success
 
 __all__ = [
     "SUCCESSES",
     "AttackSuccess",
+    "CanariesNeeded",
     "CounterfactualMemorization",
     "Decay",
     "Decision",
+    "EpsilonLowerBound",
     "Exposure",
     "ExposureCurve",
     "ExtrapolatedExposure",
@@ -74,6 +101,7 @@ __all__ = [
     "LiraVariance",
     "MScore",
     "Mahalanobis",
+    "OneRunEpsilon",
     "OneRunForgetting",
     "PooledExposureTest",
     "PredictedMemorisation",
@@ -89,6 +117,7 @@ __all__ = [
     "Rmia",
     "Roc",
     "SafeAfter",
+    "ScoresEpsilon",
     "SignFlipTest",
     "SkewNormal",
     "SkewNormalFit",
@@ -102,10 +131,14 @@ __all__ = [
     "bearable_mahalanobis",
     "calibrated_losses",
     "calibrated_scores",
+    "canaries_needed",
     "clopper_pearson",
     "controls_needed",
     "counterfactual_memorization",
     "cross_entropy",
+    "disagreeing_windows",
+    "epsilon_from_scores",
+    "epsilon_lower_bound",
     "exposure",
     "exposure_curve",
     "exposure_curve_verdict",
@@ -117,6 +150,8 @@ __all__ = [
     "forgetting_curve",
     "forgetting_decision",
     "forgetting_verdict",
+    "gaussian_delta",
+    "gaussian_epsilon",
     "heuristic_epsilon",
     "hidden_test",
     "kl_divergences",
@@ -129,7 +164,9 @@ __all__ = [
     "m_score",
     "mahalanobis",
     "null_exposure",
+    "one_run_epsilon",
     "one_run_forgetting",
+    "one_run_from_scores",
     "pooled_exposure_test",
     "precision_at_fpr",
     "predicted_memorisation",

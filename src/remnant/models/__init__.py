@@ -2,6 +2,7 @@
 
 from remnant.models.catalogue import CATALOGUE, model_maker
 from remnant.models.causal_convolutions import causal_cnn, wavenet
+from remnant.models.conformer import conformer
 from remnant.models.convolutional import cnn1, cnn2
 from remnant.models.dense import logistic, mlp1
 from remnant.models.densely_connected import densenet100
@@ -31,6 +32,7 @@ __all__ = [
     "check_model_folder",
     "cnn1",
     "cnn2",
+    "conformer",
     "densenet100",
     "gpt",
     "gru",

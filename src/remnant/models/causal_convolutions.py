@@ -1,7 +1,7 @@
-"""A causal CNN and a WaveNet: language models that see a fixed number of tokens back.
+"""Causal CNN and WaveNet language models, which read a fixed number of previous tokens.
 
-A causal convolution is written as one matrix product with the inputs at its taps side by side, so
-that a population of them is one batched product.
+A causal convolution is computed as one matrix product over the concatenated inputs of its taps, so
+that a population of models needs one batched product.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Convolve = Callable[[int, Tensor], Tensor]
 
 
 class CausalConvolution(nn.Module):
-    """A convolution over time that never looks ahead; before the first token there are zeros.
+    """A convolution over time that reads only past inputs, padded with zeros at the start.
 
-    ``weight`` is ``[outputs, taps * inputs]``, the oldest tap first: that of ``nn.Conv1d`` with its
-    last two axes swapped and then flattened.
+    ``weight`` is ``[outputs, taps * inputs]``, the oldest tap first. It equals the weight of
+    ``nn.Conv1d`` with its last two axes swapped and flattened.
     """
 
     def __init__(self, inputs: int, outputs: int, *, taps: int, dilation: int = 1) -> None:
@@ -48,19 +48,19 @@ class CausalConvolution(nn.Module):
         return F.linear(beside, self.weight, self.bias)
 
     def older_taps(self, window: Tensor) -> Tensor:
-        """Return what the inputs before the newest add, from ``window [rows, back, inputs]``."""
+        """Return the older inputs' part of the output, from ``window [rows, back, inputs]``."""
         older = window[:, :: self.dilation].flatten(1)
         return F.linear(older, self.weight[:, : -self.inputs], self.bias)
 
     def newest_tap(self, inputs: Tensor, older: Tensor) -> Tensor:
-        """Return the output at the newest input, given what the others add."""
+        """Return the output at the newest input, given the older inputs' part."""
         return torch.addmm(older, inputs, self.weight[:, -self.inputs :].t())
 
 
 class Convolutional(SequenceModule):
     """Causal convolutions between an embedding and a head.
 
-    The state holds the last inputs of each convolution, as many as it looks back.
+    The state holds the last ``back`` inputs of each convolution.
     """
 
     def __init__(
@@ -78,13 +78,15 @@ class Convolutional(SequenceModule):
 
     def initial(self, rows: int) -> State:
         """Return windows of zeros."""
-        return tuple(self._zeros(rows, one.back, one.inputs) for one in self._each())
+        return tuple(
+            self._zeros(rows, convolution.back, convolution.inputs) for convolution in self._each()
+        )
 
     def prepare(self, state: State) -> State:
-        """Return what the older taps add, and the window less its oldest input, of each."""
+        """Return the older taps' part, and the window without its oldest input, per convolution."""
         made = []
-        for window, one in zip(state, self._each(), strict=True):
-            made += [one.older_taps(window), window[:, 1:]]
+        for window, convolution in zip(state, self._each(), strict=True):
+            made += [convolution.older_taps(window), window[:, 1:]]
         return tuple(made)
 
     def read(self, ids: Tensor, prepared: State) -> tuple[Tensor, State]:
@@ -100,15 +102,15 @@ class Convolutional(SequenceModule):
         return self._through(self.embedding(ids), convolve), tuple(windows)
 
     def _each(self) -> list[CausalConvolution]:
-        return [cast(CausalConvolution, one) for one in self.convolutions]
+        return [cast(CausalConvolution, convolution) for convolution in self.convolutions]
 
     def _through(self, inputs: Tensor, convolve: Convolve) -> Tensor:
-        """Take embedded tokens to logits; ``convolve(place, x)`` is the convolution there."""
+        """Map embedded tokens to logits; ``convolve(place, x)`` applies one convolution."""
         raise NotImplementedError
 
 
 class CausalCnn(Convolutional):
-    """Convolutions and ReLU, one after another."""
+    """A stack of causal convolutions, each followed by ReLU and dropout."""
 
     def __init__(
         self, vocabulary_size: int, *, units: int, layers: int, taps: int, dropout: float
@@ -156,7 +158,7 @@ class WaveNet(Convolutional):
         super().__init__(vocabulary_size, units, made)
         self.dropouts = nn.ModuleList(dropout_layer(dropout) for _ in made)
         self.skips = nn.ModuleList(nn.Linear(units, units) for _ in made)
-        # Nothing comes after the last block but its skip.
+        # The last block has no residual connection, only its skip.
         self.residuals = nn.ModuleList(nn.Linear(units, units) for _ in made[1:])
         self.hidden = nn.Linear(units, units)
         self.head = nn.Linear(units, vocabulary_size)
@@ -183,14 +185,14 @@ def causal_cnn(
     """Return a causal CNN; it sees ``1 + layers * (taps - 1)`` tokens, 29 by default.
 
     Args:
-        vocabulary_size: How many tokens it predicts.
+        vocabulary_size: Number of tokens that it predicts.
         units: Channels of the embedding and of each layer.
         layers: How many convolutions.
-        taps: How many inputs, one after another, a convolution looks at.
+        taps: Kernel size: how many consecutive inputs a convolution reads.
         dropout: Rate after each layer.
 
     Raises:
-        InvalidInput: A size that is no whole number from 1 on, or a rate outside [0, 1).
+        InvalidInput: A size that is not a positive whole number, or a rate outside [0, 1).
 
     Example:
         >>> causal_cnn(50, units=8)(torch.zeros(2, 5, dtype=torch.int64)).shape
@@ -213,15 +215,15 @@ def wavenet(
     In general ``1 + stacks * (taps - 1) * (2**layers - 1)``.
 
     Args:
-        vocabulary_size: How many tokens it predicts.
+        vocabulary_size: Number of tokens that it predicts.
         units: Channels throughout.
-        layers: Blocks of a stack; each looks twice as far back as the one before.
-        stacks: How many times the dilations 1, 2, 4, ... are gone through.
-        taps: How many inputs a convolution looks at.
+        layers: Blocks of a stack; each reads twice as far back as the previous one.
+        stacks: How many times the dilations 1, 2, 4, ... are repeated.
+        taps: Kernel size: how many inputs a convolution reads.
         dropout: Rate after each gate.
 
     Raises:
-        InvalidInput: A size that is no whole number from 1 on, or a rate outside [0, 1).
+        InvalidInput: A size that is not a positive whole number, or a rate outside [0, 1).
 
     Example:
         >>> wavenet(50, units=8)(torch.zeros(2, 5, dtype=torch.int64)).shape

@@ -26,9 +26,9 @@ def mlp1(
     """Return MLP-1: three hidden layers of 512, 256 and 128 units.
 
     Args:
-        shape: Of one input, such as ``(1, 28, 28)``.
+        shape: Shape of one input, such as ``(1, 28, 28)``.
         classes: Number of outputs.
-        width: Makes every hidden layer so many times as wide.
+        width: Factor on the width of every hidden layer.
         dropout: Rate after each hidden layer.
         batch_norm: Whether each hidden layer is normalised before its ReLU.
     """

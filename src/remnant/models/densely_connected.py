@@ -1,4 +1,4 @@
-"""DenseNet-BC: every layer reads what all layers before it in its block have made."""
+"""DenseNet-BC: every layer reads the outputs of all previous layers of its block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _activated_convolution(inputs: int, outputs: int, size: int, dropout: float)
 
 
 class Bottleneck(nn.Module):
-    """Adds ``growth`` channels, made by a 1 x 1 and a 3 x 3 convolution, to those it is given."""
+    """A 1 x 1 and a 3 x 3 convolution; appends ``growth`` channels to its inputs."""
 
     def __init__(self, inputs: int, growth: int, dropout: float) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Bottleneck(nn.Module):
 
 
 class DenseNet(nn.Module):
-    """Three dense blocks; between two of them channels and sides are halved."""
+    """Three dense blocks; a transition between two of them halves channels and sides."""
 
     def __init__(
         self, channels: int, classes: int, *, growth: int, layers: int, dropout: float
@@ -72,7 +72,7 @@ def densenet100(shape: Shape, classes: int, *, dropout: float = 0.0) -> nn.Modul
     Sixteen bottlenecks a block; transitions keep half of the channels.
 
     Args:
-        shape: Of one input, such as ``(3, 32, 32)``.
+        shape: Shape of one input, such as ``(3, 32, 32)``.
         classes: Number of outputs.
         dropout: Rate after every convolution but the first.
     """

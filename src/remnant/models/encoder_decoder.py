@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput
-from remnant.models.gpt import SMALL, AttentionBlock, attend, start_small
+from remnant.models.gpt import SMALL, AttentionBlock, AttentionModule, attend, start_small
 from remnant.models.sequence_module import SequenceModule, State, check_sizes, dropout_layer
 
 
 class DecoderBlock(AttentionBlock):
-    """A block that attends to what was written so far, then to the source."""
+    """A block that attends to the target read so far, then to the source."""
 
     def __init__(self, units: int, heads: int, dropout: float) -> None:
         super().__init__(units, heads, dropout)
@@ -34,22 +34,22 @@ class DecoderBlock(AttentionBlock):
     def crossed(
         self, inputs: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None
     ) -> Tensor:
-        """Add what is attended to in the source."""
-        asked = self.asking(self.norm_asking(inputs)).unflatten(-1, (self.heads, -1))
-        seen = attend(asked.transpose(1, 2), keys, values, hidden)
+        """Add the attention over the source to ``inputs``."""
+        queries = self.asking(self.norm_asking(inputs)).unflatten(-1, (self.heads, -1))
+        seen = attend(queries.transpose(1, 2), keys, values, hidden)
         return inputs + cast(Tensor, self.dropout_source(self.project_source(seen)))
 
 
-class EncoderDecoder(SequenceModule):
+class EncoderDecoder(AttentionModule):
     """A Transformer with an encoder and a decoder, one vocabulary for both.
 
-    An example is one row of tokens: ``source_length`` places of the source, those that are left
-    over filled with ``pad``; then the target, which begins with ``begin``. The logits are those
-    after each token of the target. ``given`` fixes the source, for a text to be read token by
-    token.
+    An example is one row of tokens: the source, padded with ``pad`` to ``source_length`` tokens,
+    then the target, which begins with ``begin``. The logits are those after each token of the
+    target. ``given`` fixes the source, so that a target can be read token by token.
     """
 
     begins = True
+    reads = "target"
 
     def __init__(
         self,
@@ -71,8 +71,6 @@ class EncoderDecoder(SequenceModule):
             context=context,
             dropout=dropout,
         )
-        if units % heads:
-            raise InvalidInput(f"units={units} cannot be cut into heads={heads} equal parts.")
         super().__init__(vocabulary_size)
         self.source_length, self.context = source_length, context
         self.embedding = nn.Embedding(vocabulary_size + 2, units)
@@ -88,7 +86,7 @@ class EncoderDecoder(SequenceModule):
 
     @property
     def pad(self) -> int:
-        """The token that fills up a source: nobody attends to it."""
+        """The token that pads a source; attention ignores it."""
         return self.vocabulary_size + 1
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -98,7 +96,7 @@ class EncoderDecoder(SequenceModule):
         encoded = self.encoded(source, unread)
         times = target.shape[1]
         ahead = torch.ones(times, times, dtype=torch.bool, device=ids.device).triu(1)
-        inputs = self._written(target, 0)
+        inputs = self._embedded(target, 0)
         for block in self._blocks():
             inputs = block.attended(inputs, *block.queries_keys_values(inputs), ahead)
             inputs = block.crossed(inputs, *block.source_keys_values(encoded), unread)
@@ -106,36 +104,30 @@ class EncoderDecoder(SequenceModule):
         return cast(Tensor, self.head(self.norm(inputs)))
 
     def encoded(self, source: Tensor, unread: Tensor | None) -> Tensor:
-        """Return what the encoder makes of a source, ``[batch, places, units]``."""
+        """Return the encoder's output for a source, ``[batch, places, units]``."""
         at = self.source_positions.weight[: source.shape[1]]
         inputs = self.dropout(self.embedding(source) + at)
-        for one in self.encoder:
-            block = cast(AttentionBlock, one)
+        for module in self.encoder:
+            block = cast(AttentionBlock, module)
             inputs = block(inputs, *block.queries_keys_values(inputs), unread)
         return cast(Tensor, self.encoder_norm(inputs))
 
     def source_keys_values(self, source_ids: Sequence[int]) -> State:
-        """Return the keys and values of one source, a pair a block of the decoder."""
+        """Return the keys and values of one source, a pair for each block of the decoder."""
         ids = torch.tensor([list(source_ids)], device=self.embedding.weight.device)
         encoded = self.encoded(ids, None)
         return tuple(t for block in self._blocks() for t in block.source_keys_values(encoded))
 
-    def initial(self, rows: int) -> State:
-        """Return keys and values of no time at all."""
-        heads = self._blocks()[0].heads
-        each = self.embedding.embedding_dim // heads
-        return tuple(self._zeros(rows, heads, 0, each) for _ in range(2 * len(self.decoder)))
-
     def written(self, ids: Tensor, state: State, source: State) -> tuple[Tensor, State]:
-        """Read one token a row, all rows of one source; return ``(logits, state)``."""
-        inputs = self._written(ids[:, None], state[0].shape[2])
+        """Read one target token per row, for one shared source; return ``(logits, state)``."""
+        inputs = self._embedded(ids[:, None], state[0].shape[2])
         made: list[Tensor] = []
         for place, block in enumerate(self._blocks()):
             queries, key, value = block.queries_keys_values(inputs)
             keys = torch.cat([state[2 * place], key], 2)
             values = torch.cat([state[2 * place + 1], value], 2)
             inputs = block.attended(inputs, queries, keys, values, None)
-            # Rows take the place of times: one source serves them all without copies of it.
+            # Rows are put on the time axis, so that all rows share one source without copying it.
             together = inputs.transpose(0, 1)
             crossed = block.crossed(together, source[2 * place], source[2 * place + 1], None)
             inputs = block.dense(crossed.transpose(0, 1))
@@ -143,7 +135,7 @@ class EncoderDecoder(SequenceModule):
         return self.head(self.norm(inputs[:, 0])), tuple(made)
 
     def given(self, source_ids: Sequence[int]) -> GivenSource:
-        """Return the network with this source: it reads and predicts the target alone.
+        """Return the network with a fixed source, which reads and predicts targets only.
 
         Raises:
             InvalidInput: The source is empty, too long, or has a token that is not one.
@@ -158,23 +150,14 @@ class EncoderDecoder(SequenceModule):
             raise InvalidInput("the source has a token that is not in the vocabulary.")
         return GivenSource(self, ids)
 
-    def _written(self, ids: Tensor, before: int) -> Tensor:
-        times = before + ids.shape[1]
-        if times > self.context:
-            raise InvalidInput(
-                f"a target of {times} tokens is longer than the model's context of {self.context}.",
-                hint="Use a shorter text, or a model with a larger context.",
-            )
-        return cast(Tensor, self.dropout(self.embedding(ids) + self.positions.weight[before:times]))
-
     def _blocks(self) -> list[DecoderBlock]:
         return [cast(DecoderBlock, block) for block in self.decoder]
 
     def _start(self) -> None:
-        """Start small, and the more blocks add up the smaller what each adds."""
+        """Initialise with small weights, and scale residual layers down by the number of blocks."""
         start_small(self)
-        for one in (*self.encoder, *self.decoder):
-            block = cast(AttentionBlock, one)
+        for module in (*self.encoder, *self.decoder):
+            block = cast(AttentionBlock, module)
             added = [block.project, block.narrow]
             added += [block.project_source] if isinstance(block, DecoderBlock) else []
             for layer in added:
@@ -182,11 +165,11 @@ class EncoderDecoder(SequenceModule):
 
 
 class GivenSource(SequenceModule):
-    """An encoder-decoder with its source: a network that predicts one target.
+    """An encoder-decoder with a fixed source, as a model of the target.
 
     Guarantees:
         * Its logits are those of the encoder-decoder's ``forward`` on source and target.
-        * The source is encoded once, in the type of the weights, when it is folded.
+        * ``fold`` encodes the source once, in the type of the weights.
     """
 
     begins = True
@@ -214,7 +197,7 @@ class GivenSource(SequenceModule):
         return self.module.written(ids, prepared, source)
 
     def fold(self) -> None:
-        """Encode the source, once and for all."""
+        """Encode the source once."""
         self._source = self.module.source_keys_values(self.source_ids)
 
 
@@ -233,14 +216,14 @@ def transformer(
     Args:
         vocabulary_size: How many tokens it reads and predicts, in both languages.
         units: Width throughout; the dense parts are four times as wide.
-        layers: How many blocks the encoder has, and how many the decoder.
-        heads: Into how many equal parts attention cuts the width.
+        layers: Number of blocks of the encoder, and of the decoder.
+        heads: Number of attention heads.
         source_length: The longest source.
         context: The longest target, its ``begin`` included.
         dropout: Rate after the embeddings and after each part of a block.
 
     Raises:
-        InvalidInput: A size that is no whole number from 1 on, a rate outside [0, 1), or heads
+        InvalidInput: A size that is not a positive whole number, a rate outside [0, 1), or heads
             that do not divide the units; later, a source or target that is too long.
 
     Example:

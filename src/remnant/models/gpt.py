@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from collections.abc import Sequence
 from typing import cast
 
 import torch
@@ -10,14 +12,20 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from remnant.errors import InvalidInput
-from remnant.models.sequence_module import SequenceModule, State, check_sizes, dropout_layer
+from remnant.models.sequence_module import (
+    SequenceModule,
+    State,
+    check_sizes,
+    dropout_layer,
+    watched,
+)
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None) -> Tensor:
-    """Return a mean of the values a query, ``[batch, time, units]``; none is of what is hidden.
+    """Return the attention output of each query, ``[batch, time, units]``, over unmasked keys.
 
-    Queries, keys and values are ``[batch, heads, time, units of a head]``; ``hidden`` fits
-    ``[batch, heads, queries, keys]``.
+    Queries, keys and values are ``[batch, heads, time, units of a head]``; ``hidden``, the mask,
+    broadcasts to ``[batch, heads, queries, keys]``.
     """
     scores = queries @ keys.transpose(-1, -2) / math.sqrt(queries.shape[-1])
     if hidden is not None:
@@ -25,11 +33,11 @@ def attend(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None)
     return (scores.softmax(-1) @ values).transpose(1, 2).flatten(2)
 
 
-SMALL = 0.02  # the spread of weights at the start
+SMALL = 0.02  # standard deviation of the initial weights
 
 
 class AttentionBlock(nn.Module):
-    """Attention, then a dense part, each normalised first and added to what came in."""
+    """A pre-norm Transformer block: attention, then a dense part, each added to its input."""
 
     def __init__(self, units: int, heads: int, dropout: float) -> None:
         super().__init__()
@@ -49,28 +57,64 @@ class AttentionBlock(nn.Module):
     def forward(
         self, inputs: Tensor, queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None
     ) -> Tensor:
-        """Attend to every time that is not ``hidden [queries, keys]``, then the dense part."""
+        """Apply attention, masked by ``hidden [queries, keys]``, then the dense part."""
         return self.dense(self.attended(inputs, queries, keys, values, hidden))
 
     def attended(
         self, inputs: Tensor, queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None
     ) -> Tensor:
-        """Add what is attended to."""
+        """Add the attention output to ``inputs``."""
         seen = self.project(attend(queries, keys, values, hidden))
         return inputs + cast(Tensor, self.dropout1(seen))
 
     def dense(self, inputs: Tensor) -> Tensor:
-        """Add what the dense part makes of it."""
+        """Add the dense part's output to ``inputs``."""
         made = self.narrow(F.gelu(self.widen(self.norm2(inputs))))
         return inputs + cast(Tensor, self.dropout2(made))
 
 
-class Gpt(SequenceModule):
-    """Attention blocks between an embedding with positions and a head.
+class AttentionModule(SequenceModule):
+    """A network that reads tokens with learned positions through causal attention blocks.
 
     The state holds the keys and values of each block, ``[rows, heads, time, units of a head]``;
     they grow with every token that is read.
     """
+
+    reads = "text"
+    context: int
+    embedding: nn.Embedding
+    positions: nn.Embedding
+    dropout: nn.Module
+
+    def initial(self, rows: int) -> State:
+        """Return empty keys and values."""
+        blocks = self._blocks()
+        heads = blocks[0].heads
+        width = self.embedding.embedding_dim // heads
+        return tuple(self._zeros(rows, heads, 0, width) for _ in range(2 * len(blocks)))
+
+    @abstractmethod
+    def _blocks(self) -> Sequence[AttentionBlock]:
+        """Return the blocks whose keys and values the state holds."""
+
+    def _embedded(self, ids: Tensor, before: int) -> Tensor:
+        """Return tokens and positions as vectors, ``before`` tokens having been read."""
+        times = before + ids.shape[1]
+        if times > self.context:
+            raise InvalidInput(
+                f"a {self.reads} of {times} tokens is longer than the model's context of "
+                f"{self.context}.",
+                hint="Use a shorter text, or a model with a larger context.",
+            )
+        positions = self.positions.weight[before:times]
+        if watched(self.positions):
+            places = torch.arange(before, times, device=ids.device).expand(ids.shape)
+            positions = self.positions(places)
+        return cast(Tensor, self.dropout(self.embedding(ids) + positions))
+
+
+class Gpt(AttentionModule):
+    """Attention blocks between an embedding with positions and a head."""
 
     def __init__(
         self,
@@ -90,8 +134,6 @@ class Gpt(SequenceModule):
             context=context,
             dropout=dropout,
         )
-        if units % heads:
-            raise InvalidInput(f"units={units} cannot be cut into heads={heads} equal parts.")
         super().__init__(vocabulary_size)
         self.context = context
         self.embedding = nn.Embedding(vocabulary_size + 1, units)
@@ -107,21 +149,15 @@ class Gpt(SequenceModule):
         times = ids.shape[1]
         inputs = self._embedded(ids, 0)
         ahead = torch.ones(times, times, dtype=torch.bool, device=ids.device).triu(1)
-        for block in self._each():
+        for block in self._blocks():
             inputs = block(inputs, *block.queries_keys_values(inputs), ahead)
         return cast(Tensor, self.head(self.norm(inputs)))
-
-    def initial(self, rows: int) -> State:
-        """Return keys and values of no time at all."""
-        heads = self._each()[0].heads
-        each = self.embedding.embedding_dim // heads
-        return tuple(self._zeros(rows, heads, 0, each) for _ in range(2 * len(self.blocks)))
 
     def read(self, ids: Tensor, prepared: State) -> tuple[Tensor, State]:
         """Read one token a row; return ``(logits[rows, vocabulary], state)``."""
         inputs = self._embedded(ids[:, None], prepared[0].shape[2])
         made: list[Tensor] = []
-        for place, block in enumerate(self._each()):
+        for place, block in enumerate(self._blocks()):
             queries, key, value = block.queries_keys_values(inputs)
             keys = torch.cat([prepared[2 * place], key], 2)
             values = torch.cat([prepared[2 * place + 1], value], 2)
@@ -129,29 +165,19 @@ class Gpt(SequenceModule):
             made += [keys, values]
         return self.head(self.norm(inputs[:, 0])), tuple(made)
 
-    def _embedded(self, ids: Tensor, before: int) -> Tensor:
-        """Return tokens and positions as vectors, ``before`` tokens having been read."""
-        times = before + ids.shape[1]
-        if times > self.context:
-            raise InvalidInput(
-                f"a text of {times} tokens is longer than the model's context of {self.context}.",
-                hint="Use a shorter text, or a model with a larger context.",
-            )
-        return cast(Tensor, self.dropout(self.embedding(ids) + self.positions.weight[before:times]))
-
-    def _each(self) -> list[AttentionBlock]:
+    def _blocks(self) -> list[AttentionBlock]:
         return [cast(AttentionBlock, block) for block in self.blocks]
 
     def _start(self) -> None:
-        """Start small, and the more blocks add up the smaller what each adds."""
+        """Initialise with small weights, and scale residual layers down by the number of blocks."""
         start_small(self)
-        for block in self._each():
+        for block in self._blocks():
             for added in (block.project, block.narrow):
                 nn.init.normal_(added.weight, std=SMALL / math.sqrt(2 * len(self.blocks)))
 
 
 def start_small(network: nn.Module) -> None:
-    """Draw all dense weights and embeddings small, and set biases to zero."""
+    """Draw dense weights and embeddings from a narrow normal law, and set biases to zero."""
     for module in network.modules():
         if isinstance(module, nn.Linear | nn.Embedding):
             nn.init.normal_(module.weight, std=SMALL)
@@ -171,15 +197,15 @@ def gpt(
     """Return a small GPT: pre-norm blocks with learned positions.
 
     Args:
-        vocabulary_size: How many tokens it predicts.
+        vocabulary_size: Number of tokens that it predicts.
         units: Width throughout; the dense parts are four times as wide.
-        layers: How many blocks.
-        heads: Into how many equal parts attention cuts the width.
+        layers: Number of blocks.
+        heads: Number of attention heads.
         context: The longest text that it can read; a longer one is refused.
         dropout: Rate after the embedding and after each half of a block.
 
     Raises:
-        InvalidInput: A size that is no whole number from 1 on, a rate outside [0, 1), or heads
+        InvalidInput: A size that is not a positive whole number, a rate outside [0, 1), or heads
             that do not divide the units; later, a text longer than ``context``.
 
     Example:
@@ -187,10 +213,5 @@ def gpt(
         torch.Size([2, 5, 50])
     """
     return Gpt(
-        vocabulary_size,
-        units=units,
-        layers=layers,
-        heads=heads,
-        context=context,
-        dropout=dropout,
+        vocabulary_size, units=units, layers=layers, heads=heads, context=context, dropout=dropout
     )

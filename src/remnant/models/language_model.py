@@ -1,4 +1,4 @@
-"""A trained network and its vocabulary, asked for one more token, many rows at a time."""
+"""A trained network and its vocabulary, which predicts the next token of many rows at once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.models.sequence_module import SequenceModule, State, take
 from remnant.models.vocabulary import Vocabulary
 
-_AT_ONCE = {"cpu": 512, "cuda": 1 << 18}  # rows whose gates stay in a cache, or fit beside others
+_AT_ONCE = {"cpu": 512, "cuda": 1 << 18}  # rows per pass: fits the CPU cache, the GPU memory
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Children:
-    """Many rows of few parents: what they share is worked out once, when they are stepped."""
+    """Many rows of few parents; the parents' part of a step is computed once."""
 
     parents: State
     rows: Tensor
@@ -31,18 +31,18 @@ class LanguageModel:
 
     Args:
         module: The network. It is copied: later training does not reach this model.
-        vocabulary: Of as many symbols as the network predicts.
+        vocabulary: The network's vocabulary; its size is the number of predicted tokens.
         device: Where it computes.
         dtype: float32 or float64; the network's own, if not given.
 
     Guarantees:
         * Log-probabilities are those of ``module.forward`` on the same tokens, to rounding, and
-          add up to one. TF32 and autocast are kept out; dropout is off.
+          add up to one. TF32, autocast and dropout are off.
         * After an empty prefix they are the network's after its token "begin".
-        * No call changes a state; rows of one parent share the work that they have in common.
+        * No call changes a state. Work that rows of one parent share is done once.
 
     Raises:
-        InvalidInput: The vocabulary is of another size, or the device is not there.
+        InvalidInput: The vocabulary has another size, or the device does not exist.
         UnsupportedModel: The network is neither in float32 nor in float64.
 
     Example:
@@ -91,6 +91,11 @@ class LanguageModel:
     def tokens(self) -> tuple[str, ...]:
         """The texts that are one token, in the order of their tokens."""
         return self.vocabulary.symbols
+
+    @property
+    def module(self) -> SequenceModule:
+        """The network, in evaluation mode; its weights must not be changed."""
+        return self._module
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of ``text``; no special token is added."""
@@ -155,7 +160,7 @@ class LanguageModel:
         if isinstance(state, _Children):
             return self.take(state.parents, state.rows[rows])
         with torch.no_grad():
-            # Children come side by side in a search; there no sorting is needed to see it.
+            # A search passes children of one parent side by side, so no sorting is needed.
             distinct, places = rows.unique_consecutive(return_inverse=True)
             if 2 * len(distinct) <= len(rows):
                 return _Children(take(state, distinct), places)
@@ -176,7 +181,7 @@ class LanguageModel:
         return _AT_ONCE.get(self.device.type, _AT_ONCE["cpu"])
 
     def _joined(self, ids: Tensor, pieces: Iterator[State]) -> tuple[Tensor, State]:
-        """Read piece by piece into tensors of all rows."""
+        """Read piece by piece, and write the results into tensors of all rows."""
         whole: list[Tensor] = []
         for at, piece in zip(range(0, max(len(ids), 1), self._at_once), pieces, strict=True):
             some = ids[at : at + self._at_once]
@@ -192,7 +197,7 @@ class LanguageModel:
 
     @contextmanager
     def _exactly(self) -> Iterator[None]:
-        """No gradient, autocast or TF32, whatever the process allows; put back on leaving."""
+        """Switch gradients, autocast and TF32 off; restore the settings on leaving."""
         matmul = torch.backends.cuda.matmul
         before = matmul.allow_tf32
         matmul.allow_tf32 = False

@@ -1,4 +1,4 @@
-"""A language model on disk: one folder, replaced in one move, read without pickle."""
+"""Saves and loads language models: one folder each, written atomically, read without pickle."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ def save_language_model(
     """Write a trained network with its vocabulary into ``folder``.
 
     Args:
-        folder: Made, with the folders above it. An older model of ours in it is replaced.
+        folder: Created if needed. A Remnant model that it holds is replaced.
         architecture: A name of ``SEQUENCE_MODELS`` or ``TRANSLATORS``.
-        options: With which the network was made; plain data.
+        options: The options that the network was made with; plain data.
         state: The network's ``state_dict``, or that of one member of a population.
-        vocabulary: Of as many symbols as the network predicts.
+        vocabulary: The network's vocabulary.
 
     Guarantees:
-        * The folder is whole or not there at all, and what cannot be loaded is not written.
-        * Nothing that is not a model of ours is overwritten.
+        * The folder is complete or absent; a model that could not be loaded is not written.
+        * Only a Remnant model is ever overwritten.
 
     Raises:
         PlanError: An unknown architecture or option.
@@ -86,16 +86,16 @@ def save_language_model(
 
 
 def check_model_folder(folder: str | Path) -> None:
-    """Refuse a path at which there is anything but a model of ours or an empty folder.
+    """Refuse a folder that holds anything but a Remnant model.
 
-    ``save_language_model`` does so itself; ask before a long training.
+    ``save_language_model`` checks this too; call it before a long training.
 
     Raises:
         RecordError: The folder holds something else, or cannot be used.
     """
     path = Path(folder)
     try:
-        there = sorted(one.name for one in path.iterdir()) if path.exists() else []
+        there = sorted(entry.name for entry in path.iterdir()) if path.exists() else []
     except NotADirectoryError as fault:
         raise RecordError(f"{path} is a file, not a folder.", hint="Choose another.") from fault
     except OSError as fault:
@@ -113,16 +113,16 @@ def check_model_folder(folder: str | Path) -> None:
 def load_language_model(
     folder: str | Path, *, device: str | torch.device = "cpu", source: str | None = None
 ) -> LanguageModel:
-    """Read what ``save_language_model`` wrote.
+    """Load a language model that ``save_language_model`` wrote.
 
     Args:
-        folder: That was written.
+        folder: The folder of the model.
         device: Where the model computes.
-        source: What a model that translates is given; no other has one.
+        source: The source text of an encoder-decoder; None for other models.
 
     Raises:
         RecordError: There is no such folder, it is damaged, or it is of another version.
-        InvalidInput: The device is not there; a source is lacking, has no place, or is too long.
+        InvalidInput: The device does not exist; the source is missing, not allowed, or too long.
     """
     path = Path(folder)
     about = _read_about(path)
@@ -151,7 +151,7 @@ def load_language_model(
 
 
 def load_vocabulary(folder: str | Path) -> Vocabulary:
-    """Read the vocabulary alone of what ``save_language_model`` wrote.
+    """Read only the vocabulary of a saved language model.
 
     Raises:
         RecordError: There is no such folder, it is damaged, or it is of another version.
@@ -166,23 +166,32 @@ def load_vocabulary(folder: str | Path) -> Vocabulary:
 def _with_source(
     module: SequenceModule, vocabulary: Vocabulary, source: str | None, path: Path
 ) -> SequenceModule:
-    if not isinstance(module, EncoderDecoder):
-        if source is None:
-            return module
-        raise InvalidInput(
-            f"source= was given, and the model in folder={str(path)!r} reads none.",
-            hint="Only encoder-decoders have a source; leave it out.",
-        )
-    if source is None:
+    check_source(path, source, translates=isinstance(module, EncoderDecoder))
+    if isinstance(module, EncoderDecoder) and source is not None:
+        return module.given(vocabulary.encode(source))
+    return module
+
+
+def check_source(path: Path, source: str | None, *, translates: bool) -> None:
+    """Refuse a missing source text of an encoder-decoder, and a source for any other model.
+
+    Raises:
+        InvalidInput: The source is missing, or the model reads none.
+    """
+    if translates and source is None:
         raise InvalidInput(
             f"folder={str(path)!r} holds an encoder-decoder, and source= is missing.",
             hint="Pass the source text whose translation is scored.",
         )
-    return module.given(vocabulary.encode(source))
+    if not translates and source is not None:
+        raise InvalidInput(
+            f"source= was given, and the model in folder={str(path)!r} reads none.",
+            hint="Only encoder-decoders have a source; leave it out.",
+        )
 
 
 def _made(name: str, options: Mapping[str, Any], vocabulary: Vocabulary) -> SequenceModule:
-    """Return the network without memory for its weights: its shapes are what is asked for."""
+    """Return the network on the meta device: only its shapes are needed."""
     with torch.device("meta"):
         return checked_maker({**SEQUENCE_MODELS, **TRANSLATORS}, name, options, vocabulary.size)()
 
@@ -231,7 +240,7 @@ def _read_about(path: Path) -> dict[str, Any]:
 
 
 def _move_in(made: Path, path: Path, *, aside: Path) -> None:
-    """Put a folder where another may be, which is put back if that fails."""
+    """Move a folder to ``path``; if that fails, put the old folder back."""
     if not path.exists():
         os.replace(made, path)
         return

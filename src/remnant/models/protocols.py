@@ -1,4 +1,4 @@
-"""What probes and searches may ask of models: nothing but their outputs."""
+"""The protocols of models that probes and searches use; they need only model outputs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 
 class LogitModels(Protocol):
-    """One or many classifiers that answer together."""
+    """One or several classifiers, evaluated together."""
 
     def logits(self, inputs: Any) -> Any:
         """Return the logits of every member, ``(members, n, classes)``."""
@@ -17,13 +17,13 @@ class LogitModels(Protocol):
 
 @runtime_checkable
 class SequenceModel(Protocol):
-    """A language model that can be asked for one more token, many rows at a time.
+    """A language model that predicts the next token of many rows at once.
 
     Log-probabilities are natural and normalised over the vocabulary. No call changes the state it
-    is given: one parent serves many children. A model may also have ``in_float64()``, which returns
-    a model of the same protocol that computes in float64 from the same weights: the search settles
-    close calls with it. And it may have ``read_on(state, ids)``, which reads many tokens after a
-    state of one row: long prefixes are read with it under a time limit.
+    is given, so one parent serves many children. Two methods are optional. ``in_float64()`` returns
+    the same model in float64; the search uses it to decide between costs that are nearly equal.
+    ``read_on(state, ids)`` reads several tokens after a state of one row; the search uses it to
+    read long prefixes under a time limit.
     """
 
     def encode(self, text: str) -> list[int]:
@@ -40,4 +40,21 @@ class SequenceModel(Protocol):
 
     def take(self, state: Any, rows: Tensor) -> Any:
         """Return a state of these rows, in this order; a row may be taken many times."""
+        ...
+
+
+@runtime_checkable
+class SpeechModel(Protocol):
+    """A recogniser of speech that says how likely a transcript is, given a sound."""
+
+    def transcript_costs(self, sounds: Any, transcripts: Any) -> Any:
+        """Return what each transcript costs for each sound, in bits.
+
+        Args:
+            sounds: Samples between -1 and 1, 16 000 a second, one array each.
+            transcripts: Texts.
+
+        Returns:
+            float64 ``(sounds, transcripts)``: the negative base-2 logarithm of the probability.
+        """
         ...

@@ -1,7 +1,7 @@
 """LSTM and GRU language models, written so that ``vmap`` can run a population of them.
 
-Gates, their order, the two biases and the start are those of ``nn.LSTM`` and ``nn.GRU``, whose
-weights can be copied in; with ``embedding=None`` the input is one-hot.
+Gates, their order, the two biases and the initialisation are those of ``nn.LSTM`` and ``nn.GRU``,
+whose weights can be copied in. With ``embedding=None`` the input is one-hot.
 """
 
 from __future__ import annotations
@@ -14,14 +14,25 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from remnant.models.recurrent_scan import gru_cell, gru_scan, lstm_scan
-from remnant.models.sequence_module import SequenceModule, State, check_sizes, dropout_layer
+from remnant.models.sequence_module import (
+    SequenceModule,
+    State,
+    check_sizes,
+    dropout_layer,
+    watched,
+)
 
 
 class RecurrentLayer(nn.Module):
-    """The weights of one layer, named as torch names them."""
+    """One layer, its weights named as torch names them.
+
+    Attributes:
+        recurrence: ``lstm`` or ``gru``: which gates it has, and in which order.
+    """
 
     def __init__(self, inputs: int, units: int, *, gates: int) -> None:
         super().__init__()
+        self.recurrence = "lstm" if gates == 4 else "gru"
         self.weight_ih = nn.Parameter(torch.empty(gates * units, inputs))
         self.weight_hh = nn.Parameter(torch.empty(gates * units, units))
         self.bias_ih = nn.Parameter(torch.empty(gates * units))
@@ -29,15 +40,28 @@ class RecurrentLayer(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -1 / math.sqrt(units), 1 / math.sqrt(units))
 
+    def forward(self, inputs: Tensor, given: Tensor) -> Tensor:
+        """Return the hidden states after each time, ``[time, batch, units]``.
+
+        Args:
+            inputs: The inputs' part of the gates, ``[time, batch, gates * units]``.
+            given: What that part was computed from: vectors, or tokens that are read one-hot. The
+                layer does not use it; it is for hooks.
+        """
+        if self.recurrence == "lstm":
+            return lstm_scan(inputs, self.weight_hh)
+        return gru_scan(inputs, self.weight_hh, self.bias_hh)
+
 
 class Recurrent(SequenceModule):
     """Layers of recurrent units between a table of tokens and a linear head.
 
-    What a token adds to the first layer's gates is one row of a table, so that layer multiplies
-    nothing but its hidden state. The other layers' inputs are multiplied for all times at once.
+    A token's part of the first layer's gates is one row of a table, so that this layer multiplies
+    only its hidden state. The inputs of the other layers are multiplied for all times at once.
     """
 
     gates: int
+    tensors: int  # of the state, a layer
 
     def __init__(
         self,
@@ -67,25 +91,39 @@ class Recurrent(SequenceModule):
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return the logits after every token, ``[batch, time, vocabulary]``."""
-        hidden = inputs = self._token_gates(ids.t())
+        given, inputs = self._first_gates(ids.t())
         for place, (layer, dropout) in enumerate(zip(self._each(), self.dropouts, strict=True)):
             if place:
-                flat = F.linear(hidden.flatten(0, 1), layer.weight_ih, self._input_bias(layer))
-                inputs = flat.unflatten(0, hidden.shape[:2])
-            hidden = dropout(self._scan(inputs, layer))
-        logits: Tensor = self.head(hidden.flatten(0, 1)).unflatten(0, hidden.shape[:2])
+                flat = F.linear(given.flatten(0, 1), layer.weight_ih, self._input_bias(layer))
+                inputs = flat.unflatten(0, given.shape[:2])
+            given = dropout(layer(inputs, given))
+        if watched(self.head):
+            return cast(Tensor, self.head(given)).transpose(0, 1)
+        logits: Tensor = self.head(given.flatten(0, 1)).unflatten(0, given.shape[:2])
         return logits.transpose(0, 1)
 
+    def initial(self, rows: int) -> State:
+        """Return zeros for the hidden state, and the cell if there is one, of each layer."""
+        return tuple(self._zeros(rows, self.units) for _ in range(self.tensors * len(self.layers)))
+
     def fold(self) -> None:
-        """Keep the table of what each token adds to the first layer's gates."""
+        """Compute once the table of each token's part of the first layer's gates."""
         self._folded = self._table().detach()
 
-    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> Tensor:
-        """Return the hidden states after each time of ``inputs [time, batch, gates * units]``."""
-        raise NotImplementedError
+    def _first_gates(self, ids: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the first layer reads, and its part of the gates.
+
+        Where a hook watches the first layer, tokens go through the embedding and not the table, so
+        that every product belongs to a layer.
+        """
+        first = self._each()[0]
+        if self.embedding is None or not watched(first):
+            return ids, self._token_gates(ids)
+        vectors = self.embedding(ids)
+        return vectors, F.linear(vectors, first.weight_ih, self._input_bias(first))
 
     def _input_bias(self, layer: RecurrentLayer) -> Tensor:
-        """Return what is added to a layer's inputs before its hidden states are."""
+        """Return the bias that is added to a layer's inputs."""
         raise NotImplementedError
 
     def _each(self) -> list[RecurrentLayer]:
@@ -98,7 +136,7 @@ class Recurrent(SequenceModule):
         return rows + self._input_bias(first)
 
     def _token_gates(self, ids: Tensor) -> Tensor:
-        """Return what tokens add to the first layer's gates; cheaper by table if they repeat."""
+        """Return the tokens' part of the first layer's gates, by table where tokens repeat."""
         if self._folded is not None:
             return F.embedding(ids, self._folded)
         if ids.numel() > self.vocabulary_size:
@@ -112,11 +150,7 @@ class Recurrent(SequenceModule):
 class Lstm(Recurrent):
     """Long short-term memory."""
 
-    gates = 4
-
-    def initial(self, rows: int) -> State:
-        """Return zeros for the hidden state and the cell of each layer."""
-        return tuple(self._zeros(rows, self.units) for _ in range(2 * len(self.layers)))
+    gates, tensors = 4, 2
 
     def prepare(self, state: State) -> State:
         """Return the hidden state's part of the gates, and the cell, of each layer."""
@@ -140,9 +174,6 @@ class Lstm(Recurrent):
             made += _lstm_cell(inputs, *prepared[2 * place : 2 * place + 2])
         return self.head(made[-2]), tuple(made)
 
-    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> Tensor:
-        return lstm_scan(inputs, layer.weight_hh)
-
     def _input_bias(self, layer: RecurrentLayer) -> Tensor:
         return layer.bias_ih + layer.bias_hh
 
@@ -150,11 +181,7 @@ class Lstm(Recurrent):
 class Gru(Recurrent):
     """Gated recurrent units."""
 
-    gates = 3
-
-    def initial(self, rows: int) -> State:
-        """Return zeros for the hidden state of each layer."""
-        return tuple(self._zeros(rows, self.units) for _ in self.layers)
+    gates, tensors = 3, 1
 
     def prepare(self, state: State) -> State:
         """Return the hidden state's part of the gates, and the hidden state, of each layer."""
@@ -173,15 +200,12 @@ class Gru(Recurrent):
             made.append(gru_cell(inputs, *prepared[2 * place : 2 * place + 2]))
         return self.head(made[-1]), tuple(made)
 
-    def _scan(self, inputs: Tensor, layer: RecurrentLayer) -> Tensor:
-        return gru_scan(inputs, layer.weight_hh, layer.bias_hh)
-
     def _input_bias(self, layer: RecurrentLayer) -> Tensor:
         return layer.bias_ih
 
 
 def _lstm_cell(inputs: Tensor, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor]:
-    """One step; ``inputs`` is written into."""
+    """Return the hidden state and cell after one step; overwrites ``inputs``."""
     if inputs.is_cuda:  # one kernel instead of nine, each bound by memory
         hidden, cell, _ = torch.ops.aten._thnn_fused_lstm_cell(inputs, gates, cell)
         return hidden, cell
@@ -206,13 +230,13 @@ def lstm(
     """Return an LSTM language model.
 
     Args:
-        vocabulary_size: How many tokens it predicts.
-        units, layers: Of the recurrent part; 2 layers of 200 have some 600 000 weights.
+        vocabulary_size: Number of tokens that it predicts.
+        units, layers: Size of the recurrent part; 2 layers of 200 have some 600 000 weights.
         embedding: Width of the tokens' vectors; ``None`` reads them one-hot.
         dropout: Rate after each layer, the last included.
 
     Raises:
-        InvalidInput: A size that is no whole number from 1 on, or a rate outside [0, 1).
+        InvalidInput: A size that is not a positive whole number, or a rate outside [0, 1).
 
     Example:
         >>> lstm(50, units=8)(torch.zeros(2, 5, dtype=torch.int64)).shape

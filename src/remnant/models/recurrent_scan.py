@@ -1,10 +1,10 @@
 """The recurrence of LSTM and GRU layers over all times, with its gradient written out.
 
-Left to autograd, a time step is some thirty small operations, each a launch of its own on a GPU.
-Here it is four: two products and one kernel each way. The weights' gradient is one product at the
-end. Everything has an axis of members, and ``vmap`` puts another one into it, so that a population
-is no slower than one model until the GPU is full. ``lstm_steps`` and ``gru_steps`` are the
-definitions, in plain operations.
+With autograd, a time step takes some thirty small operations, each a kernel launch on a GPU. Here
+it takes four: two products and one kernel each way. The weights' gradient is one product at the
+end. All tensors have an axis of members, into which ``vmap`` folds its own, so that a population is
+as fast as one model until the GPU is full. ``lstm_steps`` and ``gru_steps`` are the definitions, in
+plain operations.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from remnant.errors import UnsupportedModel
 
 
 def lstm_scan(inputs: Tensor, weight: Tensor) -> Tensor:
-    """Return the hidden states after each time, from zero on.
+    """Return the hidden states after each time, starting from zeros.
 
     Args:
-        inputs: What inputs and biases add to the gates, ``[time, batch, 4 * units]``.
-        weight: By which hidden states are multiplied, ``[4 * units, units]``.
+        inputs: The inputs' part of the gates, biases included, ``[time, batch, 4 * units]``.
+        weight: The recurrent weight, ``[4 * units, units]``.
 
     Example:
         >>> lstm_scan(torch.zeros(5, 2, 12), torch.zeros(12, 3)).shape
@@ -37,11 +37,11 @@ def lstm_scan(inputs: Tensor, weight: Tensor) -> Tensor:
 
 
 def gru_scan(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Return the hidden states after each time, from zero on.
+    """Return the hidden states after each time, starting from zeros.
 
     Args:
-        inputs: What inputs and their biases add to the gates, ``[time, batch, 3 * units]``.
-        weight: By which hidden states are multiplied, ``[3 * units, units]``.
+        inputs: The inputs' part of the gates, their biases included, ``[time, batch, 3 * units]``.
+        weight: The recurrent weight, ``[3 * units, units]``.
         bias: Added to that product, ``[3 * units]``.
 
     Example:
@@ -55,7 +55,7 @@ def gru_scan(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
 
 
 def lstm_steps(inputs: Tensor, weight: Tensor) -> list[Tensor]:
-    """Return what ``lstm_scan`` does, one time after another."""
+    """Return the result of ``lstm_scan``, computed step by step."""
     hidden = cell = inputs.new_zeros(inputs.shape[1], weight.shape[1])
     made = []
     for now in inputs.unbind(0):
@@ -67,7 +67,7 @@ def lstm_steps(inputs: Tensor, weight: Tensor) -> list[Tensor]:
 
 
 def gru_steps(inputs: Tensor, weight: Tensor, bias: Tensor) -> list[Tensor]:
-    """Return what ``gru_scan`` does, one time after another."""
+    """Return the result of ``gru_scan``, computed step by step."""
     hidden = inputs.new_zeros(inputs.shape[1], weight.shape[1])
     made = []
     for now in inputs.unbind(0):
@@ -86,7 +86,7 @@ def gru_cell(inputs: Tensor, gates: Tensor, hidden: Tensor) -> Tensor:
 
 
 def _plain(inputs: Tensor) -> bool:
-    """Whether autograd has to see every operation: types are cast on the way, or code is traced."""
+    """Return whether autograd must see every operation: under autocast or compilation."""
     return torch.is_autocast_enabled(inputs.device.type) or torch.compiler.is_compiling()
 
 
@@ -95,7 +95,7 @@ def _applied(function: Any, *tensors: Tensor) -> Any:
 
 
 def _fold(tensor: Tensor, batched: int | None, axis: int, size: int) -> Tensor:
-    """Put vmap's axis into the members', which is ``axis`` of the tensor without it."""
+    """Merge vmap's axis into the members' axis, ``axis`` of the tensor without vmap's."""
     if batched is None:
         shape = [*tensor.shape[:axis], size, *tensor.shape[axis:]]
         tensor = tensor.unsqueeze(axis).expand(shape)
@@ -107,28 +107,28 @@ def _fold(tensor: Tensor, batched: int | None, axis: int, size: int) -> Tensor:
 def _over_members(
     function: Any, info: Any, dims: Sequence[int | None], tensors: Sequence[Tensor], axes: str
 ) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
-    """Apply to all members at once; ``axes`` are the members' in the arguments > in the results."""
+    """Apply to all members at once; ``axes`` names the members' axis: arguments > results."""
     given, made = ([int(axis) for axis in side] for side in axes.split(">"))
     size = info.batch_size
-    folded = [_fold(*one, size) for one in zip(tensors, dims, given, strict=True)]
-    found = _applied(function, *folded)
-    parts = [one.unflatten(axis, (size, -1)) for one, axis in zip(found, made, strict=True)]
+    folded = [_fold(*argument, size) for argument in zip(tensors, dims, given, strict=True)]
+    results = _applied(function, *folded)
+    parts = [part.unflatten(axis, (size, -1)) for part, axis in zip(results, made, strict=True)]
     return tuple(parts), tuple(made)
 
 
 def _rows(tensor: Tensor) -> Tensor:
-    """All members' rows as one matrix."""
+    """Return all members' rows as one matrix."""
     return tensor.reshape(-1, tensor.shape[-1])
 
 
 def _by_weight(gates: Tensor, hidden: Tensor) -> Tensor:
-    """The weight's gradient, from the gates' and the states after each time."""
+    """Return the weight's gradient from the gates' gradients and the hidden states."""
     before = torch.cat([torch.zeros_like(hidden[:, :1]), hidden[:, :-1]], dim=1)
     return torch.bmm(gates.flatten(1, 2).transpose(1, 2), before.flatten(1, 2))
 
 
 class _Gradient(Function):
-    """A gradient that has none itself: nothing is kept for it."""
+    """A gradient without second derivatives."""
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -145,7 +145,7 @@ class _Gradient(Function):
 class _LstmScan(Function):
     """Inputs ``[members, time, batch, 4u]``, weight ``[members, 4u, u]``; hidden, cells, gates.
 
-    What is kept for the gradient lies time first, so that a time is one piece.
+    Tensors saved for the gradient have the time first, so that one time is contiguous.
     """
 
     @staticmethod
@@ -159,8 +159,8 @@ class _LstmScan(Function):
         for now in inputs.transpose(0, 1).contiguous():
             state, cell, gates = _lstm_forward(_rows(now), _rows(torch.bmm(hidden, turned)), cell)
             hidden = state.view(members, batch, units)
-            for kept, one in zip(made, (hidden, cell, gates), strict=True):
-                kept.append(one.view(members, batch, -1))
+            for kept, tensor in zip(made, (hidden, cell, gates), strict=True):
+                kept.append(tensor.view(members, batch, -1))
         return torch.stack(made[0], 1), torch.stack(made[1]), torch.stack(made[2])
 
     @staticmethod
@@ -181,22 +181,22 @@ class _LstmScan(Function):
 
 
 class _LstmGradient(_Gradient):
-    """From the gradient of the hidden states to those of inputs and weight."""
+    """Maps the gradient of the hidden states to those of inputs and weight."""
 
     @staticmethod
     def forward(
         grad: Tensor, weight: Tensor, hidden: Tensor, cells: Tensor, gates: Tensor
     ) -> tuple[Tensor, Tensor]:
         into = torch.zeros_like(_rows(cells[0]))
-        nothing, found = torch.zeros_like(into), torch.zeros_like(gates[0])
+        nothing, by_gates = torch.zeros_like(into), torch.zeros_like(gates[0])
         made: list[Tensor] = []
         for time in reversed(range(len(gates))):
             here = grad[:, time]
-            both = _rows(torch.baddbmm(here, found, weight) if made else here)
+            both = _rows(torch.baddbmm(here, by_gates, weight) if made else here)
             before = _rows(cells[time - 1]) if time else nothing
             flat, into = _lstm_backward(both, into, before, _rows(cells[time]), _rows(gates[time]))
-            found = flat.view(gates[time].shape)
-            made.append(found)
+            by_gates = flat.view(gates[time].shape)
+            made.append(by_gates)
         inputs = torch.stack(made[::-1], 1)
         return inputs, _by_weight(inputs, hidden)
 
@@ -206,7 +206,7 @@ class _LstmGradient(_Gradient):
 
 
 def _lstm_forward(inputs: Tensor, gates: Tensor, cell: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """One time of all rows: the hidden state, the cell and the gates i, f, g, o as they opened."""
+    """Return the hidden state, the cell and the activated gates i, f, g, o of all rows."""
     if inputs.is_cuda:
         fused: tuple[Tensor, Tensor, Tensor] = torch.ops.aten._thnn_fused_lstm_cell(
             inputs, gates, cell
@@ -226,22 +226,22 @@ def _lstm_forward(inputs: Tensor, gates: Tensor, cell: Tensor) -> tuple[Tensor, 
 def _lstm_backward(
     hidden: Tensor, cell: Tensor, before: Tensor, after: Tensor, opened: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """From the gradients of hidden state and cell to those of the gates and of the cell before."""
+    """Return the gradients of the gates and of the previous cell."""
     if hidden.is_cuda:
         gates, cell, _ = torch.ops.aten._thnn_fused_lstm_cell_backward_impl(
             hidden, cell, before, after, opened, False
         )
         return gates, cell
     i, f, g, o = opened.chunk(4, -1)
-    one = opened.new_ones(())
+    ones = opened.new_ones(())
     squashed = after.tanh()
-    cell = torch.addcmul(cell, hidden * o, torch.addcmul(one, squashed, squashed, value=-1))
+    cell = torch.addcmul(cell, hidden * o, torch.addcmul(ones, squashed, squashed, value=-1))
     gates = torch.empty_like(opened)
     pairs = ((cell, g), (cell, before), (cell, i), (hidden, squashed))
     for part, (first, second) in zip(gates.chunk(4, -1), pairs, strict=True):
         torch.mul(first, second, out=part)
     slope = torch.addcmul(opened, opened, opened, value=-1)
-    torch.addcmul(one, g, g, value=-1, out=slope.chunk(4, -1)[2])
+    torch.addcmul(ones, g, g, value=-1, out=slope.chunk(4, -1)[2])
     return gates.mul_(slope), cell * f
 
 
@@ -281,7 +281,7 @@ class _GruScan(Function):
 
 
 class _GruGradient(_Gradient):
-    """From the gradient of the hidden states to those of inputs, weight and bias."""
+    """Maps the gradient of the hidden states to those of inputs, weight and bias."""
 
     @staticmethod
     def forward(
@@ -291,13 +291,13 @@ class _GruGradient(_Gradient):
         both = grad[:, -1]
         for time in reversed(range(len(kept))):
             inputs, gates, into = _gru_backward(_rows(both), _rows(kept[time]))
-            for found, one in zip(made, (inputs, gates), strict=True):
-                found.append(one.view(*both.shape[:2], -1))
+            for steps, gradient in zip(made, (inputs, gates), strict=True):
+                steps.append(gradient.view(*both.shape[:2], -1))
             if time:
                 both = torch.baddbmm(
                     into.view(both.shape).add_(grad[:, time - 1]), made[1][-1], weight
                 )
-        by_inputs, by_gates = (torch.stack(one[::-1], 1) for one in made)
+        by_inputs, by_gates = (torch.stack(steps[::-1], 1) for steps in made)
         return by_inputs, _by_weight(by_gates, hidden), by_gates.sum(dim=(1, 2))
 
     @staticmethod
@@ -306,7 +306,7 @@ class _GruGradient(_Gradient):
 
 
 def _gru_forward(inputs: Tensor, gates: Tensor, hidden: Tensor) -> tuple[Tensor, Tensor]:
-    """One time of all rows: the hidden state, and what its gradient takes: r, z, n, h, n's part."""
+    """Return the hidden state of all rows, and r, z, n, h, n's part for the gradient."""
     if inputs.is_cuda:
         state, kept = torch.ops.aten._thnn_fused_gru_cell(inputs, gates, hidden)
         return state, kept
@@ -320,7 +320,7 @@ def _gru_forward(inputs: Tensor, gates: Tensor, hidden: Tensor) -> tuple[Tensor,
 
 
 def _gru_backward(grad: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Gradients of the gates' two parts and, past them, of the hidden state before."""
+    """Return the gradients of the gates' two parts and of the previous hidden state."""
     if grad.is_cuda:
         inputs, gates, into, _, _ = torch.ops.aten._thnn_fused_gru_cell_backward(grad, kept, False)
         return inputs, gates, into

@@ -67,10 +67,10 @@ def small_resnet(
     """Return a pre-activation ResNet of 10 layers, 16-32-64 channels wide.
 
     Args:
-        shape: Of one input, such as ``(3, 32, 32)``.
+        shape: Shape of one input, such as ``(3, 32, 32)``.
         classes: Number of outputs.
-        width: Makes every stage so many times as wide.
-        blocks: Of each stage: 1, 2 and 3 make 10, 16 and 22 layers.
+        width: Factor on the width of every stage.
+        blocks: Blocks per stage: 1, 2 and 3 make 10, 16 and 22 layers.
         dropout: Rate inside each block.
     """
     widths = tuple(width * units for units in (16, 32, 64))

@@ -1,4 +1,4 @@
-"""What every sequence model of ours is: a network that can also read one token at a time."""
+"""The base class of our sequence models: networks that also read one token at a time."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ State = tuple[Tensor, ...]
 
 
 class SequenceModule(nn.Module):
-    """Predicts the next token: all places of a text at once, or one token after another.
+    """Predicts the next token, at all positions of a text at once or token by token.
 
-    ``forward(ids [batch, time])`` returns logits ``[batch, time, vocabulary]``; those of place *t*
-    follow from the tokens up to *t* and predict the one after it. One more token can be read than
-    predicted: ``begin``, whose number is the size of the vocabulary. It stands for "no text yet"
-    and is what an empty prefix is scored after; to train it, put it first in some windows. A text
-    that does not begin with it is read as it stands, as windows cut from a corpus are; a network
-    that ``begins`` has read it before every text.
+    ``forward(ids [batch, time])`` returns logits ``[batch, time, vocabulary]``; those at
+    position *t* depend on the tokens up to *t* and predict the next one. The token ``begin``, whose
+    number is the size of the vocabulary, is read but never predicted. It marks the start of a text:
+    an empty prefix is scored after it; to train it, put it first in some windows. Other texts, such
+    as windows cut from a corpus, are read without it, unless the network ``begins``: then it comes
+    before every text.
 
     ``initial`` and ``advance`` do the same one token at a time, in evaluation mode. The state is a
     tuple of tensors whose first axis is the row, and is never written into. ``prepare`` does the
-    part of ``advance`` that does not depend on the token: what all children of a row share.
+    part of ``advance`` that does not depend on the token, so that all children of a row share it.
 
     Guarantees:
         * Reading tokens one by one gives the logits of ``forward``.
@@ -39,11 +39,11 @@ class SequenceModule(nn.Module):
 
     @property
     def begin(self) -> int:
-        """The token that stands for "no text yet": it is read, never predicted."""
+        """The token that marks the start of a text; it is read, never predicted."""
         return self.vocabulary_size
 
     def initial(self, rows: int) -> State:
-        """Return the state of ``rows`` texts of which nothing has been read."""
+        """Return the state of ``rows`` empty texts."""
         raise NotImplementedError
 
     def prepare(self, state: State) -> State:
@@ -59,7 +59,7 @@ class SequenceModule(nn.Module):
         return self.read(ids, self.prepare(state))
 
     def fold(self) -> None:
-        """Work out once what follows from the weights alone; they must not change afterwards."""
+        """Precompute what depends only on the weights, which must not change afterwards."""
 
     def _zeros(self, *shape: int) -> Tensor:
         weight = next(self.parameters())
@@ -71,13 +71,25 @@ def take(state: State, rows: Tensor) -> State:
     return tuple(tensor.index_select(0, rows) for tensor in state)
 
 
+def watched(module: nn.Module) -> bool:
+    """Return whether a hook looks at a layer's calls.
+
+    Shortcuts past a layer, and axes merged before it, are then left out, so that the hook sees all
+    that its parameters are used for. The result is the same to rounding.
+    """
+    return bool(module._forward_hooks)
+
+
 def dropout_layer(rate: float) -> nn.Module:
-    """Return a dropout layer, or nothing at all where the rate is zero."""
+    """Return a dropout layer, or the identity if the rate is 0."""
     return nn.Dropout(rate) if rate else nn.Identity()
 
 
 def check_sizes(*, dropout: float, **sizes: Any) -> None:
-    """Refuse sizes that are not whole numbers from 1 on, and rates outside [0, 1)."""
+    """Refuse sizes that are not positive whole numbers, and rates outside [0, 1).
+
+    ``heads``, where there are any, must divide ``units``.
+    """
     faults = [
         f"{name}={size!r} is not a whole number from 1 on"
         for name, size in sizes.items()
@@ -85,4 +97,8 @@ def check_sizes(*, dropout: float, **sizes: Any) -> None:
     ]
     if not isinstance(dropout, int | float) or not 0 <= dropout < 1:
         faults.append(f"dropout={dropout!r} is not a rate from 0 to below 1")
+    if not faults and sizes.get("units", 0) % sizes.get("heads", 1):
+        faults.append(
+            f"units={sizes['units']} cannot be cut into heads={sizes['heads']} equal parts"
+        )
     require(faults)

@@ -1,4 +1,4 @@
-"""Which symbols a language model knows, and how a text becomes their numbers."""
+"""A language model's vocabulary: its symbols, and the encoding of texts as tokens."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ Ids = NDArray[np.int64]
 class Vocabulary:
     """An ordered set of symbols, either single characters or whole words.
 
-    A text of words is cut at white space, and words become a text again with one blank between
-    them. Of words and digits, each digit is a word of its own, wherever it stands: so a number may
-    have any digits, and the vocabulary ten. A token is the place of its symbol in ``symbols``.
+    Words are split at white space, and joined with one blank when decoded. With "words and digits"
+    each digit is a word of its own, so that ten symbols cover all numbers. A token is the index of
+    its symbol in ``symbols``.
 
     Attributes:
         kind: ``"characters"``, ``"words"`` or ``"words and digits"``.
-        symbols: All of them, in the order of their tokens. With the word ``<unk>`` among them,
-            every word that is not stands for that one.
+        symbols: All symbols, in the order of their tokens. If the word ``<unk>`` is one of them,
+            every unknown word is encoded as ``<unk>``.
 
     Guarantees:
         * ``decode(encode(text))`` is ``text`` for characters, and ``" ".join(text.split())`` for
           words that are all known.
         * ``encode(x + y) == encode(x) + encode(y)`` for characters; for words wherever ``x`` ends
           or ``y`` begins with white space; for words and digits also next to a digit.
-        * An error tells one character that is lacking, never a word.
+        * An error quotes one missing character, never a word.
 
     Raises:
         InvalidInput: No symbol, a repeated one, or one that its kind does not allow.
@@ -65,7 +65,9 @@ class Vocabulary:
             faults.append("a symbol is there twice")
         if self.kind == "characters" and any(len(symbol) != 1 for symbol in self.symbols):
             faults.append("a symbol is not a single character")
-        if self.kind != "characters" and any(self.cut(one) != [one] for one in self.symbols):
+        if self.kind != "characters" and any(
+            self.cut(symbol) != [symbol] for symbol in self.symbols
+        ):
             digits = ", or a digit beside others" if self.kind == WORDS_AND_DIGITS else ""
             faults.append(f"a word is empty or has white space{digits} in it")
         require(faults)
@@ -88,9 +90,9 @@ class Vocabulary:
 
         Args:
             text: Cut at white space.
-            at_most: Keep so many words, the most frequent.
-            unknown: Put ``<unk>`` before them, which stands for all other words.
-            digits_apart: Make it one of words and digits.
+            at_most: Keep only this many words, the most frequent ones.
+            unknown: Put ``<unk>`` first, which stands for all other words.
+            digits_apart: Use the kind "words and digits".
 
         Example:
             >>> Vocabulary.of_words("to be or not to be", at_most=2, unknown=True).symbols
@@ -116,7 +118,7 @@ class Vocabulary:
 
     @property
     def tokens(self) -> tuple[str, ...]:
-        """The symbols, by the name that tokenizers have for them."""
+        """The symbols, under the attribute name that tokenizers use."""
         return self.symbols
 
     def encode(self, text: str) -> list[int]:
@@ -127,10 +129,10 @@ class Vocabulary:
         """
         if self.kind == "characters" and len(text) < _NUMPYS_FROM:
             numbers = self._numbers
-            found = [numbers.get(character, -1) for character in text]
-            if -1 in found:
+            tokens = [numbers.get(character, -1) for character in text]
+            if -1 in tokens:
                 raise self._lacking(set(text) - numbers.keys())
-            return found
+            return tokens
         ids: list[int] = self.encode_array(text).tolist()
         return ids
 
@@ -176,13 +178,13 @@ class Vocabulary:
         Raises:
             InvalidInput: A token is not one of the vocabulary's.
         """
-        found = [int(i) for i in ids]
-        if found and not 0 <= min(found) <= max(found) < self.size:
+        tokens = [int(i) for i in ids]
+        if tokens and not 0 <= min(tokens) <= max(tokens) < self.size:
             raise InvalidInput(
                 f"a token is outside 0 to {self.size - 1}.", hint="Use the model's own vocabulary."
             )
         between = "" if self.kind == "characters" else " "
-        return between.join(self.symbols[i] for i in found)
+        return between.join(self.symbols[i] for i in tokens)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data from which ``from_dict`` makes it again."""
@@ -206,14 +208,14 @@ class Vocabulary:
 
     @cached_property
     def _table(self) -> Ids:
-        """The token of each code point, -1 where there is none; the last place is never one."""
+        """The token of each code point, -1 where there is none; the last entry is always -1."""
         codes = [ord(symbol) for symbol in self.symbols]
         table = np.full(max(codes) + 2, -1, dtype=np.int64)
         table[codes] = np.arange(self.size)
         return table
 
     def _lacking(self, characters: Iterable[str]) -> InvalidInput:
-        """Name the first character alone: all of them together might spell a secret."""
+        """Return an error that names only the first character: together they could be a secret."""
         first, *others = sorted(characters)
         more = f" and {len(others)} more characters of this text" if others else ""
         return InvalidInput(

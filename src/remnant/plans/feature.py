@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remnant.errors import PlanError, require
+from remnant.errors import PlanError
+from remnant.plans.bounds import Count, FromZero, Share, at_least
+from remnant.plans.fingerprint import added_later
 from remnant.plans.ledger import Ledger, ledger_of
-from remnant.plans.order import Order, generator
+from remnant.plans.order import EMPTY, generator, make_order
 from remnant.plans.plan import (
     FEATURE_DROPOUT,
     FEATURE_INIT,
     FEATURE_ORDER,
-    PRECISIONS,
     Plan,
-    one_of,
-    whole,
+    Precision,
+    Sampling,
 )
 from remnant.plans.schedule import Batch, Schedule
 
@@ -40,15 +41,18 @@ class FeaturePlan(Plan):
     members are given it wherever the others of their seed are given the example itself.
 
     Attributes:
-        canaries: Images that are stamped, one in each planted model.
+        canaries: Images that are stamped, one for each planted model.
         seeds: Trainings of each canary, at least two.
-        unplanted: Unplanted members beside the twins.
-        epochs: Most passes over the training examples.
-        batch: Rows a step.
-        patience: Epochs without a better validation loss after which a member stops.
-        validation: Share of the clean examples that early stopping looks at and nobody trains on.
-        seed: From which everything random in the plan follows.
-        precision: In which arithmetic the members are trained.
+        unplanted: Models with nothing planted, besides one twin for each seed.
+        epochs: Largest number of passes over the training examples.
+        batch: Rows in a step.
+        patience: Epochs without a better validation loss after which a model stops.
+        validation: Share of the clean examples held out for early stopping.
+        seed: Determines everything random in the plan.
+        precision: Arithmetic of the training.
+        sampling: Order of the examples: ``epoch`` (shuffled, without replacement), ``replacement``,
+            ``fixed`` (not shuffled), or ``poisson`` (each example is in each batch with probability
+            batch / examples; only ``dp-`` optimizers train on such batches).
 
     Example:
         >>> plan = FeaturePlan(canaries=2, seeds=2, unplanted=1)
@@ -58,35 +62,18 @@ class FeaturePlan(Plan):
         ([2, 5], [2, 5, 6])
     """
 
-    canaries: int = 10
-    seeds: int = 3
-    unplanted: int = 8
-    epochs: int = 500
-    batch: int = 128
-    patience: int = 10
-    validation: float = 0.1
-    seed: int = 0
-    precision: str = "float32"
+    canaries: Count = 10
+    seeds: Annotated[int, at_least(2)] = 3
+    unplanted: FromZero = 8
+    epochs: Count = 500
+    batch: Count = 128
+    patience: Count = 10
+    validation: Share = 0.1
+    seed: FromZero = 0
+    precision: Precision = "float32"
+    sampling: Sampling = added_later("epoch")
 
     kind: ClassVar[str] = "feature"
-
-    def __post_init__(self) -> None:
-        faults: list[str] = []
-        for name, least in (
-            ("canaries", 1),
-            ("seeds", 2),
-            ("unplanted", 0),
-            ("epochs", 1),
-            ("batch", 1),
-            ("patience", 1),
-            ("seed", 0),
-        ):
-            whole(self, name, least, faults)
-        share = self.validation
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
-            faults.append(f"validation={share!r} is not between 0 and 1")
-        one_of(self, "precision", PRECISIONS, faults)
-        require(faults, error=PlanError, hint="Mend the plan's fields.")
 
     @property
     def members(self) -> int:
@@ -179,7 +166,7 @@ class FeaturePlan(Plan):
                 f"{examples} examples."
             )
         chosen = list(range(self.members)) if members is None else list(members)
-        if not chosen or not all(0 <= one < self.members for one in chosen):
+        if not chosen or not all(0 <= member < self.members for member in chosen):
             raise PlanError(f"members={chosen} are not some of {self.members} models.")
         return _FeatureSchedule(self, examples, rows.astype(np.int64), np.array(chosen))
 
@@ -188,8 +175,8 @@ class FeaturePlan(Plan):
         schedule = self.schedule(examples=examples, places=places)
         lines: dict[tuple[int, int, int], int] = {}
         for step in range(schedule.steps):
-            found = np.argwhere(schedule.batch(step)[0] >= examples)[:, 0]
-            for member in found.tolist():
+            given = np.argwhere(schedule.batch(step)[0] >= examples)[:, 0]
+            for member in given.tolist():
                 key = (step, member, int(self.planted[member]))
                 lines[key] = lines.get(key, 0) + 1
         return ledger_of(lines)
@@ -197,18 +184,21 @@ class FeaturePlan(Plan):
 
 class _FeatureSchedule(Schedule):
     def __init__(self, plan: FeaturePlan, examples: int, places: Ints, chosen: Ints) -> None:
-        self.members, self.batch_size = len(chosen), plan.batch
+        self.members = len(chosen)
         self.steps = plan.epochs * plan.epoch(examples)
         streams, self._row = np.unique(plan.streams[chosen], return_inverse=True)
-        self._order = Order(
+        self._order = make_order(
             keys=[(plan.seed, FEATURE_ORDER, int(stream)) for stream in streams],
             pool=examples,
             batch=plan.batch,
-            sampling="epoch",
+            sampling=plan.sampling,
+            steps=self.steps,
         )
+        self.batch_size = self._order.width
+        self._expected = plan.batch if plan.sampling == "poisson" else None
         canary = plan.planted[chosen]
-        # No row is -1, so that nothing is ever replaced where nothing is planted.
-        self._from = np.where(canary < 0, -1, places[np.maximum(canary, 0)])[:, None]
+        # No row is below EMPTY, so that nothing is ever replaced where nothing is planted.
+        self._from = np.where(canary < 0, EMPTY - 1, places[np.maximum(canary, 0)])[:, None]
         self._to = (examples + canary)[:, None]
 
     def _batch(self, step: int) -> Batch:

@@ -58,7 +58,7 @@ def _at_later_default(known: Field[Any], value: Any) -> bool:
 def plan_fields(plan: Any) -> dict[str, Any]:
     """Return the plan as plain data, ``kind`` first, ready for JSON."""
     values = {field.name: getattr(plan, field.name) for field in fields(plan)}
-    return {"kind": plan.kind, **{name: _plain(value) for name, value in values.items()}}
+    return {"kind": plan.kind, **{name: plain_value(value) for name, value in values.items()}}
 
 
 def fingerprint(values: Any) -> str:
@@ -72,5 +72,6 @@ def fingerprint(values: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
+    """Return a field's value as JSON has it: a tuple becomes a list."""
     return list(value) if isinstance(value, tuple) else value

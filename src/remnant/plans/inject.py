@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput
+from remnant.plans.bounds import whole_or_several
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order
 from remnant.plans.plan import FILL
@@ -25,11 +26,10 @@ class InjectPlan(TwinPlan):
     updates on a batch of canaries while the others do nothing; then all go on with clean data.
 
     Attributes:
-        step: Clean steps before the injection, or several such numbers for several injections of
-            the same canaries.
-        copies: How often a canary stands in the injected batch. ``None`` tiles the canaries to the
-            batch size; a number gives each canary that many copies and fills the rest of the
-            batch with clean rows; several numbers are dealt to the canaries in turn.
+        step: Clean steps before the injection; a list injects the same canaries several times.
+        copies: Copies of each canary in the injected batch. Not set: the canaries fill the batch; a
+            number: that many copies of each, then clean rows; a list: dealt to the canaries in
+            turn.
 
     Example:
         >>> plan = InjectPlan(canaries=32, step=300, watch_steps=400, batch=64)
@@ -38,17 +38,12 @@ class InjectPlan(TwinPlan):
         (array([ True, False, False]), np.int64(1000))
     """
 
-    copies: int | tuple[int, ...] | None = None
+    copies: Annotated[int | tuple[int, ...], whole_or_several(1)] | None = None
 
     kind: ClassVar[str] = "inject"
 
-    def _faults(self) -> list[str]:
-        faults = super()._faults()
-        faults += self._whole_or_many("step", least=0)
-        if self.copies is not None:
-            faults += self._whole_or_many("copies", least=1)
-        if faults:
-            return faults
+    def _contradictions(self) -> list[str]:
+        faults = []
         if list(self.injections) != sorted(set(self.injections)):
             faults.append(f"step={self.step} is not in increasing order")
         needed = self.canaries if self.copies is None else int(self._copies_of().sum())
@@ -57,21 +52,6 @@ class InjectPlan(TwinPlan):
                 f"canaries={self.canaries} take {needed} rows, more than batch={self.batch} holds"
             )
         return faults
-
-    def _whole_or_many(self, name: str, *, least: int) -> list[str]:
-        value = getattr(self, name)
-        value = value.tolist() if isinstance(value, np.ndarray) else value
-        many = tuple(value) if isinstance(value, list | tuple) else (value,)
-        bad = [
-            v
-            for v in many
-            if isinstance(v, bool) or not isinstance(v, int | np.integer) or v < least
-        ]
-        if bad or not many:
-            return [f"{name}={value!r} is not a whole number (or several) of at least {least}"]
-        plain = tuple(int(v) for v in many)
-        object.__setattr__(self, name, plain[0] if len(plain) == 1 else plain)
-        return []
 
     @property
     def injections(self) -> tuple[int, ...]:

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import PlanError, require
+from remnant.errors import PlanError
+from remnant.plans.bounds import Count, FromZero, at_least, list_of
 from remnant.plans.ledger import Ledger, ledger_of
-from remnant.plans.order import SAMPLINGS, Order, generator
-from remnant.plans.plan import (
-    DROPOUT,
-    INIT,
-    ORDER,
-    PLACES,
-    PRECISIONS,
-    Plan,
-    one_of,
-    whole,
-    whole_row,
-)
+from remnant.plans.order import generator, make_order, rows_of
+from remnant.plans.plan import DROPOUT, INIT, ORDER, PLACES, Plan, Precision, Sampling
 from remnant.plans.schedule import Batch, Schedule
 
 
@@ -38,14 +29,18 @@ class InsertPlan(Plan):
     ``i`` of that trial, in the order of ``copy_canaries``.
 
     Attributes:
-        repeats: How many copies of each canary; one entry a canary.
-        steps: Updates of each member.
-        trials: Independent repetitions, each with canaries, start and order of its own.
-        controls: Secrets drawn like the canaries and never planted, for each trial.
-        twin: Whether each trial has a member that sees no canary.
-        batch, seed, precision: As in the twin plans.
-        sampling: As there; with ``"fixed"``, the same order in every epoch, copies stand in the
-            first examples, so that all trials meet them in the same steps.
+        repeats: Copies of each canary, one entry for each canary.
+        steps: Updates of each model.
+        trials: Independent repetitions, each with its own canaries, start and order.
+        controls: Secrets of each trial that are drawn like the canaries and never planted.
+        twin: Whether each trial has a second model that sees no canary.
+        batch: Rows in a step.
+        seed: Determines everything random in the plan.
+        sampling: Order of the examples: ``epoch`` (shuffled, without replacement), ``replacement``,
+            ``fixed`` (not shuffled), or ``poisson`` (each example is in each batch with probability
+            batch / examples; only ``dp-`` optimizers train on such batches). With ``fixed`` the
+            copies are in the first examples, so that all trials meet them in the same steps.
+        precision: Arithmetic of the training.
 
     Example:
         >>> plan = InsertPlan(repeats=(1, 4), steps=20, batch=10)
@@ -53,33 +48,17 @@ class InsertPlan(Plan):
         np.int64(10)
     """
 
-    repeats: tuple[int, ...]
-    steps: int
-    trials: int = 1
-    controls: int = 0
+    repeats: Annotated[tuple[int, ...], list_of(at_least(1), least=1)]
+    steps: Count
+    trials: Count = 1
+    controls: FromZero = 0
     twin: bool = True
-    batch: int = 32
-    seed: int = 0
-    sampling: str = "epoch"
-    precision: str = "float32"
+    batch: Count = 32
+    seed: FromZero = 0
+    sampling: Sampling = "epoch"
+    precision: Precision = "float32"
 
     kind: ClassVar[str] = "insert"
-
-    def __post_init__(self) -> None:
-        faults: list[str] = []
-        for name, least in (
-            ("steps", 1),
-            ("trials", 1),
-            ("controls", 0),
-            ("batch", 1),
-            ("seed", 0),
-        ):
-            whole(self, name, least, faults)
-        one_of(self, "twin", (True, False), faults)
-        one_of(self, "sampling", SAMPLINGS, faults)
-        one_of(self, "precision", PRECISIONS, faults)
-        whole_row(self, "repeats", 1, faults)
-        require(faults, error=PlanError, hint="Mend the plan's fields.")
 
     @property
     def canaries(self) -> int:
@@ -162,15 +141,18 @@ class InsertPlan(Plan):
 
 class _InsertSchedule(Schedule):
     def __init__(self, plan: InsertPlan, examples: int) -> None:
-        self.members, self.steps, self.batch_size = plan.members, plan.steps, plan.batch
+        self.members, self.steps = plan.members, plan.steps
         self._planted = plan.members_of("planted")
         self._arms = len(plan.arms)
-        self._order = Order(
+        self._order = make_order(
             keys=[(plan.seed, ORDER, trial, 0) for trial in range(plan.trials)],
             pool=examples,
             batch=plan.batch,
             sampling=plan.sampling,
+            steps=plan.steps,
         )
+        self.batch_size = self._order.width
+        self._expected = plan.batch if plan.sampling == "poisson" else None
         self._versions = np.tile(np.arange(examples), (plan.trials, 1))
         for trial in range(plan.trials):
             first = examples + trial * plan.copies
@@ -180,5 +162,5 @@ class _InsertSchedule(Schedule):
     def _batch(self, step: int) -> Batch:
         clean = self._order.rows(step)
         rows = np.repeat(clean, self._arms, axis=0)
-        rows[self._planted] = np.take_along_axis(self._versions, clean, axis=1)
+        rows[self._planted] = rows_of(self._versions, clean)
         return rows, np.ones(self.members, dtype=bool)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from remnant.errors import PlanError, require
+from remnant.plans.bounds import Count, FromZero, Positive, at_least, list_of
 from remnant.plans.insert import InsertPlan
-from remnant.plans.plan import Plan
+from remnant.plans.plan import Plan, Precision, Sampling
 
 _LENGTHS = ("steps", "epochs")
 
@@ -19,9 +19,20 @@ class InsertEpochsPlan(Plan):
     """``InsertPlan`` with ``epochs`` as an alternative to ``steps``.
 
     Attributes:
-        steps: Updates of each member; or
-        epochs: Passes over the examples, which need not be a whole number.
-        repeats, trials, controls, twin, batch, seed, sampling, precision: As in ``InsertPlan``.
+        repeats: Copies of each canary, one entry for each canary.
+        steps: Updates of each model. Give either this or ``epochs``.
+        epochs: Passes over the examples, not necessarily a whole number. Give either this or
+            ``steps``.
+        trials: Independent repetitions, each with its own canaries, start and order. Variants are
+            compared trial by trial.
+        controls: Secrets of each trial that are drawn like the canaries and never planted.
+        twin: Whether each trial has a second model that sees no canary.
+        batch: Rows in a step.
+        seed: Determines everything random in the plan.
+        sampling: Order of the examples: ``epoch`` (shuffled, without replacement), ``replacement``,
+            ``fixed`` (not shuffled), or ``poisson`` (each example is in each batch with probability
+            batch / examples; only ``dp-`` optimizers train on such batches).
+        precision: Arithmetic of the training.
 
     Example:
         >>> plan = InsertEpochsPlan(repeats=(1,), epochs=3, batch=10)
@@ -29,34 +40,22 @@ class InsertEpochsPlan(Plan):
         32
     """
 
-    repeats: tuple[int, ...]
-    steps: int | None = None
-    epochs: float | None = None
-    trials: int = 5
-    controls: int = 0
+    repeats: Annotated[tuple[int, ...], list_of(at_least(1), least=1)]
+    steps: Count | None = None
+    epochs: Positive | None = None
+    trials: Count = 5
+    controls: FromZero = 0
     twin: bool = False
-    batch: int = 32
-    seed: int = 0
-    sampling: str = "epoch"
-    precision: str = "float32"
+    batch: Count = 32
+    seed: FromZero = 0
+    sampling: Sampling = "epoch"
+    precision: Precision = "float32"
 
     kind: ClassVar[str] = "insert"
 
-    def __post_init__(self) -> None:
-        faults = []
-        if (self.steps is None) == (self.epochs is None):
-            faults.append("give either steps or epochs")
-        epochs = self.epochs
-        if epochs is not None and (
-            isinstance(epochs, bool)
-            or not isinstance(epochs, int | float)
-            or not 0 < epochs < math.inf
-        ):
-            faults.append(f"epochs={epochs!r} is not a number above 0")
-        require(faults, error=PlanError, hint="Mend the plan's fields.")
-        made = self._with(1 if self.steps is None else self.steps)
-        for name in _shared():
-            object.__setattr__(self, name, getattr(made, name))
+    def _contradictions(self) -> list[str]:
+        both = (self.steps is None) == (self.epochs is None)
+        return ["give either steps or epochs"] if both else []
 
     @property
     def canaries(self) -> int:
@@ -84,4 +83,4 @@ class InsertEpochsPlan(Plan):
 
 def _shared() -> list[str]:
     """The fields that both plans have, but for the length."""
-    return [one.name for one in dataclasses.fields(InsertPlan) if one.name not in _LENGTHS]
+    return [known.name for known in dataclasses.fields(InsertPlan) if known.name not in _LENGTHS]

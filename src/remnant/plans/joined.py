@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, require
+from remnant.plans.order import EMPTY
 from remnant.plans.schedule import Batch, Schedule, Trunk
 
 
@@ -43,14 +44,17 @@ class JoinedSchedule(Schedule):
     def __init__(self, joints: Sequence[Joint], *, examples: int) -> None:
         schedules = [joint.schedule for joint in joints]
         faults = [] if joints else ["there is no schedule to join"]
-        for name in ("batch_size", "steps"):
-            found = sorted({getattr(schedule, name) for schedule in schedules})
-            if len(found) > 1:
-                faults.append(f"schedules to join have {name} {', '.join(map(str, found))}")
+        compared = {"batch_size": "expected_batch", "is_poisson": "is_poisson", "steps": "steps"}
+        for name, attribute in compared.items():
+            values = sorted({getattr(schedule, attribute) for schedule in schedules})
+            if len(values) > 1:
+                faults.append(f"schedules to join have {name} {', '.join(map(str, values))}")
         require(faults, error=InvalidInput)
         self._joints, self._examples = tuple(joints), examples
         self.members = sum(schedule.members for schedule in schedules)
-        self.steps, self.batch_size = schedules[0].steps, schedules[0].batch_size
+        self.steps = schedules[0].steps
+        self.batch_size = max(schedule.batch_size for schedule in schedules)
+        self._expected = schedules[0].expected_batch if schedules[0].is_poisson else None
         ends = np.cumsum([0, *(schedule.members for schedule in schedules)])
         self._first: list[int] = [int(end) for end in ends[:-1]]
         self.trunks = self._shared_beginnings()
@@ -65,7 +69,7 @@ class JoinedSchedule(Schedule):
         return tuple(Trunk(steps=end, parents=self._parents(end)) for end in sorted(ends))
 
     def _parents(self, end: int) -> NDArray[np.int64]:
-        """Return who stands for whom up to ``end``."""
+        """Return, for each member up to ``end``, the member whose row it shares."""
         parents = np.arange(self.members)
         known: dict[tuple[Hashable, int], int] = {}
         for joint, first in zip(self._joints, self._first, strict=True):
@@ -84,6 +88,7 @@ class JoinedSchedule(Schedule):
         for joint in self._joints:
             indices, awake = joint.schedule.batch(step)
             moved = np.where(indices >= self._examples, indices + joint.shift, indices)
-            rows.append(moved)
+            empty = ((0, 0), (0, self.batch_size - moved.shape[1]))
+            rows.append(np.pad(moved, empty, constant_values=EMPTY))
             active.append(awake)
         return np.concatenate(rows), np.concatenate(active)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import PlanError, require
+from remnant.plans.bounds import Count
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order, generator
-from remnant.plans.plan import PLACES, whole
+from remnant.plans.plan import PLACES
 from remnant.plans.schedule import Batch, Schedule
 from remnant.plans.twins import TwinPlan
 
@@ -25,10 +26,10 @@ class PoisonPlan(TwinPlan):
     shared twins differ in exactly those places and in nothing else.
 
     Attributes:
-        step: T_I: the step from which the canaries are gone. Where it is not the end of an epoch,
-            the last one is cut short and some canaries miss it. Lags count from here; a canary's
-            own last use is up to one epoch earlier (two, if cut short).
-        epoch_steps: Steps of one epoch of planting; ``None`` means one pass over the clean rows.
+        step: Step from which the canaries are gone (T_I). Where it is not the end of an epoch, the
+            last one is cut short and some canaries miss it. Lags count from here; a canary's own
+            last use is up to one epoch earlier (two, if cut short).
+        epoch_steps: Steps of one epoch of planting. Not set: one pass over the clean rows.
 
     Example:
         >>> plan = PoisonPlan(canaries=4, step=20, watch_steps=5, trials=1, batch=10)
@@ -36,18 +37,15 @@ class PoisonPlan(TwinPlan):
         np.int64(8)
     """
 
-    epoch_steps: int | None = None
+    step: Count
+    epoch_steps: Count | None = None
 
     kind: ClassVar[str] = "poison"
 
-    def _faults(self) -> list[str]:
-        faults = super()._faults()
-        whole(self, "step", 1, faults)
-        if self.epoch_steps is not None:
-            whole(self, "epoch_steps", 1, faults)
-        if not faults and self.epoch_steps is not None:
-            faults += self._room(min(self.epoch_steps, self.planted_until))
-        return faults
+    def _contradictions(self) -> list[str]:
+        if self.epoch_steps is None:
+            return []
+        return self._room(min(self.epoch_steps, self.step))
 
     @property
     def steps(self) -> int:
@@ -57,8 +55,6 @@ class PoisonPlan(TwinPlan):
     @property
     def planted_until(self) -> int:
         """Updates done when the canaries are removed: lag 0."""
-        if isinstance(self.step, tuple):  # never after validation; it narrows the type
-            raise PlanError(f"step={self.step} is not one number.")
         return self.step
 
     @property
@@ -99,7 +95,7 @@ class PoisonPlan(TwinPlan):
             )
         length = self.epoch_steps or -(-(examples or 1) // self.batch)
         length = min(length, self.planted_until)  # so that each canary is used, however soon T_I is
-        require(self._room(length), error=PlanError, hint="Mend the plan's fields.")
+        require(self._room(length), error=PlanError, hint="Fix the plan's fields.")
         return length
 
     def _room(self, length: int) -> list[str]:

@@ -32,7 +32,9 @@ class Schedule(ABC):
     Attributes:
         members: Members of the population.
         steps: Steps from 0 to ``steps - 1`` have a batch.
-        batch_size: Rows each member is given a step.
+        batch_size: Places in each member's batch; an empty place is -1.
+        expected_batch: Expected number of rows in a batch; ``batch_size`` where every place is
+            filled.
         trunks: Shared beginnings in order of their ends: at each end members part that were
             together until there, and no two come together again.
     """
@@ -41,13 +43,25 @@ class Schedule(ABC):
     steps: int
     batch_size: int
     trunks: tuple[Trunk, ...] = ()
+    _expected: int | None = None
+
+    @property
+    def expected_batch(self) -> int:
+        """Expected number of rows in a batch."""
+        return self.batch_size if self._expected is None else self._expected
+
+    @property
+    def is_poisson(self) -> bool:
+        """Whether batches have random sizes, and so empty places."""
+        return self._expected is not None
 
     def batch(self, step: int) -> Batch:
         """Return the rows of the example store and who is active at ``step``.
 
         Returns:
             ``indices`` int64 ``(members, batch_size)`` and ``active`` bool ``(members,)``. The rows
-            of a member that is not active are valid and mean nothing.
+            of a member that is not active are valid and mean nothing. -1 is an empty place of a
+            Poisson batch.
 
         Raises:
             InvalidInput: The step is outside the schedule.

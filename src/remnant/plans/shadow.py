@@ -9,18 +9,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import PlanError, require
+from remnant.errors import PlanError
+from remnant.plans.bounds import Count, FromZero, Share
 from remnant.plans.ledger import Ledger, ledger_of
-from remnant.plans.order import SAMPLINGS, Order, generator
-from remnant.plans.plan import (
-    PRECISIONS,
-    SHADOW_INIT,
-    SHADOW_ORDER,
-    SPLIT,
-    Plan,
-    one_of,
-    whole,
-)
+from remnant.plans.order import EMPTY, generator, make_order, rows_of
+from remnant.plans.plan import SHADOW_INIT, SHADOW_ORDER, SPLIT, Plan, Precision, Sampling
 from remnant.plans.schedule import Batch, Schedule
 
 
@@ -33,11 +26,16 @@ class ShadowPlan(Plan):
     never on how many others there are.
 
     Attributes:
-        models: How many.
-        steps: Updates of each.
-        fraction: Share of the examples each one sees. Other than one half gives independent
-            parts instead of pairs.
-        batch, seed, sampling, precision: As in the twin plans.
+        models: Models to train.
+        steps: Updates of each model.
+        batch: Rows in a step.
+        seed: Determines everything random in the plan.
+        fraction: Share of the examples that each model sees. Other than one half gives independent
+            parts instead of complementary pairs.
+        sampling: Order of the examples: ``epoch`` (shuffled, without replacement), ``replacement``,
+            ``fixed`` (not shuffled), or ``poisson`` (each example is in each batch with probability
+            batch / examples seen; only ``dp-`` optimizers train on such batches).
+        precision: Arithmetic of the training.
 
     Example:
         >>> seen = ShadowPlan(models=4, steps=10).seen(examples=6)
@@ -45,25 +43,15 @@ class ShadowPlan(Plan):
         array([2, 2, 2, 2, 2, 2])
     """
 
-    models: int
-    steps: int
-    batch: int = 64
-    seed: int = 0
-    fraction: float = 0.5
-    sampling: str = "epoch"
-    precision: str = "float32"
+    models: Count
+    steps: Count
+    batch: Count = 64
+    seed: FromZero = 0
+    fraction: Share = 0.5
+    sampling: Sampling = "epoch"
+    precision: Precision = "float32"
 
     kind: ClassVar[str] = "shadow"
-
-    def __post_init__(self) -> None:
-        faults: list[str] = []
-        for name, least in (("models", 1), ("steps", 1), ("batch", 1), ("seed", 0)):
-            whole(self, name, least, faults)
-        one_of(self, "sampling", SAMPLINGS, faults)
-        one_of(self, "precision", PRECISIONS, faults)
-        if not isinstance(self.fraction, int | float) or not 0 < self.fraction < 1:
-            faults.append(f"fraction={self.fraction!r} is not between 0 and 1")
-        require(faults, error=PlanError, hint="Mend the plan's fields.")
 
     @property
     def members(self) -> int:
@@ -107,7 +95,7 @@ class ShadowPlan(Plan):
 
     def _chosen(self, members: Sequence[int] | None) -> list[int]:
         chosen = list(range(self.models)) if members is None else list(members)
-        if not chosen or not all(0 <= one < self.models for one in chosen):
+        if not chosen or not all(0 <= member < self.models for member in chosen):
             raise PlanError(f"members={chosen} are not some of {self.models} models.")
         return chosen
 
@@ -118,21 +106,24 @@ class ShadowPlan(Plan):
 
 class _ShadowSchedule(Schedule):
     def __init__(self, plan: ShadowPlan, seen: NDArray[np.bool_], chosen: list[int]) -> None:
-        self.members, self.steps, self.batch_size = len(seen), plan.steps, plan.batch
+        self.members, self.steps = len(seen), plan.steps
         pools = [np.flatnonzero(row) for row in seen]
         self._groups = []
         for size in sorted({len(pool) for pool in pools}):  # two sizes when a half is odd
             of_size = [m for m, pool in enumerate(pools) if len(pool) == size]
-            order = Order(
+            order = make_order(
                 keys=[(plan.seed, SHADOW_ORDER, chosen[m]) for m in of_size],
                 pool=size,
                 batch=plan.batch,
                 sampling=plan.sampling,
+                steps=plan.steps,
             )
             self._groups.append((np.array(of_size), np.stack([pools[m] for m in of_size]), order))
+        self.batch_size = max(order.width for _, _, order in self._groups)
+        self._expected = plan.batch if plan.sampling == "poisson" else None
 
     def _batch(self, step: int) -> Batch:
-        indices = np.empty((self.members, self.batch_size), dtype=np.int64)
+        indices = np.full((self.members, self.batch_size), EMPTY, dtype=np.int64)
         for members, pools, order in self._groups:
-            indices[members] = np.take_along_axis(pools, order.rows(step), axis=1)
+            indices[members, : order.width] = rows_of(pools, order.rows(step))
         return indices, np.ones(self.members, dtype=bool)

@@ -4,26 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import InvalidInput, PlanError, require
+from remnant.errors import InvalidInput
+from remnant.plans.bounds import Count, FromZero, at_least, list_of
 from remnant.plans.ledger import Ledger, ledger_of
-from remnant.plans.order import SAMPLINGS, Order, generator
-from remnant.plans.plan import (
-    COHORTS,
-    DROPOUT,
-    INIT,
-    ORDER,
-    PLACES,
-    PRECISIONS,
-    Plan,
-    one_of,
-    whole,
-    whole_row,
-)
+from remnant.plans.order import Order, generator
+from remnant.plans.plan import COHORTS, DROPOUT, INIT, ORDER, PLACES, FullBatches, Plan, Precision
 from remnant.plans.schedule import Batch, Schedule
 
 Ints = NDArray[np.int64]
@@ -37,17 +27,22 @@ class StaggeredPlan(Plan):
     other out. Its canaries take the places of clean rows; a canary's repeats are in different
     batches. Canaries that are never planted are the controls of all cohorts at all lags.
 
+    Row ``n + j`` of the example store is canary ``j``.
+
     Attributes:
-        canaries: All of them, the never planted ones included. Row ``n + j`` of the example store
-            is canary ``j``.
-        never: How many are never planted.
-        starts: The first step of each cohort's window, in increasing order.
+        canaries: All canaries, including those never planted.
+        never: Canaries that are never planted: the controls.
+        starts: First step of each cohort's window, in increasing order.
         window: Steps over which a cohort is planted.
-        repeats: How often a canary is used; several numbers are dealt to each cohort's canaries
-            as evenly as they go.
-        per_batch: The most canaries in one batch.
-        steps: Steps of the whole run; None ends it two windows after the last start.
-        batch, seed, sampling, precision: As in the twin plans.
+        repeats: How often a canary is used; several numbers are dealt evenly to the canaries of
+            each cohort.
+        per_batch: Largest number of canaries in one batch.
+        steps: Steps of the whole run. Not set: two windows after the last start.
+        batch: Rows in a step.
+        seed: Determines everything random in the plan.
+        sampling: Order of the examples: ``epoch`` (shuffled, without replacement), ``replacement``,
+            or ``fixed`` (not shuffled).
+        precision: Arithmetic of the training.
 
     Example:
         >>> plan = StaggeredPlan(canaries=90, never=30, starts=[50, 100], window=20,
@@ -56,45 +51,23 @@ class StaggeredPlan(Plan):
         (30, np.True_)
     """
 
-    canaries: int
-    never: int
-    starts: tuple[int, ...]
-    window: int
-    repeats: tuple[int, ...] = (1,)
-    per_batch: int = 8
-    steps: int | None = None
-    batch: int = 64
-    seed: int = 0
-    sampling: str = "epoch"
-    precision: str = "float32"
+    canaries: Count
+    never: Count
+    starts: Annotated[tuple[int, ...], list_of(at_least(0), least=1)]
+    window: Count
+    repeats: Annotated[tuple[int, ...], list_of(at_least(1), least=1)] = (1,)
+    per_batch: Count = 8
+    steps: Count | None = None
+    batch: Count = 64
+    seed: FromZero = 0
+    sampling: FullBatches = "epoch"
+    precision: Precision = "float32"
 
     kind: ClassVar[str] = "staggered"
-    members: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        faults: list[str] = []
-        for name, least in (
-            ("canaries", 1),
-            ("never", 1),
-            ("window", 1),
-            ("per_batch", 1),
-            ("batch", 1),
-            ("seed", 0),
-        ):
-            whole(self, name, least, faults)
-        one_of(self, "sampling", SAMPLINGS, faults)
-        one_of(self, "precision", PRECISIONS, faults)
-        whole_row(self, "starts", 0, faults)
-        whole_row(self, "repeats", 1, faults)
-        if self.steps is not None:
-            whole(self, "steps", 1, faults)
-        if not faults:
-            if self.steps is None:
-                object.__setattr__(self, "steps", self.starts[-1] + 2 * self.window)
-            faults = self._contradictions()
-        require(faults, error=PlanError, hint="Mend the plan's fields.")
 
     def _contradictions(self) -> list[str]:
+        if self.steps is None:
+            object.__setattr__(self, "steps", self.starts[-1] + 2 * self.window)
         faults = []
         planted, cells = self.canaries - self.never, len(self.starts) * len(self.repeats)
         if planted < cells:
@@ -151,6 +124,11 @@ class StaggeredPlan(Plan):
     def last_seen(self) -> Ints:
         """The step at which each canary is last used, -1 for never; shape ``(canaries,)``."""
         return self._seen(np.maximum, -1)
+
+    @property
+    def members(self) -> int:
+        """One: an ordinary training run."""
+        return 1
 
     @property
     def seeds(self) -> list[int]:

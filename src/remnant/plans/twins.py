@@ -4,75 +4,58 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import PlanError, require
-from remnant.plans.order import SAMPLINGS, generator
-from remnant.plans.plan import DROPOUT, INIT, ORDER, PRECISIONS, Plan, one_of, whole
+from remnant.plans.bounds import Count, FromZero, one_of, whole_or_several
+from remnant.plans.order import generator
+from remnant.plans.plan import DROPOUT, INIT, ORDER, FullBatches, Plan, Precision
+
+TWINS = ("shared", "fresh")
 
 
 @dataclass(frozen=True, kw_only=True)
 class TwinPlan(Plan):
     """Trials of twins: the fields that INJECT and POISON have in common.
 
+    Row ``n + j`` of the example store is canary ``j``; with fresh canaries row ``n + trial *
+    canaries + j`` is.
+
     Attributes:
         canaries: Examples planted in each trial.
-        step: T_I: clean steps before planting (INJECT) or before removal (POISON).
-        repeats: Consecutive updates on the canaries (INJECT); copies of each canary in every pass
-            over the data (POISON).
+        step: Clean steps before planting (INJECT) or before the canaries are removed (POISON).
+        repeats: Consecutive updates on the canaries (INJECT), or copies of each canary in every
+            epoch (POISON).
         watch_steps: Clean steps after the canaries were last used.
         trials: Independent repetitions, each with its own start and batch order.
-        batch: Rows a step.
-        seed: From which everything random in the plan follows.
-        sampling: ``"epoch"`` (shuffled, without replacement), ``"replacement"`` or ``"fixed"``
-            (not shuffled).
-        twins: ``"shared"``: a trial's twins meet the same clean batches throughout;
-            ``"fresh"``: they share their start and then each has an order of its own.
-        aa: Whether each trial has a third member, planted nothing and in an order of its own. With
+        batch: Rows in a step.
+        seed: Determines everything random in the plan.
+        sampling: Order of the examples: ``epoch`` (shuffled, without replacement), ``replacement``,
+            or ``fixed`` (not shuffled).
+        twins: ``shared``: both members of a trial get the same clean batches throughout; ``fresh``:
+            they share their start, then each has its own order.
+        aa: Whether each trial has a third member with nothing planted and an order of its own. With
             the unplanted twin it makes the A/A pair, which must stay at chance.
         controls: Examples drawn like the canaries and never planted.
-        fresh_canaries: Whether each trial plants its own canaries. Row ``n + j`` of the example
-            store is canary ``j``; with fresh canaries row ``n + trial * canaries + j`` is.
-        precision: In which arithmetic the members are trained.
+        fresh_canaries: Whether each trial plants its own canaries.
+        precision: Arithmetic of the training.
     """
 
-    canaries: int
-    step: int | tuple[int, ...]
-    repeats: int = 1
-    watch_steps: int
-    trials: int = 3
-    batch: int = 64
-    seed: int = 0
-    sampling: str = "epoch"
-    twins: str = "shared"
+    canaries: Count
+    step: Annotated[int | tuple[int, ...], whole_or_several(0)]
+    repeats: Count = 1
+    watch_steps: FromZero
+    trials: Count = 3
+    batch: Count = 64
+    seed: FromZero = 0
+    sampling: FullBatches = "epoch"
+    twins: Annotated[str, one_of(TWINS)] = "shared"
     aa: bool = True
-    controls: int = 0
+    controls: FromZero = 0
     fresh_canaries: bool = False
-    precision: str = "float32"
-
-    def __post_init__(self) -> None:
-        require(self._faults(), error=PlanError, hint="Mend the plan's fields.")
-
-    def _faults(self) -> list[str]:
-        faults: list[str] = []
-        for name, least in (
-            ("canaries", 1),
-            ("repeats", 1),
-            ("watch_steps", 0),
-            ("trials", 1),
-            ("batch", 1),
-            ("seed", 0),
-            ("controls", 0),
-        ):
-            whole(self, name, least, faults)
-        one_of(self, "sampling", SAMPLINGS, faults)
-        one_of(self, "twins", ("shared", "fresh"), faults)
-        one_of(self, "aa", (True, False), faults)
-        one_of(self, "fresh_canaries", (True, False), faults)
-        one_of(self, "precision", PRECISIONS, faults)
-        return faults
+    precision: Precision = "float32"
 
     @property
     def arms(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Fine-tuned models by the hundred: a population of LoRA adapters over one frozen model."""
+"""A population of fine-tuned models: LoRA adapters over one frozen model."""
 
 from __future__ import annotations
 
@@ -12,33 +12,34 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import InvalidInput, require
+from remnant.plans import ArraySchedule
 from remnant.population import checkpoint as files
 from remnant.population.adapters import PADDING, Adapters, FrozenModel, Lora
-from remnant.population.checkpoint import Checkpoint, settings_digest
+from remnant.population.checkpoint import Checkpoint
 from remnant.population.feeding import as_schedule, probe_times, walked_steps
 from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
-from remnant.population.memory import Footprint, fitting_split, free_bytes
+from remnant.population.memory import Footprint, fitting_split, free_bytes, kept_bytes
 from remnant.population.optimizers import Optimizer, make_optimizer
-from remnant.population.per_member import per_member, whole_numbers
+from remnant.population.per_member import set_clip, whole_numbers
 from remnant.population.precision import arithmetic, dtype_of
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_tensor
 from remnant.population.training import Training
 
 _OVERHEAD = 1.5  # a backward pass holds gradients of activations beside the activations
-_AT_ONCE = {"cuda": 2**16, "cpu": 2**12}  # tokens asked about in one pass
+_AT_ONCE = {"cuda": 2**16, "cpu": 2**12}  # tokens per pass of ``ask``
 
 
 class AdapterPopulation:
     """N adapters of one frozen causal language model, trained together, each as if alone.
 
-    What is learnt is the token that follows a sequence: the loss is its cross-entropy over the
-    whole vocabulary, at that one place.
+    Members learn the token that follows a sequence: the loss is its cross-entropy over the whole
+    vocabulary.
 
     Args:
-        model: The frozen model. It is put into evaluation mode; its own dropout is off.
-        seeds: One per member, from which its first adapters and its dropout masks follow.
+        model: The frozen model. It is put into evaluation mode, so its own dropout is off.
+        seeds: One per member; it determines the initial adapters and the dropout masks.
         lora: Rank, scale, dropout and layers.
         precision: ``float32``, ``tf32``, ``bf16`` (autocast) or ``float64``; ``None`` keeps the
             model's own type. Adapters are in float32, or float64 with ``float64``.
@@ -47,8 +48,8 @@ class AdapterPopulation:
         * A member of N equals the same member alone, to rounding.
         * Padding changes nothing, to rounding.
         * torch's global generator is not used.
-        * What members are asked is never computed in bf16: in TF32 at the coarsest, and in the
-          model's own type unless the precision is ``tf32`` or ``bf16``.
+        * ``ask`` never computes in bf16: it uses TF32 if the precision is ``tf32`` or ``bf16``, and
+          the model's own type otherwise.
     """
 
     def __init__(
@@ -104,14 +105,14 @@ class AdapterPopulation:
 
         Args:
             tokens: int64 ``(n, time)``, ``PADDING`` after each sequence's last token.
-            answers: The token that is to follow each, ``(n,)``.
+            answers: The token that follows each sequence, ``(n,)``.
             indices: int64 ``(steps, members, batch)``, or a ``Schedule``.
             optimizer, options, learning_rate, clip: As in ``Population.fit``.
             steps: How many steps of the schedule to walk; all, if not given.
-            split: Members per pass, where the free memory is not to decide.
+            split: Members per pass; by default as many as fit the free memory.
             probes: Called with this population after each number of updates in ``probe_steps``.
             probe_steps: For all probes, or for each by its name.
-            checkpoint: Where to save the training and go on from.
+            checkpoint: Where to save the training, and to resume it from.
             on_step: Called with the number of steps done.
 
         Raises:
@@ -119,16 +120,24 @@ class AdapterPopulation:
         """
         store = ExampleStore(self._checked(tokens), answers, device=self.device, dtype=None)
         schedule = as_schedule(indices, None, members=len(self))
+        if isinstance(schedule, ArraySchedule):  # all rows are known: refuse before training
+            store.check_rows(*schedule.span())
         steps = walked_steps(steps, schedule)
         wanted = probe_times(probes or {}, probe_steps, last=steps)
         rule = make_optimizer(optimizer, members=len(self), options=options)
+        if rule.is_private:
+            raise InvalidInput(
+                f"optimizer={optimizer!r}: adapters cannot be trained with differential privacy.",
+                hint="Choose an optimizer without dp-, or train whole models with Population.",
+            )
+        rates = learning_rate or LearningRate()
         with arithmetic(self.precision, self.device):
             rule.attach(self._state)
-            self._set_clip(clip)
+            set_clip(self._state, clip, members=len(self), device=self.device)
             need = self._footprint(store, rule)
-            found = files.peek(checkpoint.path) if checkpoint is not None else None
-            if split is None and found is not None:
-                split = int(found["split"])
+            saved = None if checkpoint is None else files.peek(checkpoint.path)
+            if split is None and saved is not None:
+                split = int(saved["split"])
             free = free_bytes(self.device)
             if split is None:
                 split = fitting_split(need, members=len(self), in_flight=None, free=free)
@@ -136,19 +145,6 @@ class AdapterPopulation:
             self._adapters.most_tokens = max(room, 1) * store.inputs.shape[1]
             shape = split, schedule.batch_size, store.inputs.shape[1]
             rows = self._adapters.rows_of(shape, self.device)
-            notes = {"backend": self._adapters.name, "split": split, "precision": self.precision}
-            if checkpoint is not None:
-                notes["settings"] = settings_digest(
-                    state=self._state,
-                    store=store,
-                    schedule=schedule,
-                    steps=steps,
-                    plain=[
-                        [rule.name, rule.flags, rule.settings],
-                        dataclasses.asdict(learning_rate or LearningRate()),
-                        wanted,
-                    ],
-                )
             training = Training(
                 home=self._state,
                 store=store,
@@ -156,7 +152,7 @@ class AdapterPopulation:
                 steps=steps,
                 backend=self._adapters,
                 optimizer=rule,
-                factors=(learning_rate or LearningRate()).table(steps).to(self.device),
+                factors=rates.table(steps).to(self.device),
                 split=split,
                 clipped=clip is not None,
                 graphed=False,
@@ -165,22 +161,14 @@ class AdapterPopulation:
                 watch=None,
                 losses=None,
                 checkpoint=checkpoint,
-                notes=notes,
+                precision=self.precision,
+                settings=[rule.plain(), dataclasses.asdict(rates), wanted],
                 on_step=on_step,
             )
             training.run()
         self._state = training.home
-        return Fit(
-            steps=training.step,
-            backend=self._adapters.name,
-            reason="one frozen model for all",
-            split=split,
-            precision=self.precision,
-            memory=need.total(members=len(self), split=split, in_flight=split * rows),
-            probe_steps=tuple(training.probed),
-            probes={name: np.stack(found) for name, found in training.history.items() if found},
-            stopped_at=None,
-        )
+        memory = need.total(members=len(self), split=split, in_flight=split * rows)
+        return training.result(reason="one frozen model for all", memory=memory)
 
     def ask(
         self,
@@ -190,18 +178,18 @@ class AdapterPopulation:
         members: slice = slice(None),
         at_once: int | None = None,
     ) -> Iterator[tuple[NDArray[np.int64], Tensor, dict[str, Tensor]]]:
-        """Ask every member what follows the same sequences, some at a time, the shortest first.
+        """Yield every member's predictions for the same sequences, in batches, shortest first.
 
         Args:
             tokens: int64 ``(n, time)``, ``PADDING`` after each sequence's last token.
-            layers: Names of layers whose states at the last token are wanted too; ``last`` is what
-                enters the head.
-            members: Ask only these, a slice without a step.
+            layers: Names of layers whose states at the last token to return too; ``last`` is the
+                input of the head.
+            members: Which members, a slice without a step.
             at_once: Tokens in one pass, all members together.
 
         Yields:
-            Which sequences, their logits ``(members, some, vocabulary)``, and by layer their states
-            ``(members, some, width)``.
+            The indices of the batch's sequences, their logits ``(members, batch, vocabulary)``, and
+            their states by layer, ``(members, batch, width)``.
         """
         rows = as_tensor(self._checked(tokens), device=self.device, dtype=None)
         lengths = (rows != PADDING).sum(-1).cpu().numpy()
@@ -229,18 +217,18 @@ class AdapterPopulation:
         return self._adapters.named(self._state["params"][self._adapters.name][member])
 
     def _checked(self, tokens: Any) -> Tensor:
-        found = as_tensor(tokens, device=torch.device("cpu"), dtype=None)
+        tensor = as_tensor(tokens, device=torch.device("cpu"), dtype=None)
         faults = []
-        if found.ndim != 2 or found.is_floating_point() or found.numel() == 0:
-            faults.append(f"tokens of shape {tuple(found.shape)} are not whole numbers (n, time)")
+        if tensor.ndim != 2 or tensor.is_floating_point() or tensor.numel() == 0:
+            faults.append(f"tokens of shape {tuple(tensor.shape)} are not whole numbers (n, time)")
         else:
-            there = found != PADDING
+            there = tensor != PADDING
             if bool((there[:, 1:] & ~there[:, :-1]).any()) or not bool(there[:, 0].all()):
                 faults.append("a sequence is empty, or has padding before its last token")
-            if bool((found < PADDING).any()):
+            if bool((tensor < PADDING).any()):
                 faults.append("a token is negative")
         require(faults, hint=f"Put {PADDING} after each sequence's last token.")
-        return found.long()
+        return tensor.long()
 
     def _probe(self, read: Callable[[AdapterPopulation], Any]) -> Callable[[State], Any]:
         def probe(state: State) -> Any:
@@ -249,18 +237,11 @@ class AdapterPopulation:
 
         return probe
 
-    def _set_clip(self, clip: float | None) -> None:
-        if clip is not None:
-            faults: list[str] = []
-            limits = per_member("clip", clip, len(self), faults, open_below=True)
-            require(faults, hint="Give the largest gradient norm, above 0.")
-            self._state["hyper"]["clip"] = limits.to(self.device)
-
     def _footprint(self, store: ExampleStore, rule: Optimizer) -> Footprint:
-        """Measure a member on the longest sequence: what a second one adds to the first."""
+        """Measure a member's memory on the longest sequence: two members minus one member."""
         longest = (store.inputs != PADDING).sum(-1).argmax()
-        one, two = (
-            _kept_bytes(
+        alone, together = (
+            kept_bytes(
                 lambda count=count: self._adapters.gradients(  # type: ignore[misc]
                     self._state.take(torch.zeros(count, dtype=torch.int64)),
                     store.inputs[longest].expand(count, 1, -1),
@@ -273,19 +254,5 @@ class AdapterPopulation:
         return Footprint(
             resident=weights * (1 + len(rule.moments)),
             gradient=2 * weights,
-            activations=int(_OVERHEAD * max(two - one, 1)),
+            activations=int(_OVERHEAD * max(together - alone, 1)),
         )
-
-
-def _kept_bytes(run: Callable[[], Any]) -> int:
-    """Return the most that autograd keeps for a backward pass while this runs."""
-    kept: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        run()
-    return sum(kept.values())

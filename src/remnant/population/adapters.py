@@ -1,8 +1,8 @@
 """LoRA adapters of many members over one frozen model, run at once.
 
-All members' rows go through the frozen layers together; beside each adapted layer every member adds
-``alpha / rank * (x A') B'`` to its own rows, by one batched product for all. Only adapters have
-gradients, so the frozen layers keep nothing for the backward pass but their weights.
+All members' rows go through the frozen layers together. At each adapted layer every member adds
+``alpha / rank * (x A') B'`` to its own rows, in one batched product for all members. Only adapters
+have gradients, so the frozen layers save nothing but their weights for the backward pass.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from remnant.population.precision import training_cast
 from remnant.population.randomness import keys, words
 from remnant.population.state import Named, State
 
-PADDING = -1  # stands after a sequence's last token
-_PASS = {"cuda": 2**15, "cpu": 2**11}  # tokens that fill the device, so that more gain nothing
-_STRIDE = 2**13  # between the first tokens of two rows, in the places of dropout
+PADDING = -1  # fills rows after a sequence's last token
+_PASS = {"cuda": 2**15, "cpu": 2**11}  # tokens per pass that saturate the device
+_STRIDE = 2**13  # distance of two rows' first tokens in dropout's counter
 _NAME = "adapters"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FrozenModel:
-    """A causal language model in two parts, so that its head runs at one place of a sequence.
+    """A causal language model in two parts, so that its head runs at the last token only.
 
     Attributes:
-        module: The whole, by whose names layers are called. It is never trained.
-        body: From tokens, int64 ``(rows, time)``, to states ``(rows, time, width)``. What stands at
-            a place may depend on the tokens up to it alone.
-        head: From states ``(rows, width)`` to logits ``(rows, vocabulary)``.
+        module: The whole model, which names the layers. It is never trained.
+        body: Maps tokens, int64 ``(rows, time)``, to states ``(rows, time, width)``. A state may
+            depend only on the tokens up to its position.
+        head: Maps states ``(rows, width)`` to logits ``(rows, vocabulary)``.
     """
 
     module: nn.Module
@@ -45,13 +45,13 @@ class FrozenModel:
 
 @dataclass(frozen=True, slots=True)
 class Lora:
-    """What is added to which layers.
+    """The settings of LoRA adapters.
 
     Attributes:
-        rank: Of each adapter.
+        rank: Rank of each adapter.
         alpha: Adapters are scaled by ``alpha / rank``.
         dropout: Rate at which an adapter's inputs are dropped while it is trained.
-        modules: Dense layers whose names end so, such as ``q_proj``.
+        modules: Last parts of the names of the dense layers to adapt, such as ``q_proj``.
     """
 
     rank: int = 8
@@ -73,10 +73,10 @@ class Lora:
 
 
 class Adapters:
-    """The adapted layers of one frozen model: makes members' adapters and runs them.
+    """Creates and runs the members' adapters of one frozen model.
 
-    A member's adapters are one row of numbers, so that an optimizer's step is a few operations
-    however many layers there are.
+    A member's adapters are one flat row of numbers, so that an optimizer's step takes few
+    operations, whatever the number of layers.
 
     Raises:
         UnsupportedModel: No dense layer has such a name.
@@ -104,7 +104,7 @@ class Adapters:
         model.module.requires_grad_(False).eval()
 
     def start(self, seed: int, dtype: torch.dtype) -> Tensor:
-        """Return a member's first adapters, from its seed alone: A as a dense layer, B zero."""
+        """Return a member's initial adapters from its seed: A as a dense weight, B zero."""
         generator = torch.Generator().manual_seed(seed)
         parts = []
         for place, (shape, size) in enumerate(zip(self._shapes, self._sizes, strict=True)):
@@ -139,8 +139,8 @@ class Adapters:
         matrices = [part.requires_grad_() for part in self._matrices(rows.detach())]
         total: Tensor | None = None
         order = (inputs != PADDING).sum(-1).argsort(dim=1, stable=True)
-        rows_of_one = self.rows_of(inputs.shape, inputs.device)
-        for columns in order.split(rows_of_one, dim=1):  # by length, so that little is padded
+        rows_a_pass = self.rows_of(inputs.shape, inputs.device)
+        for columns in order.split(rows_a_pass, dim=1):  # by length, so that little is padded
             tokens = inputs.take_along_dim(columns[..., None], dim=1)
             wanted = targets.take_along_dim(columns, dim=1)
             drop = self._dropout(state, columns)
@@ -150,8 +150,8 @@ class Adapters:
             losses = nn.functional.cross_entropy(
                 logits.flatten(0, 1).to(rows.dtype), wanted.flatten(), reduction="sum"
             )
-            found = torch.autograd.grad(losses / inputs.shape[1], matrices)
-            flat = torch.cat([part.flatten(1) for part in found], dim=1)
+            gradients = torch.autograd.grad(losses / inputs.shape[1], matrices)
+            flat = torch.cat([part.flatten(1) for part in gradients], dim=1)
             total = flat if total is None else total.add_(flat)
         if total is None:
             raise InvalidInput("a batch is empty.")
@@ -169,7 +169,7 @@ class Adapters:
         Args:
             state: The members.
             tokens: ``(rows, time)``, ``PADDING`` after the last.
-            layers: Names of the model's layers; ``last`` is what enters the head.
+            layers: Names of the model's layers; ``last`` is the input of the head.
 
         Returns:
             Logits ``(members, rows, vocabulary)``, and states ``(members, rows, width)``.
@@ -178,8 +178,8 @@ class Adapters:
         with torch.no_grad():
             shared = tokens.expand(len(state), *tokens.shape)
             inner = [name for name in layers if name != "last"]
-            ends, found = self._run(matrices, shared, layers=inner)
-            states = {name: ends if name == "last" else found[name] for name in layers}
+            ends, kept = self._run(matrices, shared, layers=inner)
+            states = {name: ends if name == "last" else kept[name] for name in layers}
             return self._head(matrices, ends, None), states
 
     def _matrices(self, rows: Tensor) -> list[Tensor]:
@@ -195,20 +195,20 @@ class Adapters:
         drop: _Dropout | None = None,
         layers: Sequence[str] = (),
     ) -> tuple[Tensor, dict[str, Tensor]]:
-        """Run the body on all members' rows; return what stands at each row's last token."""
+        """Run the body on all members' rows; return the states at each row's last token."""
         members, count = tokens.shape[:2]
         lengths = (tokens != PADDING).sum(-1).flatten()
-        # Causal attention never looks ahead: what is after the end needs no mask.
+        # Causal attention never looks ahead, so padding after the end needs no mask.
         flat = tokens.flatten(0, 1)[:, : int(lengths.max())].clamp(min=0)
         places = torch.arange(len(flat), device=flat.device), lengths - 1
         if drop is not None:
             drop.at(torch.arange(flat.shape[1], device=flat.device).expand(members, count, -1))
-        with self._adapted(matrices, drop), _kept(self._model.module, layers, places) as found:
+        with self._adapted(matrices, drop), _kept(self._model.module, layers, places) as kept:
             ends = self._model.body(flat)[places]
         if drop is not None:
             drop.at((lengths - 1).reshape(members, count, 1))  # for the head
         return ends.unflatten(0, (members, count)), {
-            name: one.unflatten(0, (members, count)) for name, one in found.items()
+            name: states.unflatten(0, (members, count)) for name, states in kept.items()
         }
 
     def _head(self, matrices: list[Tensor], ends: Tensor, drop: _Dropout | None) -> Tensor:
@@ -220,8 +220,8 @@ class Adapters:
         """Return how many rows of each member go through one pass.
 
         Args:
-            shape: Members, rows of each, tokens of the longest.
-            device: Where they do.
+            shape: Members, rows of each, tokens of the longest row.
+            device: Where they are computed.
         """
         members, batch, time = shape
         most = _PASS[device.type]
@@ -237,7 +237,7 @@ class Adapters:
 
     @contextmanager
     def _adapted(self, matrices: list[Tensor], drop: _Dropout | None) -> Iterator[None]:
-        """Let the adapted layers add each member's part to its own rows."""
+        """Hook the adapted layers, so that each adds every member's part to its own rows."""
         scale = self._lora.alpha / self._lora.rank
         if drop is not None:
             scale /= 1 - drop.rate
@@ -272,11 +272,11 @@ class Adapters:
 
 
 class _Dropout:
-    """Which inputs of adapters are kept in one pass.
+    """The dropout masks of the adapters' inputs in one pass.
 
-    A mask depends on the member's seed and update, the row's place in its batch, the token's in its
-    sequence, the feature's in its layer and the layer: not on padding, neighbours or passes. The
-    random words are made once for all layers of a width; a layer turns them by a factor of its own.
+    A mask depends on the member's seed and update, and on the indices of the row, the token, the
+    feature and the layer; not on padding, other members or the split into passes. Random words are
+    made once for all layers of a width; each layer multiplies them by a factor of its own.
     """
 
     def __init__(self, rate: float, key: Tensor, rows: Tensor) -> None:
@@ -303,7 +303,7 @@ class _Dropout:
 
 
 def _factor(layer: int) -> int:
-    """Return an odd number, as a signed 32-bit word, by which a layer turns its words."""
+    """Return a layer's factor for its random words: an odd number, as a signed 32-bit word."""
     word = (layer * 0x9E3779B97F4A7C15 + 0x632BE59BD9B4E019) % 2**64
     word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     word = (word ^ word >> 27) % 2**32 | 1
@@ -314,7 +314,7 @@ def _factor(layer: int) -> int:
 def _kept(
     module: nn.Module, layers: Sequence[str], places: tuple[Tensor, Tensor]
 ) -> Iterator[dict[str, Tensor]]:
-    """Keep what the named layers return at these places."""
+    """Collect the outputs of the named layers at these places."""
     known = dict(module.named_modules())
     if unknown := [name for name in layers if name not in known]:
         some = [name for name in known if name.count(".") <= 2 and name][:8]
@@ -322,22 +322,22 @@ def _kept(
             f"the model has no layer {unknown[0]!r}.",
             hint=f"It has, among others: last, {', '.join(some)}.",
         )
-    found: dict[str, Tensor] = {}
+    kept: dict[str, Tensor] = {}
 
     def keeper(name: str) -> Callable[..., None]:
         def keep(_: nn.Module, __: Any, made: Any) -> None:
             states = made[0] if isinstance(made, tuple) else made
             if not isinstance(states, Tensor) or states.ndim != 3:
                 raise UnsupportedModel(f"the layer {name!r} returns no states of a sequence.")
-            found[name] = states[places]
+            kept[name] = states[places]
 
         return keep
 
     hooks = [known[name].register_forward_hook(keeper(name)) for name in layers]
     try:
-        yield found
+        yield kept
     finally:
         for hook in hooks:
             hook.remove()
-    if missing := [name for name in layers if name not in found]:
+    if missing := [name for name in layers if name not in kept]:
         raise UnsupportedModel(f"the layer {missing[0]!r} does not run.", hint="Name another one.")

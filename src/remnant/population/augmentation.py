@@ -1,8 +1,8 @@
-"""Images changed at random before each update: contrast, mirroring, cropping.
+"""Random image augmentation before each update: contrast, mirroring, cropping.
 
-What happens to an image depends on (member's dropout seed, updates the member has taken, place in
-the batch) and on nothing else, as dropout does: a member's images are the same alone, among a
-thousand others, on either backend and after a resume.
+Like dropout, the change of an image depends only on the member's dropout seed, the number of its
+updates and the image's index in the batch. So a member's images are the same alone, among other
+members, on either backend and after a resume.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DRAWS = 4  # words an image: contrast, flip, row, column
 
 @dataclass(frozen=True, slots=True)
 class Augmentation:
-    """How training images are changed, anew at every update. Held-out images never are.
+    """The random changes of training images at every update; held-out images are not changed.
 
     An image is changed in this order:
 

@@ -1,7 +1,7 @@
-"""Two ways to get every member's gradient: all at once, or one after another.
+"""Two backends that compute every member's gradient: all at once, or one after another.
 
-Both read and write the same stacked state, so the optimizer, the checkpoints and the probes do not
-know which one ran. Which one runs follows from the model alone.
+Both read and write the same stacked state, so the optimizer, checkpoints and probes are the same
+for both. The model alone decides which one runs.
 """
 
 from __future__ import annotations
@@ -169,14 +169,14 @@ class Serial:
             with torch.cuda.stream(streams[row % len(streams)]) if streams else nullcontext():
                 if self._draws:
                     self._seed(state, row)
-                found = self._member_gradients(state, extra, row, inputs[row], targets[row])
-                if found.keys() != made.keys():
-                    names = ", ".join(sorted(found.keys() ^ made.keys()))
+                grads = self._member_gradients(state, extra, row, inputs[row], targets[row])
+                if grads.keys() != made.keys():
+                    names = ", ".join(sorted(grads.keys() ^ made.keys()))
                     raise UnsupportedModel(
                         f"A gradient reaches {names} at some steps and not at others.",
                         hint="Give every parameter a gradient at every step, or freeze it.",
                     )
-                torch._foreach_copy_([made[n][row] for n in made], [found[n] for n in made])
+                torch._foreach_copy_([made[n][row] for n in made], [grads[n] for n in made])
         for stream in streams:
             torch.cuda.current_stream().wait_stream(stream)
         return made

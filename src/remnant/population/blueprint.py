@@ -1,9 +1,10 @@
-"""The one module through which all members compute, and what it does that members must know."""
+"""The module that all members share, and the traits that decide how members are trained."""
 
 from __future__ import annotations
 
 import copy
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, UnsupportedModel
-from remnant.population.randomness import install_counters, keys
+from remnant.population.randomness import CounterDropout, install_counters, keys
 from remnant.population.state import Named, State
 
 Loss = Callable[[Any, Tensor], Tensor]
@@ -48,7 +49,7 @@ class Blueprint:
 
     def tensors(self) -> State:
         """Return this module's own tensors, without a member axis."""
-        derived = {f"{name}.{part}" for name in self.dropouts for part in ("key", "rate")}
+        derived = {f"{name}.{part}" for name in self.dropouts for part in ("key", "rate", "place")}
         params = dict(self.module.named_parameters())
         return State(
             {
@@ -69,6 +70,42 @@ class Blueprint:
             made[f"{name}.key"] = keys(seeds, taken, layer)
             made[f"{name}.rate"] = state["rates"][name]
         return made
+
+    def place_examples(self, inputs: Tensor | None) -> None:
+        """Let an example's dropout masks depend on its place in the batch, not on the batch's size.
+
+        In a layer that has the time first, an ordinary mask depends on both. The axis of examples
+        is the one that grows with the batch.
+
+        Args:
+            inputs: Some examples; ``None`` restores ordinary masks.
+        """
+        for layer in self.dropouts.values():
+            layer.axes = {}
+        if inputs is None or not self.dropouts:
+            return
+        calls: list[list[tuple[CounterDropout, torch.Size]]] = []
+        rows = torch.zeros(3, dtype=torch.int64, device=inputs.device)
+        for count in (2, 3):
+            calls.append([])
+            hooks = [
+                layer.register_forward_hook(
+                    lambda layer, given, _: calls[-1].append((layer, given[0].shape))
+                )
+                for layer in self.dropouts.values()
+            ]
+            try:
+                with torch.no_grad():
+                    self.begin_pass(training=False)(inputs[rows[:count]])
+            finally:
+                for hook in hooks:
+                    hook.remove()
+        number: Counter[CounterDropout] = Counter()
+        for (layer, two), (_, three) in zip(*calls, strict=False):
+            grown = [axis for axis, size in enumerate(two) if size != three[axis]]
+            if len(grown) == 1:
+                layer.axes[number[layer]] = grown[0]
+            number[layer] += 1
 
     def mean_loss(self, loss: Loss, outputs: Any, targets: Tensor) -> Tensor:
         """Return the mean over the batch of one loss value per example."""

@@ -1,6 +1,6 @@
-"""Checkpoints of a training in progress: replaced in one move, checked, read without pickle.
+"""Checkpoints of a training in progress: written atomically, checked, read without pickle.
 
-The last checkpoint and the one before it are kept; a file that is damaged is known by its checksum.
+The last two checkpoints are kept; a checksum detects damaged files.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _CHECKSUM = "crc32"
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where and how often a fit saves itself.
+    """Where and how often a fit is saved.
 
     Attributes:
-        path: The file. A fit that finds it goes on from it. The one before it is beside it, with
-            the ending ``.previous``.
-        seconds: Least time between two saves, longer where saving itself takes long: it takes no
-            more than a tenth of all time. 0 saves after every step.
+        path: The file. A fit resumes from it if it exists. The previous checkpoint is beside it,
+            with the ending ``.previous``.
+        seconds: Least time between two saves; longer if saving is slow, so that it takes at most a
+            tenth of all time. 0 saves after every step.
         key: What the training is of (a plan's and data's fingerprint). A file with another key is
             refused.
     """
@@ -50,7 +50,7 @@ class Checkpoint:
 def settings_digest(
     *, state: State, store: ExampleStore, schedule: Schedule, steps: int, plain: list[Any]
 ) -> str:
-    """Digest what a training follows from, so that no other one is gone on with.
+    """Return a digest of a training's settings and data, so that no other training is resumed.
 
     It covers every tensor at the start (also the seeds and dropout rates), the data, the optimizer,
     what is probed and when, and the first and last batches of the schedule; a loss is code and is

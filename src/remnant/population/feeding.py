@@ -13,7 +13,7 @@ from torch import Tensor
 from remnant.errors import InvalidInput, PlanError
 from remnant.plans import ArraySchedule, Schedule
 from remnant.population.per_member import whole_numbers
-from remnant.population.store import ExampleStore
+from remnant.population.store import ExampleStore, as_array
 
 _BLOCK = 16  # steps sent to a GPU at once
 
@@ -25,7 +25,8 @@ def as_schedule(indices: Any, active: Any, *, members: int) -> Schedule:
             raise InvalidInput("active goes with an array of indices; a Schedule has its own.")
         schedule: Schedule = indices
     else:
-        schedule = ArraySchedule(_array(indices), active=None if active is None else _array(active))
+        mask = None if active is None else as_array(active)
+        schedule = ArraySchedule(as_array(indices), active=mask)
     if schedule.members != members:
         raise InvalidInput(
             f"the schedule has {schedule.members} members, the population {members}.",
@@ -64,18 +65,27 @@ def probe_times(
 
 
 def feed(
-    schedule: Schedule, store: ExampleStore, *, start: int, stop: int, device: torch.device
+    schedule: Schedule,
+    store: ExampleStore,
+    *,
+    start: int,
+    stop: int,
+    device: torch.device,
+    padded: bool = False,
 ) -> Iterator[tuple[int, Tensor, NDArray[np.bool_]]]:
-    """Yield ``(step, indices[members, batch] on the device, active[members])`` for each step."""
+    """Yield ``(step, indices[members, batch] on the device, active[members])`` for each step.
+
+    Where ``padded``, an index may be -1: an empty place.
+    """
     if device.type == "cpu":
         for step in range(start, stop):
-            indices, active = _checked(schedule, store, step)
+            indices, active = _checked(schedule, store, step, padded=padded)
             yield step, torch.from_numpy(indices), active
         return
     pinned = [_Pinned(schedule) for _ in range(2)]
     for turn, first in enumerate(range(start, stop, _BLOCK)):
         steps = range(first, min(first + _BLOCK, stop))
-        batches = [_checked(schedule, store, step) for step in steps]
+        batches = [_checked(schedule, store, step, padded=padded) for step in steps]
         sent = pinned[turn % 2].send([indices for indices, _ in batches], device)
         for step, indices, (_, active) in zip(steps, sent, batches, strict=True):
             yield step, indices, active
@@ -99,7 +109,7 @@ class _Pinned:
 
 
 def _checked(
-    schedule: Schedule, store: ExampleStore, step: int
+    schedule: Schedule, store: ExampleStore, step: int, *, padded: bool
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     indices, active = schedule.batch(step)
     expected = (schedule.members, schedule.batch_size)
@@ -108,9 +118,5 @@ def _checked(
             f"the schedule's batch({step}) has shapes {indices.shape} and {active.shape}, "
             f"not {expected} and {expected[:1]}."
         )
-    store.check_rows(int(indices.min()), int(indices.max()))
+    store.check_rows(int(indices.min()), int(indices.max()), padded=padded)
     return indices, active
-
-
-def _array(values: Any) -> NDArray[Any]:
-    return values.cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)

@@ -1,4 +1,4 @@
-"""What a fit leaves behind beside the trained members."""
+"""The result of a fit, beside the trained members."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """What a fit did.
+    """The result of a fit.
 
     Attributes:
         steps: Steps walked (fewer than asked for when every member stopped early).

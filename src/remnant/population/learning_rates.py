@@ -45,7 +45,7 @@ class LearningRate:
             raise PlanError(
                 f"warmup={self.warmup!r}, milestones={self.milestones!r}, total={self.total!r}: "
                 "not whole numbers.",
-                hint="Mend the learning-rate schedule.",
+                hint="Fix the learning-rate schedule.",
             )
         object.__setattr__(self, "milestones", tuple(self.milestones))
         faults = []
@@ -59,7 +59,7 @@ class LearningRate:
             faults.append(f"a cosine needs total above warmup={self.warmup}, not {self.total}")
         if not 0 < self.gamma <= 1 or not 0 <= self.floor <= 1:
             faults.append(f"gamma={self.gamma} or floor={self.floor} is outside 0 to 1")
-        require(faults, error=PlanError, hint="Mend the learning-rate schedule.")
+        require(faults, error=PlanError, hint="Fix the learning-rate schedule.")
 
     def factor(self, clock: int) -> float:
         """Return the factor for the update after ``clock`` updates."""

@@ -38,16 +38,16 @@ def make_members(
 def find_device(device: str | torch.device) -> torch.device:
     """Return the device, or say that there is none."""
     try:
-        found = torch.device(device)
-        if found.type not in ("cpu", "cuda"):
+        chosen = torch.device(device)
+        if chosen.type not in ("cpu", "cuda"):
             raise InvalidInput(f"device={device!s} is not supported.", hint="Pass 'cpu' or 'cuda'.")
-        if found.type == "cuda" and not torch.cuda.is_available():
+        if chosen.type == "cuda" and not torch.cuda.is_available():
             raise InvalidInput(f"device={device!s} is not there.", hint="Pass device='cpu'.")
     except RuntimeError as fault:
         raise InvalidInput(
             f"device={device!r} is not a device.", hint="Pass 'cpu' or 'cuda'."
         ) from fault
-    return found
+    return chosen
 
 
 def _starts(start: Any, members: int) -> list[Mapping[str, Tensor] | None]:

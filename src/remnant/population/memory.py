@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -38,26 +40,32 @@ def footprint(
     blueprint: Blueprint, loss: Loss, inputs: Tensor, targets: Tensor, *, moments: int
 ) -> Footprint:
     """Measure one member: run a pass and count what autograd keeps for its backward."""
-    saved: dict[int, int] = {}
-
-    def pack(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        saved[storage.data_ptr()] = storage.nbytes()
-        return tensor
-
     own = blueprint.tensors()
     weights = sum(p.nbytes for p in own["params"].values())
     module = blueprint.module.train()
-    kept = {name: buffer.clone() for name, buffer in module.named_buffers()}
-    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        blueprint.mean_loss(loss, module(inputs), targets)
+    before = {name: buffer.clone() for name, buffer in module.named_buffers()}
+    saved = kept_bytes(lambda: blueprint.mean_loss(loss, module(inputs), targets))
     for name, buffer in module.named_buffers():
-        buffer.copy_(kept[name])
+        buffer.copy_(before[name])
     others = sum(t.nbytes for g in ("frozen", "buffers") for t in own[g].values())
-    activations = int(_OVERHEAD * sum(saved.values())) + inputs.nbytes
+    activations = int(_OVERHEAD * saved) + inputs.nbytes
     return Footprint(
         resident=weights * (1 + moments) + others, gradient=weights, activations=activations
     )
+
+
+def kept_bytes(run: Callable[[], Any]) -> int:
+    """Return the bytes that autograd keeps for a backward pass while ``run`` is called."""
+    kept: dict[int, int] = {}
+
+    def pack(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        kept[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        run()
+    return sum(kept.values())
 
 
 def free_bytes(device: torch.device) -> int:

@@ -18,6 +18,7 @@ from remnant.population import fused
 from remnant.population.per_member import per_member
 from remnant.population.state import State
 
+_PRIVATE = "dp-"
 Update = Callable[["Optimizer", State, dict[str, Tensor], Tensor], None]
 
 
@@ -26,7 +27,8 @@ class Optimizer:
     """An optimizer's name, switches and the settings that each member has for itself.
 
     Attributes:
-        name: ``sgd``, ``adam``, ``adamw``, ``rmsprop``, ``adagrad`` or ``adadelta``.
+        name: ``sgd``, ``adam``, ``adamw``, ``rmsprop``, ``adagrad`` or ``adadelta``, or a private
+            one: ``dp-sgd``, ``dp-rmsprop`` or ``dp-adam``.
         flags: Switches that hold for all members (``nesterov``, ``amsgrad``, ...).
         settings: Numbers, one per member.
         moments: Names of the tensors it keeps beside each parameter.
@@ -57,13 +59,30 @@ class Optimizer:
 
     def update(self, state: State, gradients: dict[str, Tensor], factor: Tensor) -> None:
         """Take one step; ``factor`` multiplies each member's learning rate."""
-        _RULES[self.name](self, state, gradients, factor)
+        _RULES[self.name.removeprefix(_PRIVATE)](self, state, gradients, factor)
+
+    @property
+    def is_private(self) -> bool:
+        """Whether gradients are clipped for each example and get noise before the update."""
+        return self.name.startswith(_PRIVATE)
+
+    def plain(self) -> list[Any]:
+        """Name, switches and settings as plain data, for a checkpoint's digest."""
+        return [self.name, self.flags, self.settings]
 
     def uses(self, name: str) -> bool:
         """Whether the setting differs from zero for any member."""
         return name in self._used
 
 
+_ADAM = {
+    "lr": 1e-3,
+    "betas": (0.9, 0.999),
+    "eps": 1e-8,
+    "weight_decay": 0.0,
+    "amsgrad": False,
+    "maximize": False,
+}
 _DEFAULTS: dict[str, dict[str, Any]] = {
     "sgd": {
         "lr": 1e-3,
@@ -73,23 +92,8 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "nesterov": False,
         "maximize": False,
     },
-    "adam": {
-        "lr": 1e-3,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 0.0,
-        "amsgrad": False,
-        "maximize": False,
-        "decoupled_weight_decay": False,
-    },
-    "adamw": {
-        "lr": 1e-3,
-        "betas": (0.9, 0.999),
-        "eps": 1e-8,
-        "weight_decay": 1e-2,
-        "amsgrad": False,
-        "maximize": False,
-    },
+    "adam": {**_ADAM, "decoupled_weight_decay": False},
+    "adamw": {**_ADAM, "weight_decay": 1e-2},
     "rmsprop": {
         "lr": 1e-2,
         "alpha": 0.99,
@@ -107,15 +111,13 @@ _DEFAULTS: dict[str, dict[str, Any]] = {
         "initial_accumulator_value": 0.0,
         "maximize": False,
     },
-    "adadelta": {
-        "lr": 1.0,
-        "rho": 0.9,
-        "eps": 1e-6,
-        "weight_decay": 0.0,
-        "maximize": False,
-    },
+    "adadelta": {"lr": 1.0, "rho": 0.9, "eps": 1e-6, "weight_decay": 0.0, "maximize": False},
 }
 
+
+# A private optimizer has the options of its namesake, and must be given its noise.
+PRIVATE = ("dp-sgd", "dp-rmsprop", "dp-adam")
+_DEFAULTS |= {name: {**_DEFAULTS[name.removeprefix(_PRIVATE)], "noise": None} for name in PRIVATE}
 
 # torch.optim's switches of how a step is carried out: ours has one way, with the same result.
 _HOW = ("foreach", "fused", "capturable", "differentiable")
@@ -135,6 +137,12 @@ def make_optimizer(name: str, *, members: int, options: Mapping[str, Any]) -> Op
     allowed = _DEFAULTS[name]
     options = {key: value for key, value in options.items() if key not in _HOW}
     faults = [f"{name} has no option {key!r}" for key in options if key not in allowed]
+    if "noise" in options and "noise" not in allowed:
+        faults = [fault for fault in faults if not fault.endswith("'noise'")]
+        faults.append(f"noise is an option of {', '.join(PRIVATE)}, not of {name}")
+    if "noise" in allowed and options.get("noise") is None:
+        faults.append(f"{name} needs noise, the noise multiplier (0 for none)")
+        options["noise"] = 0.0
     merged = {**allowed, **{k: v for k, v in options.items() if k in allowed}}
     flags = {key: bool(value) for key, value in merged.items() if isinstance(allowed[key], bool)}
     numbers = {key: value for key, value in merged.items() if key not in flags}
@@ -149,7 +157,8 @@ def make_optimizer(name: str, *, members: int, options: Mapping[str, Any]) -> Op
         faults.append("nesterov needs a momentum above 0 and a dampening of 0")
     require(faults, hint=f"Options of {name}: {', '.join(allowed)}.")
     used = frozenset(key for key, values in settings.items() if any(values))
-    return Optimizer(name, flags, settings, _moments(name, flags, used), used)
+    moments = _moments(name.removeprefix(_PRIVATE), flags, used)
+    return Optimizer(name, flags, settings, moments, used)
 
 
 def _spread(key: str, value: Any, members: int, faults: list[str]) -> list[float]:

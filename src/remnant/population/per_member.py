@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from remnant.errors import InvalidInput
+from remnant.errors import InvalidInput, require
+from remnant.population.state import State
 
 
 def per_member(
@@ -54,8 +55,24 @@ def whole_numbers(name: str, values: Any) -> list[int]:
     """Return whole numbers as plain ``int``; anything else is a fault."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable):
         raise InvalidInput(f"{name}={values!r} is not a sequence of whole numbers.")
-    found = [v.item() if isinstance(v, Tensor) else v for v in values]
-    wrong = [v for v in found if isinstance(v, bool) or not isinstance(v, int | np.integer)]
+    numbers = [v.item() if isinstance(v, Tensor) else v for v in values]
+    wrong = [v for v in numbers if isinstance(v, bool) or not isinstance(v, int | np.integer)]
     if wrong:
         raise InvalidInput(f"{name} holds {wrong[0]!r}, which is not a whole number.")
-    return [int(v) for v in found]
+    return [int(v) for v in numbers]
+
+
+def set_clip(
+    state: State, clip: float | Sequence[float] | None, *, members: int, device: torch.device
+) -> None:
+    """Give each member its largest gradient norm; None leaves gradients as they are.
+
+    Raises:
+        InvalidInput: A norm is not above 0, or there is not one per member.
+    """
+    if clip is None:
+        return
+    faults: list[str] = []
+    limits = per_member("clip", clip, members, faults, open_below=True)
+    require(faults, hint="Give the largest gradient norm, once or once per member.")
+    state["hyper"]["clip"] = limits.to(device)

@@ -17,7 +17,7 @@ from remnant.population import checkpoint as files
 from remnant.population.augmentation import Augmentation, augmentation_for
 from remnant.population.backends import Backend, Serial, Stacked, choose_backend
 from remnant.population.blueprint import Loss, Traits, cross_entropy, observe
-from remnant.population.checkpoint import Checkpoint, settings_digest
+from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import EarlyStop, Watch
 from remnant.population.evaluation import all_outputs, validation_loss
 from remnant.population.feeding import as_schedule, probe_times, walked_steps
@@ -26,8 +26,10 @@ from remnant.population.learning_rates import LearningRate
 from remnant.population.members import find_device, make_members
 from remnant.population.memory import fitting_split, footprint, free_bytes
 from remnant.population.optimizers import make_optimizer
-from remnant.population.per_member import per_member, whole_numbers
+from remnant.population.per_member import per_member, set_clip, whole_numbers
 from remnant.population.precision import arithmetic, dtype_of
+from remnant.population.private.checks import check_clip, check_examples_apart
+from remnant.population.private.choice import private_gradients
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_tensor
 from remnant.population.training import Training
@@ -44,6 +46,9 @@ class Population:
         dropout: Replaces the rate of every dropout layer: a number, or one per member.
         dropout_seeds: From which dropout masks and augmented images follow; the seeds, if not
             given.
+        noise_seeds: From which the noise of private optimizers follows; the seeds, if not given.
+            Members with the same noise seed get the same noise: give different ones where the
+            difference of two members is to be as uncertain as privacy makes it.
         device: Where the population lives.
         precision: ``float32`` (no TF32), ``tf32``, ``bf16`` (autocast), ``float64``; ``None`` keeps
             the model's own type.
@@ -70,6 +75,7 @@ class Population:
         start: Mapping[str, Tensor] | Sequence[Mapping[str, Tensor]] | None = None,
         dropout: float | Sequence[float] | None = None,
         dropout_seeds: Sequence[int] | None = None,
+        noise_seeds: Sequence[int] | None = None,
         device: str | torch.device = "cpu",
         precision: str | None = None,
     ) -> None:
@@ -77,9 +83,13 @@ class Population:
         masks = self.seeds
         if dropout_seeds is not None:
             masks = whole_numbers("dropout_seeds", dropout_seeds)
+        self._noise_seeds = self.seeds
+        if noise_seeds is not None:
+            self._noise_seeds = whole_numbers("noise_seeds", noise_seeds)
         faults = [] if self.seeds else ["seeds is empty"]
-        if len(masks) != len(self.seeds):
-            faults.append(f"dropout_seeds has {len(masks)} values for {len(self.seeds)} members")
+        for name, given in (("dropout_seeds", masks), ("noise_seeds", self._noise_seeds)):
+            if len(given) != len(self.seeds):
+                faults.append(f"{name} has {len(given)} values for {len(self.seeds)} members")
         require(faults, hint="Give one seed per member.")
         self.device, self.precision = find_device(device), precision
         self._blueprint, self._state = make_members(
@@ -88,9 +98,7 @@ class Population:
         self._plain = copy.deepcopy(self._blueprint.module)  # never run: state dicts come from it
         self._seen: tuple[Any, Traits] | None = None
         self._used: str | None = None
-        self._state["seeds"]["dropout"] = torch.tensor(
-            [seed & 0x7FFFFFFFFFFFFFFF for seed in masks], device=self.device
-        )
+        self._state["seeds"]["dropout"] = self._seed_words(masks)
         self._state["clocks"]["lifetime"] = torch.zeros(
             len(self), dtype=torch.int64, device=self.device
         )
@@ -128,16 +136,25 @@ class Population:
 
         Args:
             inputs, labels: The example store: clean examples, canaries and controls.
-            indices: int64 ``(steps, members, batch)``, or a ``Schedule``.
+            indices: int64 ``(steps, members, batch)``, or a ``Schedule``. With a private optimizer
+                -1 is an empty place, which adds nothing; a batch of empty places is a step too.
             optimizer: ``sgd``, ``adam``, ``adamw``, ``rmsprop``, ``adagrad`` or ``adadelta``; its
                 other keywords (``lr``, ``momentum``, ``weight_decay``, ...) and defaults are those
                 of ``torch.optim``, and each number may be given once per member. Moments start
-                anew in every fit.
+                anew in every fit. ``dp-sgd``, ``dp-rmsprop`` and ``dp-adam`` train with
+                differential privacy: they need ``clip`` and ``noise``, the noise multiplier (0 for
+                none), and otherwise take the options of their namesakes. Each example's gradient
+                is multiplied by min(1, clip / norm); noise * clip * N(0, 1) is added to every
+                entry of the sum, which is divided by the expected batch (the width of an index
+                array, a schedule's ``expected_batch``). Weight decay and moments come after that.
+                The noise is reproducible and not cryptographic: it serves to measure what privacy
+                costs and protects, not to protect real data.
             steps: How many steps of the schedule to walk; all, if not given.
             active: bool ``(steps, members)``, with ``indices`` as an array.
             loss: From outputs and targets to one value per example; cross-entropy by default.
             learning_rate: How the learning rate moves with a member's own clock.
-            clip: Largest gradient norm of a member.
+            clip: Largest gradient norm of a member; with a private optimizer, of each example.
+                A number, or one per member.
             backend, split: Override the rule and the members per pass.
             probes: Called with this population after each number of updates in ``probe_steps``.
             probe_steps: For all probes, or for each by its name.
@@ -153,78 +170,74 @@ class Population:
             InvalidInput: Data, shapes, labels, rows or options do not fit.
             UnsupportedModel: The model cannot be trained this way.
         """
-        store = ExampleStore(inputs, labels, device=self.device, dtype=self._parameter_type())
+        kind = self._parameter_type()
+        store = ExampleStore(inputs, labels, device=self.device, dtype=kind)
         augment = augmentation_for(augment, store.inputs)
         held_out = None
         if early_stop is not None:
-            held_out = ExampleStore(
-                early_stop.inputs,
-                early_stop.labels,
-                device=self.device,
-                dtype=self._parameter_type(),
-            )
+            examples = early_stop.inputs, early_stop.labels
+            held_out = ExampleStore(*examples, device=self.device, dtype=kind)
         criterion = cross_entropy if loss is None else loss
         schedule = as_schedule(indices, active, members=len(self))
         steps = walked_steps(steps, schedule)
-        if isinstance(schedule, ArraySchedule):  # all rows are known: refuse before training
-            store.check_rows(*schedule.span())
         wanted = probe_times(probes or {}, probe_steps, last=steps)
         if split is not None and whole_numbers("split", [split])[0] < 1:
             raise InvalidInput(f"split={split} is less than 1.")
         rule = make_optimizer(optimizer, members=len(self), options=options)
-        found = files.peek(checkpoint.path) if checkpoint is not None else None
+        if isinstance(schedule, ArraySchedule):  # all rows are known: refuse before training
+            store.check_rows(*schedule.span(), padded=rule.is_private)
+        elif schedule.is_poisson:
+            store.check_rows(-1, 0, padded=rule.is_private)
+        if rule.is_private:
+            check_clip(optimizer, clip)
+        rates = learning_rate or LearningRate()
+        saved = None if checkpoint is None else files.peek(checkpoint.path)
         devices = [self.device.index or 0] if self.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), arithmetic(self.precision, self.device):
-            sample = store.inputs[: schedule.batch_size]
-            traits = self._observe(sample)
+            traits = self._observe(store.inputs[: schedule.batch_size])
             if loss is None:
                 store.check_labels(traits.outputs)
-            chosen, reason = choose_backend(traits, backend)
-            engine = self._backend(chosen, traits, criterion, compiled=compiled)
             rows = torch.arange(schedule.batch_size, device=self.device) % len(store)
-            if chosen == "stacked" and backend is None:
-                try:  # part of the rule: whether vmap can run this model at all
-                    first = self._state.take(torch.zeros(2, dtype=torch.int64))
-                    pair = store.inputs[rows].expand(2, *store.inputs[rows].shape)
-                    engine.gradients(
-                        first, pair, store.labels[rows].expand(2, *store.labels[rows].shape)
-                    )
-                except UnsupportedModel:
-                    chosen, reason = "serial", "vmap cannot run this model"
-                    engine = self._backend(chosen, traits, criterion, compiled=compiled)
-            self._used = chosen
-            need = footprint(
-                self._blueprint,
-                criterion,
-                store.inputs[rows],
-                store.labels[rows],
-                moments=len(rule.moments),
+            batch = store.inputs[rows], store.labels[rows]
+            engine, self._used, reason = self._engine(
+                traits, criterion, batch, backend=backend, compiled=compiled
             )
+            private = None
+            self._blueprint.place_examples(store.inputs if rule.is_private else None)
+            if rule.is_private:
+                check_examples_apart(self._blueprint, store.inputs)
+                private = private_gradients(
+                    self._blueprint,
+                    criterion,
+                    traits,
+                    self._state,
+                    (store.inputs, store.labels),
+                    precision=self.precision,
+                    stacked=self._used == "stacked",
+                    expected_batch=schedule.expected_batch,
+                    noisy=rule.uses("noise"),
+                )
+            need = footprint(self._blueprint, criterion, *batch, moments=len(rule.moments))
+            if private is not None:
+                need = private.footprint(need, self._state, schedule.batch_size)
             in_flight = engine.in_flight(len(self), self.device)
-            if split is None and found is not None:
-                split = int(found["split"])
+            if split is None and saved is not None:
+                split = int(saved["split"])
             elif split is None:
                 split = fitting_split(
                     need, members=len(self), in_flight=in_flight, free=free_bytes(self.device)
                 )
             rule.attach(self._state)
-            self._set_clip(clip)
-            notes = {"backend": chosen, "split": split, "precision": self.precision}
-            if checkpoint is not None:
-                notes["settings"] = settings_digest(
-                    state=self._state,
-                    store=store,
-                    schedule=schedule,
-                    steps=steps,
-                    plain=[
-                        [rule.name, rule.flags, rule.settings],
-                        dataclasses.asdict(learning_rate or LearningRate()),
-                        wanted,
-                        early_stop
-                        and [early_stop.every, early_stop.patience, early_stop.min_delta],
-                        *([] if augment is None else [dataclasses.asdict(augment)]),
-                    ],
-                )
+            set_clip(self._state, clip, members=len(self), device=self.device)
+            self._state["seeds"].pop("noise", None)
+            if rule.is_private:
+                self._state["seeds"]["noise"] = self._seed_words(self._noise_seeds)
+            stopping = early_stop and [early_stop.every, early_stop.patience, early_stop.min_delta]
+            settings: list[Any] = [rule.plain(), dataclasses.asdict(rates), wanted, stopping]
+            settings += [] if augment is None else [dataclasses.asdict(augment)]
+            settings += [schedule.expected_batch] if rule.is_private else []
+            graphed = graphs and self.device.type == "cuda"
+            graphed = graphed and not (traits.draws or rule.is_private)
             training = Training(
                 home=self._state,
                 store=store,
@@ -232,36 +245,26 @@ class Population:
                 steps=steps,
                 backend=engine,
                 optimizer=rule,
-                factors=(learning_rate or LearningRate()).table(steps).to(self.device),
+                factors=rates.table(steps).to(self.device),
                 augment=augment,
+                private=private,
                 split=split,
-                clipped=clip is not None,
-                graphed=graphs and self.device.type == "cuda" and not traits.draws,
-                probes={n: self._probe(p) for n, p in (probes or {}).items()},
+                clipped=clip is not None and not rule.is_private,
+                graphed=graphed,
+                probes={name: self._probe(probe) for name, probe in (probes or {}).items()},
                 probe_steps=wanted,
-                watch=Watch(early_stop, self._state) if early_stop is not None else None,
+                watch=None if early_stop is None else Watch(early_stop, self._state),
                 losses=None if held_out is None else validation_loss(engine, criterion, held_out),
                 checkpoint=checkpoint,
-                notes=notes,
+                precision=self.precision,
+                settings=settings,
                 on_step=on_step,
             )
             training.run()
         self._state = training.home
-        return Fit(
-            steps=training.step,
-            backend=chosen,
-            reason=reason,
-            split=split,
-            precision=self.precision,
-            memory=need.total(
-                members=len(self), split=split, in_flight=split if in_flight is None else in_flight
-            ),
-            probe_steps=tuple(training.probed),
-            probes={n: np.stack(a) for n, a in training.history.items() if a},
-            stopped_at=(
-                None if training.watch is None else training.watch.tally["stopped_at"].cpu().numpy()
-            ),
-        )
+        held = split if in_flight is None else in_flight
+        memory = need.total(members=len(self), split=split, in_flight=held)
+        return training.result(reason=reason, memory=memory)
 
     def logits(self, inputs: Any, *, members: slice = slice(None)) -> Tensor:
         """Return every member's outputs in evaluation mode, ``(members, n, classes)``.
@@ -298,6 +301,10 @@ class Population:
                     own[name].copy_(tensor[0])
         return {name: tensor.detach().clone() for name, tensor in module.state_dict().items()}
 
+    def _seed_words(self, seeds: Sequence[int]) -> Tensor:
+        """Return seeds as words that torch takes."""
+        return torch.tensor([seed & 0x7FFFFFFFFFFFFFFF for seed in seeds], device=self.device)
+
     def _observe(self, inputs: Tensor) -> Traits:
         key = (inputs.shape[1:], inputs.dtype)
         if self._seen is None or self._seen[0] != key:
@@ -311,12 +318,31 @@ class Population:
         for name in self._blueprint.dropouts:
             self._state["rates"][name] = rates.to(self.device)
 
-    def _set_clip(self, clip: float | Sequence[float] | None) -> None:
-        if clip is not None:
-            faults: list[str] = []
-            limits = per_member("clip", clip, len(self), faults, open_below=True)
-            require(faults, hint="Give the largest gradient norm, once or once per member.")
-            self._state["hyper"]["clip"] = limits.to(self.device)
+    def _engine(
+        self,
+        traits: Traits,
+        loss: Loss,
+        batch: tuple[Tensor, Tensor],
+        *,
+        backend: str | None,
+        compiled: bool,
+    ) -> tuple[Backend, str, str]:
+        """The backend, its name, and the rule that chose it.
+
+        Whether vmap can run the model at all is part of the rule: where ``stacked`` was not asked
+        for by name, it is tried on two members first.
+        """
+        name, reason = choose_backend(traits, backend)
+        engine = self._backend(name, traits, loss, compiled=compiled)
+        if name != "stacked" or backend is not None:
+            return engine, name, reason
+        inputs, labels = (part.expand(2, *part.shape) for part in batch)
+        try:
+            engine.gradients(self._state.take(torch.zeros(2, dtype=torch.int64)), inputs, labels)
+        except UnsupportedModel:
+            serial = self._backend("serial", traits, loss, compiled=compiled)
+            return serial, "serial", "vmap cannot run this model"
+        return engine, name, reason
 
     def _parameter_type(self) -> torch.dtype | None:
         for group in ("params", "frozen"):

@@ -1,4 +1,4 @@
-"""In which arithmetic a population computes, and nothing left switched afterwards."""
+"""The arithmetic of a population; global switches are restored afterwards."""
 
 from __future__ import annotations
 

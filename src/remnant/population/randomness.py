@@ -48,38 +48,70 @@ def words(key: Tensor, place: Tensor) -> Tensor:
     return _finalise32(_finalise32(place ^ low) + high)
 
 
-def keep_scale(key: Tensor, rate: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-    """Return the dropout factors: 0 with probability ``rate``, else ``1 / (1 - rate)``."""
-    word = words(key, torch.arange(shape.numel(), dtype=torch.int32, device=key.device))
+def keep_scale(
+    key: Tensor,
+    rate: Tensor,
+    shape: torch.Size,
+    dtype: torch.dtype,
+    *,
+    place: Tensor | None = None,
+) -> Tensor:
+    """Return the dropout factors: 0 with probability ``rate``, else ``1 / (1 - rate)``.
+
+    Args:
+        key: Of the layer, the member and the update.
+        rate: Of the layer.
+        shape: Of the activations, examples first.
+        dtype: Of the factors.
+        place: Of the first example in its batch; 0, if not given.
+    """
+    index = torch.arange(shape.numel(), dtype=torch.int32, device=key.device)
+    if place is not None:
+        index = index + place * shape[1:].numel()
+    word = words(key, index)
     uniform = ((word >> 8) & 0xFFFFFF).to(torch.float32) * 2.0**-24
     scale = torch.where(rate < 1, 1 / (1 - rate), torch.zeros_like(rate))
     return ((uniform >= rate.to(torch.float32)) * scale).to(dtype).reshape(shape)
 
 
 class CounterDropout(nn.Module):
-    """Stands in for a dropout layer; the engine hands it the member's key before each step."""
+    """Stands in for a dropout layer; the engine hands it the member's key before each step.
+
+    Attributes:
+        key, rate: Of the member, at its update.
+        place: Of the first example in its batch, where ``one_example`` is set.
+        one_example: Whether a pass runs a single example of a batch.
+        axes: The axis of examples in each call of a pass; 0 for calls that are not listed.
+    """
 
     key: Tensor
     rate: Tensor
+    place: Tensor
 
     def __init__(self, p: float, *, whole_channels: bool) -> None:
         super().__init__()
         self.p = p
         self.calls = 0  # in this pass: a layer that is used twice has two masks
         self.whole_channels = whole_channels
+        self.one_example = False
+        self.axes: dict[int, int] = {}
         self.register_buffer("key", torch.zeros((), dtype=torch.int64), persistent=False)
         self.register_buffer("rate", torch.tensor(float(p), dtype=torch.float64), persistent=False)
+        self.register_buffer("place", torch.zeros((), dtype=torch.int32), persistent=False)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Drop activations while training, pass them through otherwise."""
         if not self.training:
             return inputs
-        shape = inputs.shape
+        axis = self.axes.get(self.calls, 0)
+        shape = inputs.movedim(axis, 0).shape
         if self.whole_channels:
             shape = torch.Size([*shape[:2], *(1 for _ in shape[2:])])
         key = self.key + _signed(self.calls * _CALL)
         self.calls += 1
-        return inputs * keep_scale(key, self.rate, shape, inputs.dtype)
+        place = self.place if self.one_example else None
+        scale = keep_scale(key, self.rate, shape, inputs.dtype, place=place)
+        return inputs * scale.movedim(0, axis)
 
 
 def install_counters(model: nn.Module) -> dict[str, CounterDropout]:

@@ -1,4 +1,4 @@
-"""Who stands for whom: before members part, one row is trained for all that share it."""
+"""Shared rows: until members differ, one row is trained for all of them."""
 
 from __future__ import annotations
 

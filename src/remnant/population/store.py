@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import InvalidInput, require
@@ -25,6 +26,11 @@ def as_tensor(values: Any, *, device: torch.device, dtype: torch.dtype | None) -
             ) from fault
     tensor = tensor.detach().to(device)
     return tensor.to(dtype) if dtype is not None and tensor.is_floating_point() else tensor
+
+
+def as_array(values: Any) -> NDArray[Any]:
+    """Return a tensor, or anything array-like, as a NumPy array."""
+    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
 class ExampleStore:
@@ -53,7 +59,7 @@ class ExampleStore:
             if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
                 bad = int((~torch.isfinite(tensor.reshape(len(tensor), -1))).any(1).sum())
                 faults.append(f"{name} has NaN or infinity in {bad} of {len(tensor)} examples")
-        require(faults, hint="Mend the data before training on them.")
+        require(faults, hint="Fix the data before training on them.")
 
     def __len__(self) -> int:
         return len(self.inputs)
@@ -82,8 +88,19 @@ class ExampleStore:
                 hint=f"Labels must be 0 to {classes - 1}.",
             )
 
-    def check_rows(self, low: int, high: int) -> None:
-        """Refuse rows that the store does not hold."""
+    def check_rows(self, low: int, high: int, *, padded: bool = False) -> None:
+        """Refuse rows that the store does not hold.
+
+        Args:
+            low, high: The smallest and the largest row.
+            padded: Whether -1, an empty place, is allowed.
+        """
+        if low == -1 and not padded:
+            raise InvalidInput(
+                "the schedule has empty places (-1), on which only private optimizers can train.",
+                hint="Choose dp-sgd, dp-rmsprop or dp-adam, or a schedule without empty places.",
+            )
+        low = max(low, 0) if low == -1 else low
         if low < 0 or high >= len(self):
             raise InvalidInput(
                 f"the schedule asks for rows {low} to {high}, but the store holds {len(self)}.",

@@ -24,11 +24,13 @@ from remnant.population.backends import Backend
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import Watch
 from remnant.population.feeding import feed
+from remnant.population.fit import Fit
 from remnant.population.graphs import GraphedStep
 from remnant.population.optimizers import Optimizer
+from remnant.population.private.clipping import PrivateGradients
 from remnant.population.sharing import Stretch, stretches
 from remnant.population.state import State
-from remnant.population.store import ExampleStore
+from remnant.population.store import ExampleStore, as_array
 
 _OWN = ("seeds", "hyper", "rates")  # what a member has for itself also while it shares a trunk
 Probe = Callable[[State], Any]
@@ -53,12 +55,27 @@ class Training:
     watch: Watch | None
     losses: Callable[[State], Tensor] | None
     checkpoint: Checkpoint | None
-    notes: dict[str, Any]
+    precision: str | None
+    settings: list[Any]
     on_step: Callable[[int], None] | None
     augment: Augmentation | None = None
+    private: PrivateGradients | None = None
 
     def __post_init__(self) -> None:
         self.device = self.home["clocks"]["fit"].device
+        self.notes = {
+            "backend": self.backend.name,
+            "split": self.split,
+            "precision": self.precision,
+        }
+        if self.checkpoint is not None:
+            self.notes["settings"] = files.settings_digest(
+                state=self.home,
+                store=self.store,
+                schedule=self.schedule,
+                steps=self.steps,
+                plain=self.settings,
+            )
         self.stretches = stretches(self.schedule.trunks, self.home, together=self.watch is None)
         self.step = 0
         self.history: dict[str, list[np.ndarray[Any, Any]]] = {name: [] for name in self.probes}
@@ -72,16 +89,41 @@ class Training:
         self.work = self.home
         self._enter(self.stretches[0])
 
+    def result(self, *, reason: str, memory: int) -> Fit:
+        """What the fit leaves behind.
+
+        Args:
+            reason: The rule that chose the backend.
+            memory: Bytes that it needed at its peak.
+        """
+        stopped = None if self.watch is None else self.watch.tally["stopped_at"].cpu().numpy()
+        return Fit(
+            steps=self.step,
+            backend=self.backend.name,
+            reason=reason,
+            split=self.split,
+            precision=self.precision,
+            memory=memory,
+            probe_steps=tuple(self.probed),
+            probes={name: np.stack(read) for name, read in self.history.items() if read},
+            stopped_at=stopped,
+        )
+
     def run(self) -> None:
         """Walk from the current step to the last, probing, saving and stopping on the way."""
-        found = self.checkpoint is not None and self.checkpoint.path.exists()
-        if found and self.checkpoint is not None:
+        resumes = self.checkpoint is not None and self.checkpoint.path.exists()
+        if resumes and self.checkpoint is not None:
             self._restore(self.checkpoint)
         self._settle()
-        if not found:  # a checkpoint is written after all that was due at its step
+        if not resumes:  # a checkpoint is written after all that was due at its step
             self._pause()
         for step, indices, active in feed(
-            self.schedule, self.store, start=self.step, stop=self.steps, device=self.device
+            self.schedule,
+            self.store,
+            start=self.step,
+            stop=self.steps,
+            device=self.device,
+            padded=self.private is not None,
         ):
             self._one_step(indices, active)
             self.taken += active
@@ -126,12 +168,17 @@ class Training:
             stop = min(start + self.split, len(state))
             part = state.view(start, stop)
             rows = indices[start:stop]
+            present = None
+            if self.private is not None:
+                present = rows >= 0
+                # A row of the batch stands in empty places: it cannot be worse than the others.
+                rows = torch.where(present, rows, rows.amax(1, keepdim=True).clamp(min=0))
             clocks, inputs = part["clocks"], self.store.inputs[rows]
             if self.augment is not None:
                 inputs = self.augment.batch(
                     inputs, seeds=part["seeds"]["dropout"], taken=clocks["lifetime"]
                 )
-            gradients = self.backend.gradients(part, inputs, self.store.labels[rows])
+            gradients = self._gradients(part, inputs, self.store.labels[rows], present)
             with torch.no_grad():
                 if self.clipped:
                     _clip(gradients, part["hyper"]["clip"])
@@ -139,6 +186,15 @@ class Training:
                 self.optimizer.update(part, gradients, factor)
                 clocks["fit"].add_(1)
                 clocks["lifetime"].add_(1)
+
+    def _gradients(
+        self, state: State, inputs: Tensor, targets: Tensor, present: Tensor | None = None
+    ) -> dict[str, Tensor]:
+        if self.private is None:
+            return self.backend.gradients(state, inputs, targets)
+        if present is None:
+            present = torch.ones(inputs.shape[:2], dtype=torch.bool, device=self.device)
+        return self.private.gradients(state, inputs, targets, present)
 
     def _pause(self) -> None:
         """Do what is due after ``self.step`` updates, in a fixed order."""
@@ -155,7 +211,7 @@ class Training:
     def _probe(self, step: int) -> None:
         for name, probe in self.probes.items():
             if step in self.probe_steps.get(name, ()):
-                self.history[name].append(_as_array(probe(self.home)))
+                self.history[name].append(as_array(probe(self.home)))
         self.probed.append(step)
 
     def _probe_after_the_end(self) -> None:
@@ -171,7 +227,7 @@ class Training:
             first = self.work.take(torch.zeros(1, dtype=torch.int64))
             rows = torch.arange(self.schedule.batch_size, device=self.device) % len(self.store)
             inputs, labels = self.store.inputs[rows][None], self.store.labels[rows][None]
-            self.work.lay_out_like(self.backend.gradients(first, inputs, labels))
+            self.work.lay_out_like(self._gradients(first, inputs, labels))
 
     def _enter(self, stretch: Stretch) -> None:
         """Give the members the rows and the randomness that they have on this stretch."""
@@ -278,10 +334,6 @@ class Training:
         for name in self.history:
             if f"history/{name}" in tensors:
                 self.history[name] = list(tensors[f"history/{name}"].cpu().numpy())
-
-
-def _as_array(values: Any) -> np.ndarray[Any, Any]:
-    return values.detach().cpu().numpy() if isinstance(values, Tensor) else np.asarray(values)
 
 
 def _state(tensors: dict[str, Tensor], part: str) -> State:

@@ -7,6 +7,7 @@ from remnant.probes.hidden import hidden_states
 from remnant.probes.influence import InfluenceCheckpoints, highest_and_lowest, self_influence
 from remnant.probes.one_pass import OnePass, one_pass
 from remnant.probes.sequences import PathTree, TextCosts, lay_out, text_costs, token_costs
+from remnant.probes.transcripts import transcript_costs
 from remnant.probes.windows import WINDOW_SIGNALS, window_signals
 
 __all__ = [
@@ -28,5 +29,6 @@ __all__ = [
     "self_influence",
     "text_costs",
     "token_costs",
+    "transcript_costs",
     "window_signals",
 ]

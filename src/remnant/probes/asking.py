@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -19,6 +19,7 @@ BITS = 1.0 / math.log(2.0)
 _CHECKED_ROWS = 64
 _OFF_BY = 1e-3
 _UNKNOWN_STATE = 65_536
+CPU_MEMORY = 1 << 30
 _READ_AT_ONCE = 512  # tokens of a prefix between two looks at the clock
 
 
@@ -61,6 +62,7 @@ class Asked:
         self.device, self.dtype = first.device, first.dtype
         self.vocabulary = int(first.shape[1])
         self._weigh(state, 1)
+        self._first_bytes = self.row_bytes
 
     def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
         """Read one token a row; return natural log-probabilities ``[rows, V]`` and the state."""
@@ -87,6 +89,17 @@ class Asked:
             return None
         return Asked(self.model.in_float64(), self._prefix, limit=limit)
 
+    def row_bytes_after(self, tokens: int) -> int:
+        """Return an upper bound of the state of one row after more tokens.
+
+        A state grows with each token at most by its share of what was read before, as keys and
+        values do.
+        """
+        read = max(len(self._prefix), 1)
+        if self.row_bytes == _UNKNOWN_STATE:
+            return self.row_bytes
+        return max(self.row_bytes, self._first_bytes * (read + tokens) // read)
+
     def _read_prefix(self, limit: TimeLimit | None) -> tuple[Tensor, Any]:
         ids, model = self._prefix, self.model
         if limit is None or limit.max_seconds is None:
@@ -105,8 +118,18 @@ class Asked:
         return log_probs, state
 
     def _weigh(self, state: Any, rows: int) -> None:
-        found = sum(t.numel() * t.element_size() for t in _tensors(state))
-        self.row_bytes = max(self.row_bytes, found // max(rows, 1) or _UNKNOWN_STATE)
+        size = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(state))
+        self.row_bytes = max(self.row_bytes, size // max(rows, 1) or _UNKNOWN_STATE)
+
+
+def memory_budget(device: torch.device, memory: int | None = None) -> int:
+    """Return the bytes that rows may take: ``memory``, or the default of the device.
+
+    The default is 1 GiB on a CPU, and half of what is free on a GPU.
+    """
+    if memory is not None:
+        return memory
+    return torch.cuda.mem_get_info(device)[0] // 2 if device.type == "cuda" else CPU_MEMORY
 
 
 def checked(log_probs: Any, *, rows: int, vocabulary: int | None = None) -> Tensor:
@@ -163,30 +186,35 @@ def check_tokens(tokens: Any, vocabulary: int) -> None:
 
 @contextmanager
 def full_precision() -> Iterator[None]:
-    """No gradient, and no TF32 whatever the process allows; put the switches back on leaving."""
+    """Compute without gradients and without TF32; restore the switches on leaving."""
+    with without_tf32(), torch.no_grad():
+        yield
+
+
+@contextmanager
+def without_tf32() -> Iterator[None]:
+    """Compute without TF32, whatever the process allows; restore the switches on leaving."""
     matmul, convolution = torch.backends.cuda.matmul, torch.backends.cudnn
     before = (matmul.allow_tf32, convolution.allow_tf32)
     matmul.allow_tf32, convolution.allow_tf32 = False, False
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
         matmul.allow_tf32, convolution.allow_tf32 = before
 
 
 def _tensors(state: Any) -> Iterator[Tensor]:
+    """All tensors of a state: of collections, dataclasses and objects too."""
+    values: Iterable[Any] = ()
     if isinstance(state, Tensor):
         yield state
     elif isinstance(state, dict):
-        for value in state.values():
-            yield from _tensors(value)
+        values = state.values()
     elif isinstance(state, list | tuple):
-        for value in state:
-            yield from _tensors(value)
+        values = state
     elif dataclasses.is_dataclass(state):
-        for field in dataclasses.fields(state):
-            yield from _tensors(getattr(state, field.name))
+        values = (getattr(state, field.name) for field in dataclasses.fields(state))
     elif hasattr(state, "__dict__"):
-        for value in vars(state).values():
-            if isinstance(value, Tensor | list | tuple | dict):
-                yield from _tensors(value)
+        values = (v for v in vars(state).values() if isinstance(v, Tensor | list | tuple | dict))
+    for value in values:
+        yield from _tensors(value)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -54,16 +55,23 @@ def hidden_states(
     """
     if pool not in POOLINGS:
         raise InvalidInput(f"pool={pool!r} is not one of {', '.join(POOLINGS)}.")
+    check_batch(batch)
+    count = length_of(inputs)
+    made = []
+    with evaluating(model), watching(model, [layer]) as seen:
+        for first in range(0, count, batch):
+            part = part_of(inputs, first, first + batch)
+            seen.clear()
+            _call(model, part)
+            name, states = states_of(seen, layer)
+            made.append(pooled(states, part, pool, name).cpu())
+    return torch.cat(made)
+
+
+def check_batch(batch: object) -> None:
+    """Refuse a batch that is not a whole number of at least 1."""
     if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
         raise InvalidInput(f"batch={batch!r} is not a whole number of at least 1.")
-    count = length_of(inputs)
-    name = layer if layer is not None else _last_dense(model, part_of(inputs, 0, 1))
-    made = []
-    for first in range(0, count, batch):
-        part = part_of(inputs, first, first + batch)
-        states = _run(model, part, name, entering=layer is None)
-        made.append(pooled(states, part, pool, name).cpu())
-    return torch.cat(made)
 
 
 def length_of(inputs: Inputs) -> int:
@@ -103,68 +111,85 @@ def _call(model: nn.Module, part: Inputs) -> None:
         model(part.to(where))
 
 
-def _last_dense(model: nn.Module, part: Inputs) -> str:
-    """The name of the dense layer that runs last."""
-    ran: list[str] = []
-    dense = {name: m for name, m in model.named_modules() if isinstance(m, nn.Linear)}
+@contextmanager
+def watching(
+    model: nn.Module, layers: Sequence[str | None]
+) -> Iterator[dict[str | None, tuple[str, Any]]]:
+    """Keep what layers give during a pass; None stands for what enters the last dense layer.
+
+    Yields:
+        For each layer that ran, the name to show and what it gave; see ``states_of``.
+
+    Raises:
+        UnsupportedModel: There is no such layer.
+    """
+    known = {name: module for name, module in model.named_modules() if name}
+    unknown = [layer for layer in layers if layer is not None and layer not in known]
+    if unknown:
+        raise UnsupportedModel(
+            f"the model has no layer {unknown[0]!r}.",
+            hint=f"It has, among others: {', '.join(list(known)[:8])}.",
+        )
+    seen: dict[str | None, tuple[str, Any]] = {}
+
+    def after(_: nn.Module, given: Any, made: Any, *, name: str) -> None:
+        seen[name] = (name, made)
+
+    def before(_: nn.Module, given: Any, *, name: str) -> None:
+        seen[None] = (f"entering {name or 'the model'}", given)
+
     hooks = [
-        module.register_forward_pre_hook(lambda *_, name=name: ran.append(name))
-        for name, module in dense.items()
+        known[layer].register_forward_hook(partial(after, name=layer))
+        for layer in layers
+        if layer is not None
     ]
+    if None in layers:
+        hooks += [
+            module.register_forward_pre_hook(partial(before, name=name))
+            for name, module in model.named_modules()
+            if isinstance(module, nn.Linear)
+        ]
     try:
-        with evaluating(model):
-            _call(model, part)
+        yield seen
     finally:
         for hook in hooks:
             hook.remove()
-    if not ran:
+
+
+def states_of(seen: Mapping[str | None, tuple[str, Any]], layer: str | None) -> tuple[str, Tensor]:
+    """Return the name of a layer that was watched, and its first tensor.
+
+    Raises:
+        UnsupportedModel: It did not run, or gave no tensor.
+    """
+    if layer in seen:
+        name, given = seen[layer]
+        return name, first_tensor(given, name)
+    if layer is None:
         raise UnsupportedModel(
             "no nn.Linear runs in this model, so that its last hidden state is not known.",
             hint="Name a layer from model.named_modules().",
         )
-    return ran[-1]
+    raise UnsupportedModel(f"the layer {layer!r} does not run.", hint="Name another one.")
 
 
-def _run(model: nn.Module, part: Inputs, name: str, *, entering: bool) -> Tensor:
-    known = dict(model.named_modules())
-    if name not in known or not name:
-        some = [one for one in known if one][:8]
-        raise UnsupportedModel(
-            f"the model has no layer {name!r}.", hint=f"It has, among others: {', '.join(some)}."
-        )
-    found: list[Any] = []
-
-    def before(_: nn.Module, given: tuple[Any, ...]) -> None:
-        found.append(given)
-
-    def after(_: nn.Module, given: tuple[Any, ...], made: Any) -> None:
-        found.append(made)
-
-    module = known[name]
-    hook = (
-        module.register_forward_pre_hook(before)
-        if entering
-        else module.register_forward_hook(after)
-    )
-    try:
-        with evaluating(model):
-            _call(model, part)
-    finally:
-        hook.remove()
-    if not found:
-        raise UnsupportedModel(f"the layer {name!r} does not run.", hint="Name another one.")
-    return first_tensor(found[-1], name)
-
-
-def first_tensor(found: Any, name: str) -> Tensor:
+def first_tensor(output: Any, name: str) -> Tensor:
     """Return a layer's output, or the first tensor of it."""
-    if isinstance(found, Tensor):
-        return found
-    values = found.values() if isinstance(found, Mapping) else found
-    for one in values if isinstance(values, tuple | list) or hasattr(values, "__iter__") else ():
-        if isinstance(one, Tensor):
-            return one
+    if isinstance(output, Tensor):
+        return output
+    values = output.values() if isinstance(output, Mapping) else output
+    for value in values if hasattr(values, "__iter__") else ():
+        if isinstance(value, Tensor):
+            return value
     raise UnsupportedModel(f"the layer {name!r} gives no tensor.", hint="Name another one.")
+
+
+def logits_of(outputs: Any) -> Tensor:
+    """Return a model's logits: its field ``logits``, or its first tensor."""
+    given = getattr(outputs, "logits", None)
+    if given is None and isinstance(outputs, Mapping):
+        given = outputs.get("logits")
+    return given if isinstance(given, Tensor) else first_tensor(outputs, "output")
 
 
 def pooled(states: Tensor, part: Inputs, pool: str, name: str) -> Tensor:

@@ -11,10 +11,20 @@ import torch
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, RemnantError, UnsupportedModel
-from remnant.probes.hidden import Inputs, evaluating, first_tensor, length_of, part_of, pooled
+from remnant.probes.hidden import (
+    Inputs,
+    check_batch,
+    evaluating,
+    length_of,
+    logits_of,
+    part_of,
+    pooled,
+    states_of,
+    watching,
+)
 
 LAST = "last"
-# Whatever a model of somebody else's may raise.
+# What a third-party model may raise.
 _FAULTS = (
     *(ArithmeticError, AssertionError, AttributeError, LookupError, MemoryError, NameError),
     *(RuntimeError, TypeError, ValueError),
@@ -77,8 +87,8 @@ def one_pass(
 
     Example:
         >>> model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-        >>> found = one_pass(model, torch.randn(5, 4), torch.tensor([0, 1, 2, 0, 1]))
-        >>> found.losses.shape, found.hidden[0].shape, found.layers
+        >>> seen = one_pass(model, torch.randn(5, 4), torch.tensor([0, 1, 2, 0, 1]))
+        >>> seen.losses.shape, seen.hidden[0].shape, seen.layers
         (torch.Size([5]), torch.Size([5, 8]), ('entering 2',))
     """
     count = length_of(inputs)
@@ -87,13 +97,13 @@ def one_pass(
             f"labels of shape {tuple(labels.shape)} for {count} examples.",
             hint="Give one label an example.",
         )
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise InvalidInput(f"batch={batch!r} is not a whole number of at least 1.")
+    check_batch(batch)
+    watched = [None if layer == LAST else layer for layer in layers]
     signals: list[Tensor] = []
     states: list[list[Tensor]] = [[] for _ in layers]
     names: tuple[str, ...] = ()
     outputs = 0
-    with evaluating(model), _watching(model, layers) as seen:
+    with evaluating(model), watching(model, watched) as seen:
         for first in range(0, count, batch):
             part = _trimmed(part_of(inputs, first, first + batch))
             seen.clear()
@@ -101,63 +111,13 @@ def one_pass(
             wanted = labels[first : first + batch].to(logits.device)
             outputs = _check_labels(labels, logits)
             signals.append(_signals(logits, wanted, first).cpu())
-            found = [_found(seen, layer) for layer in layers]
-            names = tuple(name for name, _ in found)
-            for kept, (name, given) in zip(states, found, strict=True):
-                kept.append(pooled(given, part, "last", name).cpu())
+            given = [states_of(seen, layer) for layer in watched]
+            names = tuple(name for name, _ in given)
+            for kept, (name, state) in zip(states, given, strict=True):
+                kept.append(pooled(state, part, "last", name).cpu())
     losses, odds, gaps, predicted = torch.cat(signals, dim=1)
     hidden = tuple(torch.cat(kept) for kept in states)
     return OnePass(losses, odds, gaps, predicted.long(), outputs, hidden, names)
-
-
-@contextmanager
-def _watching(model: nn.Module, layers: Sequence[str]) -> Iterator[dict[str, tuple[str, Tensor]]]:
-    """What the layers gave, by the name asked for: the name to show, and the states."""
-    known = {name: module for name, module in model.named_modules() if name}
-    unknown = [layer for layer in layers if layer != LAST and layer not in known]
-    if unknown:
-        raise UnsupportedModel(
-            f"the model has no layer {unknown[0]!r}.",
-            hint=f"It has, among others: {', '.join(list(known)[:8])}.",
-        )
-    seen: dict[str, tuple[str, Tensor]] = {}
-
-    def after(name: str) -> Any:
-        def keep(_: nn.Module, given: tuple[Any, ...], made: Any) -> None:
-            seen[name] = (name, first_tensor(made, name))
-
-        return keep
-
-    def before(name: str) -> Any:
-        def keep(_: nn.Module, given: tuple[Any, ...]) -> None:
-            seen[LAST] = (f"entering {name or 'the model'}", first_tensor(given, name))
-
-        return keep
-
-    hooks = [known[one].register_forward_hook(after(one)) for one in layers if one != LAST]
-    if LAST in layers:
-        own = {"": model} if isinstance(model, nn.Linear) else {}
-        hooks += [
-            module.register_forward_pre_hook(before(name))
-            for name, module in (own | known).items()
-            if isinstance(module, nn.Linear)
-        ]
-    try:
-        yield seen
-    finally:
-        for hook in hooks:
-            hook.remove()
-
-
-def _found(seen: Mapping[str, tuple[str, Tensor]], layer: str) -> tuple[str, Tensor]:
-    if layer in seen:
-        return seen[layer]
-    if layer == LAST:
-        raise UnsupportedModel(
-            "no nn.Linear runs in this model, so that its last hidden state is not known.",
-            hint="Name a layer from model.named_modules().",
-        )
-    raise UnsupportedModel(f"the layer {layer!r} does not run.", hint="Name another one.")
 
 
 def _trimmed(part: Inputs) -> Inputs:
@@ -217,10 +177,7 @@ def in_one_sentence(part: Inputs) -> Iterator[None]:
 
 
 def _logits(made: Any, part: Inputs) -> Tensor:
-    given = getattr(made, "logits", None)
-    if given is None and isinstance(made, Mapping):
-        given = made.get("logits")
-    logits = given if isinstance(given, Tensor) else first_tensor(made, "output")
+    logits = logits_of(made)
     if logits.ndim == 3:
         logits = pooled(logits, part, "last", "output")
     if logits.ndim != 2 or logits.shape[1] < 2 or not logits.is_floating_point():

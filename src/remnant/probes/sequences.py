@@ -13,13 +13,14 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
-from remnant.probes.asking import BITS, Asked, check_tokens, nan_answer
+from remnant.probes.asking import BITS, Asked, check_tokens, memory_budget, nan_answer
 from remnant.probes.time_limit import TimeLimit
 
 Floats = NDArray[np.float64]
 Ids = Sequence[int]
 Progress = Callable[[str, int, int], None]
 ROWS = 4096
+_ANSWERS, _STATES = 5, 4  # as wide as the vocabulary, and states, that a row holds at its peak
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,20 +81,20 @@ class PathTree:
             progress: Called with what is done, how many paths, and of how many.
         """
         check_tokens(self.ends, asked.vocabulary)
-        found = torch.zeros(self.shape, dtype=torch.float64, device=asked.device)
+        bits = torch.zeros(self.shape, dtype=torch.float64, device=asked.device)
         for done, levels in enumerate(self._chunks, start=1):
             log_probs, state = asked.first, asked.first_state
             for place, level in enumerate(levels):
                 paths, rows, wanted = (
-                    one.to(asked.device) for one in (level.paths, level.rows, level.wanted)
+                    tensor.to(asked.device) for tensor in (level.paths, level.rows, level.wanted)
                 )
                 if place:
                     parents, tokens = level.parents.to(asked.device), level.tokens.to(asked.device)
                     log_probs, state = asked.step(asked.take(state, parents), tokens)
-                found[paths, place] = -log_probs[rows, wanted].double() * BITS
+                bits[paths, place] = -log_probs[rows, wanted].double() * BITS
             if progress is not None:
                 progress("costs", min(done * self.rows, self.shape[0]), self.shape[0])
-        costs: Floats = found.cpu().numpy()
+        costs: Floats = bits.cpu().numpy()
         if np.isnan(costs).any():
             raise nan_answer()
         return np.maximum(costs, 0.0)  # rounding may leave a certain token at 1 + 1e-7
@@ -150,8 +151,30 @@ def _levels(
     return tuple(levels)
 
 
+def rows_within(asked: Asked, *, tokens: int, memory: int | None = None, most: int = ROWS) -> int:
+    """Return how many paths may be read at a time within a memory budget; at least one.
+
+    A row has its answer before and after a step, the logits and what their softmax needs, and its
+    state before the step, as it was taken, and after it.
+
+    Args:
+        asked: The model, which has read the prefix.
+        tokens: Of the longest path.
+        memory: Bytes; see ``memory_budget``.
+        most: No more than this.
+    """
+    state = asked.row_bytes_after(tokens)
+    each = _ANSWERS * asked.vocabulary * asked.dtype.itemsize + _STATES * state
+    return max(1, min(most, memory_budget(asked.device, memory) // each))
+
+
 def token_costs(
-    asked: Asked, paths: Sequence[Ids], *, rows: int = ROWS, progress: Progress | None = None
+    asked: Asked,
+    paths: Sequence[Ids],
+    *,
+    rows: int = ROWS,
+    memory: int | None = None,
+    progress: Progress | None = None,
 ) -> Floats:
     """Return ``-log2 p`` of every token of every path after the prefix, ``(paths, longest)``.
 
@@ -162,8 +185,11 @@ def token_costs(
         asked: The model, which has read the prefix.
         paths: Token sequences; each has at least one token.
         rows: At most so many paths at a time.
+        memory: Bytes that may be held; see ``memory_budget``.
         progress: Called with what is done, how many paths, and of how many.
     """
+    longest = max(map(len, paths), default=0)
+    rows = rows_within(asked, tokens=longest, memory=memory, most=rows)
     return _laid_out(paths, rows).costs(asked, progress=progress)
 
 
@@ -173,6 +199,7 @@ def text_costs(
     prefix: str,
     texts: Sequence[str],
     rows: int = ROWS,
+    memory: int | None = None,
     max_seconds: float | None = None,
     progress: Progress | None = None,
 ) -> TextCosts:
@@ -186,6 +213,7 @@ def text_costs(
         prefix: What all texts begin with.
         texts: Whole texts.
         rows: At most so many texts are scored at a time.
+        memory: Bytes that may be held; 1 GiB on a CPU, half of what is free on a GPU.
         max_seconds: For encoding the texts and reading the prefix; scoring is not limited.
         progress: Called with what is done, how many texts, and of how many.
 
@@ -205,5 +233,5 @@ def text_costs(
             common -= 1
     asked = Asked(model, shared[:common], limit=limit)
     paths = [ids[common:] for ids in encoded]
-    bits = token_costs(asked, paths, rows=rows, progress=progress).sum(1)
+    bits = token_costs(asked, paths, rows=rows, memory=memory, progress=progress).sum(1)
     return TextCosts(bits=bits, prefix_tokens=common, nodes=asked.nodes)

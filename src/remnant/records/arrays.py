@@ -75,12 +75,12 @@ def checked_array(array: ArrayLike, *, name: str) -> NDArray[Any]:
     Raises:
         InvalidInput: It holds objects, which would need pickle, or fields.
     """
-    found = np.asarray(array, order="C")
-    if found.dtype.kind not in _KINDS:
+    stored = np.asarray(array, order="C")
+    if stored.dtype.kind not in _KINDS:
         raise InvalidInput(
-            f"array {name!r} has dtype {found.dtype}; only numbers, booleans and text are stored."
+            f"array {name!r} has dtype {stored.dtype}; only numbers, booleans and text are stored."
         )
-    return found
+    return stored
 
 
 def write(folder: Path, file: str, array: NDArray[Any]) -> StoredArray:

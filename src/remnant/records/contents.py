@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -161,7 +162,14 @@ class Contents:
             ).fetchone()
         if row is None:
             return None
-        return StoredArray(row[0], row[1], tuple(json.loads(row[2])), row[3], row[4])
+        file, dtype, shape, size, digest = row
+        try:
+            arrays.checked_name(file.replace("~", "_"))  # a path would lead out of the folder
+            return StoredArray(file, dtype, _shape(shape), size, digest)
+        except (ValueError, RecursionError) as error:
+            raise RecordError(
+                f"{self._path} is damaged: it describes an array in another form."
+            ) from error
 
     def _one(self, query: str) -> Any:
         with database.reading(self._path) as connection:
@@ -182,12 +190,35 @@ class Contents:
 def from_json(text: str, path: Path) -> dict[str, Any]:
     """The JSON object the database holds, or a RecordError naming the file."""
     try:
-        value = json.loads(text)
-    except ValueError as error:
+        value = json.loads(text, parse_constant=_no_number, parse_float=_finite)
+    except (ValueError, RecursionError) as error:
         raise RecordError(f"{path} is damaged: it holds broken JSON.") from error
     if not isinstance(value, dict):
         raise RecordError(f"{path} is damaged: it holds JSON that is no object.")
     return value
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError("a number is too large")
+    return number
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    """The lengths of an array's axes.
+
+    Raises:
+        ValueError: The text is no JSON list of whole numbers.
+    """
+    lengths = json.loads(text)
+    if not isinstance(lengths, list) or not all(type(length) is int for length in lengths):
+        raise ValueError("no list of whole numbers")
+    return tuple(lengths)
 
 
 def _listed(names: list[str]) -> str:

@@ -18,7 +18,7 @@ _TEMPORARY = re.compile(r"\.tmp[A-Za-z0-9]{6}|\..+\.tmp-\d+|checkpoint.*\.tmp")
 
 
 def prepare(folder: Path) -> list[Path]:
-    """Make the folder, or see that an old one holds nothing of somebody else's.
+    """Make the folder, or check that an existing one holds no files of another program.
 
     What an interrupted start of ours may leave is tolerated: a temporary database, the lock,
     ``arrays/``, ``checkpoint*``, ``.tmp??????`` of safetensors and ``report.html``.

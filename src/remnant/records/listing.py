@@ -60,6 +60,17 @@ def list_runs(parent: str | Path) -> list[RunSummary]:
     return [summarise(folder) for folder in folders]
 
 
+def runs_covered(folder: str | Path) -> list[Path]:
+    """The folders of the runs that ``remnant report`` and ``remnant show`` cover.
+
+    The folder itself, where it holds a record or none is directly under it, and then those directly
+    under it, by name.
+    """
+    own = Path(folder)
+    below = sorted(path.parent for path in own.glob(f"*/{RECORD_FILE}") if path.is_file())
+    return [own, *below] if not below or (own / RECORD_FILE).exists() else below
+
+
 def summarise(folder: Path) -> RunSummary:
     """One run's line in the list."""
     try:
@@ -68,6 +79,10 @@ def summarise(folder: Path) -> RunSummary:
         if status == "running" and not being_written(folder):
             status = "pool" if record.question == SHADOW_POOL else "interrupted"
         row = current(record.results().get("verdict", {}), question=record.question)
+        if not all(isinstance(row.get(name), str | None) for name in ("outcome", "headline")):
+            raise RecordError(
+                f"{folder} holds a malformed result 'verdict': its outcome is no text."
+            )
         return RunSummary(
             folder=folder,
             question=record.question,

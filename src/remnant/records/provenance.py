@@ -12,12 +12,21 @@ from datetime import datetime, timezone
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-_PACKAGES = ("remnant", "torch", "numpy", "scipy")
+_PACKAGES = ("torch", "numpy", "scipy")
 
 
 def utc_now() -> str:
     """The time now, UTC, to the second, in ISO 8601."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def is_utc(text: str) -> bool:
+    """Whether a text is a time as ``utc_now`` writes it."""
+    try:
+        datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")
+    except ValueError:
+        return False
+    return True
 
 
 def gather(*, device: str, threads: int, seeds: Mapping[str, int]) -> dict[str, Any]:
@@ -35,9 +44,12 @@ def gather(*, device: str, threads: int, seeds: Mapping[str, int]) -> dict[str, 
         >>> sorted(gather(device="cpu", threads=2, seeds={"plan": 0}))
         ['device', 'platform', 'processors', 'python', 'seeds', 'threads', 'versions']
     """
+    import remnant  # not at the top: the package imports this module while it loads
+
     return {
         "python": platform.python_version(),
-        "versions": {package: _version(package) for package in _PACKAGES},
+        "versions": {"remnant": remnant.__version__}
+        | {package: _version(package) for package in _PACKAGES},
         "platform": platform.platform(),
         "processors": os.cpu_count(),
         "device": device,

@@ -55,6 +55,7 @@ CREATE TABLE ledger (              -- when each canary was used, by whom, how ma
 """
 
 _TABLES = frozenset({"run", "attempts", "arrays", "results", "ledger"})
+_LARGEST = 2**53  # a whole number of the ledger above it is damage, and no float could hold it
 
 
 def lay_out(connection: sqlite3.Connection) -> None:
@@ -82,8 +83,25 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
     faults = [row[0] for row in connection.execute("PRAGMA integrity_check(3)")]
     if faults != ["ok"]:
         raise RecordError(f"{path} is damaged: {'; '.join(faults)}.")
-    found = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    if missing := sorted(_TABLES - found):
+    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if missing := sorted(_TABLES - tables):
         raise RecordError(f"{path} is damaged: it has no table {', '.join(missing)}.")
     if connection.execute("SELECT count(*) FROM run").fetchone()[0] != 1:
         raise RecordError(f"{path} is damaged: the table run has no row.")
+    _check_columns(connection, path)
+
+
+def _check_columns(connection: sqlite3.Connection, path: Path) -> None:
+    """See that every value has the type of its column, which SQLite itself does not enforce."""
+    faults = []
+    for table in sorted(_TABLES):
+        for _, column, kind, required, _, key in connection.execute(f"PRAGMA table_info({table})"):
+            allowed = [kind.lower()] + ([] if required or key else ["null"])
+            listed = ", ".join(f"'{name}'" for name in allowed)
+            wrong = f"typeof({column}) NOT IN ({listed})"
+            if table == "ledger":
+                wrong += f" OR {column} NOT BETWEEN 0 AND {_LARGEST}"
+            if connection.execute(f"SELECT 1 FROM {table} WHERE {wrong} LIMIT 1").fetchone():
+                faults.append(f"{table}.{column}")
+    if faults:
+        raise RecordError(f"{path} is damaged: {', '.join(faults)} holds a value of another type.")

@@ -28,7 +28,7 @@ from remnant.records.folder import (
 from remnant.records.lock import LOCK_FILE, WriterLock
 from remnant.records.outcomes import current_results
 from remnant.records.plain import to_json
-from remnant.records.provenance import utc_now
+from remnant.records.provenance import is_utc, utc_now
 
 Status = Literal["running", "complete"]
 
@@ -72,7 +72,7 @@ class Record(Contents):
         self.plan: dict[str, Any] = from_json(row[1], self._path)
         self.plan_fingerprint: str = row[2]
         self.data_fingerprint: str = row[3]
-        self.started: str = row[4]
+        self.started: str = self._time(row[4])
 
     @classmethod
     def create(
@@ -226,7 +226,7 @@ class Record(Contents):
     def finished(self) -> str | None:
         """UTC time of ``finish``, or None."""
         finished: str | None = self._one("SELECT finished FROM run")
-        return finished
+        return None if finished is None else self._time(finished)
 
     @property
     def execution(self) -> dict[str, Any]:
@@ -250,7 +250,16 @@ class Record(Contents):
             ).fetchall()
         if not rows:
             raise RecordError(f"{self._path} is damaged: the table attempts has no row.")
-        return [from_json(text, self._path) | {"started": started} for started, text in rows]
+        attempts = [
+            from_json(text, self._path) | {"started": self._time(started)} for started, text in rows
+        ]
+        for attempt in attempts:
+            versions = attempt.get("versions") or {}
+            if not isinstance(versions, dict) or not all(
+                isinstance(version, str | None) for version in versions.values()
+            ):
+                raise RecordError(f"{self._path} is damaged: versions are recorded as no text.")
+        return attempts
 
     def update_execution(self, changes: Mapping[str, Any]) -> None:
         """Set some keys of ``execution``, leaving the others."""
@@ -282,9 +291,9 @@ class Record(Contents):
             "attempts": self.attempts(),
             "results": current_results(self.results(), question=self.question),
             "arrays": {
-                name: {"dtype": found.dtype, "shape": list(found.shape), "sha256": found.sha256}
-                for name, found in stored.items()
-                if found is not None
+                name: {"dtype": array.dtype, "shape": list(array.shape), "sha256": array.sha256}
+                for name, array in stored.items()
+                if array is not None
             },
             "ledger": uses,
         }
@@ -300,6 +309,12 @@ class Record(Contents):
                     f"{self.folder} holds {what} ({theirs[:12]}, this one is {ours[:12]}).",
                     hint="Choose another --out folder, or remove that run.",
                 )
+
+    def _time(self, text: str) -> str:
+        """The text, if it is a time as ``utc_now`` writes it."""
+        if not is_utc(text):
+            raise RecordError(f"{self._path} is damaged: it holds a time that is none.")
+        return text
 
     def _add_attempt(self, origin: str) -> None:
         self._write("INSERT INTO attempts (started, provenance) VALUES (?, ?)", utc_now(), origin)

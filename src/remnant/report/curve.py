@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-from remnant.errors import InvalidInput, require
 
 SPACE = "\N{NARROW NO-BREAK SPACE}"
 
@@ -145,97 +140,8 @@ def short_percent(value: float | None) -> str:
     return "–" if value is None else f"{100 * value:.6g}{SPACE}%"
 
 
-def read_curve(result: Mapping[str, Any], *, name: str = "curve") -> Curve:
-    """Read a curve out of its JSON form.
-
-    ``low``, ``high``, ``smoothed`` and ``epsilon`` may be missing; single numbers may be null.
-
-    Raises:
-        InvalidInput: ``lags`` or ``value`` is missing or empty, lengths differ, an entry is not
-            a finite number, or the lags do not rise.
-    """
-    faults: list[str] = []
-    lags = _numbers(result, "lags", name, faults)
-    value = _numbers(result, "value", name, faults)
-    absent: list[float | None] = [None] * len(lags)
-    low = _numbers(result, "low", name, faults) if "low" in result else absent
-    high = _numbers(result, "high", name, faults) if "high" in result else absent
-    if not lags:
-        faults.append(f"{name}.lags is empty")
-    if any(later is None or (i and later <= (lags[i - 1] or 0)) for i, later in enumerate(lags)):
-        faults.append(f"{name}.lags do not rise")
-    smoothed = _numbers(result, "smoothed", name, faults) if "smoothed" in result else absent
-    read: Mapping[str, Any] = result.get("epsilon") or {"absent": ""}
-    epsilon = {
-        key: absent if "absent" in read else _numbers(read, key, f"{name}.epsilon", faults)
-        for key in ("value", "low", "high")
-    }
-    columns = {"value": value, "low": low, "high": high, "smoothed": smoothed}
-    for key, column in (columns | {f"epsilon.{key}": row for key, row in epsilon.items()}).items():
-        if len(column) != len(lags):
-            faults.append(f"{name}.{key} has {len(column)} entries for {len(lags)} lags")
-    require(faults)
-    levels = result.get("steps_to") or {}
-    return Curve(
-        success=str(result.get("success", "attack success")),
-        points=tuple(
-            Point(lag or 0.0, v, lo, hi)
-            for lag, v, lo, hi in zip(lags, value, low, high, strict=True)
-        ),
-        chance=_number(result.get("chance")),
-        fpr=_number(result.get("fpr")),
-        confidence=_number(result.get("confidence")),
-        trials=_whole(result.get("trials")),
-        n_seen=_whole(result.get("n_seen")),
-        n_unseen=_whole(result.get("n_unseen")),
-        method=str(result["method"]) if result.get("method") else None,
-        steps_to=tuple(
-            sorted(((float(k), _number(v)) for k, v in levels.items()), key=lambda r: -r[0])
-        ),
-        smoothed=tuple(smoothed) if "smoothed" in result else (),
-        epsilon=()
-        if "absent" in read
-        else tuple(map(Point, (lag or 0.0 for lag in lags), *epsilon.values())),
-    )
-
-
-def _numbers(
-    result: Mapping[str, Any], key: str, name: str, faults: list[str]
-) -> list[float | None]:
-    found = result.get(key)
-    if not isinstance(found, Sequence) or isinstance(found, str):
-        faults.append(f"{name}.{key} is missing or no list")
-        return []
-    for index, entry in enumerate(found):
-        if entry is not None and _number(entry) is None:
-            faults.append(f"{name}.{key}[{index}] is {entry!r}, no finite number")
-    return [_number(entry) for entry in found]
-
-
-def _number(value: Any) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value)
-
-
-def _whole(value: Any) -> int | None:
-    number = _number(value)
-    return None if number is None else int(number)
-
-
 def lag_text(lag: float) -> str:
     """A lag in print: whole numbers without a point, thousands set apart."""
     if lag != int(lag):
         return f"{lag:.1f}"
     return f"{int(lag):,}".replace(",", SPACE)
-
-
-def require_curve(result: Mapping[str, Any]) -> Curve:
-    """Read a curve, or say why it was not measured.
-
-    Raises:
-        InvalidInput: It is absent, or malformed.
-    """
-    if "absent" in result:
-        raise InvalidInput(f"the curve was not measured: {result['absent']}.")
-    return read_curve(result)

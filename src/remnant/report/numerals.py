@@ -6,6 +6,7 @@ from remnant.report.curve import SPACE
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 15
+_LARGEST_SHOWN = 10**30
 
 
 def count_text(count: int) -> str:
@@ -28,6 +29,18 @@ def count_text(count: int) -> str:
     if count == 10**power:
         return _power_of_ten(power)
     return f"{leading / 100:.2f}{SPACE}×{SPACE}{_power_of_ten(power)}"
+
+
+def whole_text(number: int) -> str:
+    """A whole number of any size, with all its digits up to 10³⁰.
+
+    Example:
+        >>> whole_text(10**15).replace("\\u202f", " "), whole_text(10**40)
+        ('1 000 000 000 000 000', 'about 2^132')
+    """
+    if number >= _LARGEST_SHOWN:
+        return f"about 2^{number.bit_length() - 1}"
+    return f"{number:,}".replace(",", SPACE)
 
 
 def small_text(value: float) -> str:
@@ -79,6 +92,16 @@ def times_text(count: int) -> str:
 def counted(count: int, one: str, many: str | None = None) -> str:
     """A count and what is counted, such as ``1 canary`` or ``12 canaries``."""
     return f"{count_text(count)} {one if count == 1 else many or f'{one}s'}"
+
+
+def epoch_text(epoch: float) -> str:
+    """A number of epochs with the digits it has, such as ``6`` or ``0.25``."""
+    return count_text(round(epoch)) if epoch == round(epoch) or epoch >= 100 else f"{epoch:.3g}"
+
+
+def epochs_text(epochs: float) -> str:
+    """Epochs with their unit, such as ``1 epoch`` or ``0.5 epochs``."""
+    return f"{epoch_text(epochs)} epoch{'' if epochs == 1 else 's'}"
 
 
 def pvalue_text(value: float | None) -> str:

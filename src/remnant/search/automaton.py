@@ -1,4 +1,4 @@
-"""The tree of a template's token sequences, kept as an automaton: equal subtrees are one place."""
+"""The tree of a template's token sequences, stored as an automaton that merges equal subtrees."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Automaton:
 
     @cached_property
     def chain(self) -> bool:
-        """Whether every secret has the same places, one a level, and ends at the last."""
+        """Whether there is one place per level, and every secret ends at the last."""
         places = np.arange(len(self.final) - 1)
         sources = np.repeat(np.arange(len(self.final)), np.diff(self.offsets))
         return bool(
@@ -67,15 +67,15 @@ class Automaton:
     def widths(self) -> list[int]:
         """How many prefixes there are at each depth from 1 on."""
         here: dict[int, int] = {0: 1}
-        found = []
+        widths = []
         for _ in range(self.depth):
             ahead: dict[int, int] = {}
-            for place, many in here.items():
+            for place, prefixes in here.items():
                 for target in self.targets[self.offsets[place] : self.offsets[place + 1]].tolist():
-                    ahead[target] = ahead.get(target, 0) + many
+                    ahead[target] = ahead.get(target, 0) + prefixes
             here = ahead
-            found.append(sum(here.values()))
-        return found
+            widths.append(sum(here.values()))
+        return widths
 
     @cached_property
     def widest(self) -> int:
@@ -126,8 +126,8 @@ def compile_template(encode: Encode, template: Template) -> Automaton:
             in the tree, or its choices overlap in more ways than can be kept apart.
         InvalidInput: The template has characters that the model cannot encode.
     """
-    found = tokenize(encode, template, rng=np.random.default_rng(0))
-    tries = _tries(found.pieces)
+    tokenization = tokenize(encode, template, rng=np.random.default_rng(0))
+    tries = _tries(tokenization.pieces)
     numbers: dict[frozenset[Item], int] = {}
     waiting: list[frozenset[Item]] = []
 
@@ -161,24 +161,24 @@ def compile_template(encode: Encode, template: Template) -> Automaton:
             hint="Measure by sampling, or use choices that cannot be put together in two ways.",
         )
     root = 0
-    while found.folded and len(edges[root]) == 1 and not final[root]:
+    while tokenization.folded and len(edges[root]) == 1 and not final[root]:
         root += 1  # breadth-first numbers: an only child comes right after its parent
     kept = edges[root:]
     return Automaton(
-        prefix=found.prefix + tuple(row[0][0] for row in edges[:root]),
+        prefix=tokenization.prefix + tuple(row[0][0] for row in edges[:root]),
         offsets=np.cumsum([0, *map(len, kept)]),
         tokens=np.array([t for row in kept for t, _ in row], dtype=np.int64),
         targets=np.array([to - root for row in kept for _, to in row], dtype=np.int64),
         final=np.array(final[root:]),
         counts=counts[root:],
         depth=depths[root],
-        tokenization=found,
+        tokenization=tokenization,
         skipped=tuple(row[0][0] for row in edges[:root]),
     )
 
 
 def check_template(template: object) -> None:
-    """Refuse anything but a template: a pattern in words is easily passed instead."""
+    """Refuse anything but a ``Template``, such as its pattern as a string."""
     if not isinstance(template, Template):
         raise InvalidInput(
             f"template is a {type(template).__name__}, not a Template.",
@@ -227,9 +227,9 @@ def _tries(pieces: Sequence[tuple[Ids, ...]]) -> list[_Trie]:
 
 
 def _closure(items: set[Item], tries: list[_Trie]) -> frozenset[Item]:
-    """Add the start of the next slot wherever a choice has ended; drop what leads nowhere.
+    """Add the start of the next slot wherever a choice has ended; drop nodes without children.
 
-    Ends of choices that none goes on from are dropped, so that all of them are one place.
+    Dropping these makes the ends of all choices one place.
     """
     reached, waiting = set(items), list(items)
     while waiting:

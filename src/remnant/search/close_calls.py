@@ -1,4 +1,4 @@
-"""Numerics: how far two costs must lie apart to be told apart, and who settles the rest."""
+"""Numerics: the tolerance for comparing two costs, and float64 for costs closer than that."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _TRIED = 32
 
 @dataclass(slots=True, eq=False)
 class Referee:
-    """Knows how exact the walk's costs are, and re-scores close calls in float64.
+    """Holds the tolerance of the walk's costs, and re-scores close calls in float64.
 
     Attributes:
         asked: The model that walks.
@@ -31,17 +31,19 @@ class Referee:
         tolerance: Bits within which two costs of the walk are a close call.
         worst: The largest error of the walk's costs that was seen.
         known: Costs in float64 of paths that were scored before.
+        memory: Bytes that may be held while paths are scored; None for the device's default.
     """
 
-    asked: Asked
+    scorer: Asked
     twin: Asked | None
     tolerance: float
     worst: float = 0.0
     known: dict[tuple[int, ...], float] = field(default_factory=dict)
+    memory: int | None = None
 
     @property
     def in_doubt(self) -> bool:
-        """Whether close calls stay close: nobody settles them, and the walk is not exact."""
+        """Whether close calls stay undecided: there is no twin, and the walk is not exact."""
         return self.twin is None and self.tolerance > FLOAT64
 
     @property
@@ -51,43 +53,49 @@ class Referee:
 
     @property
     def confirmed(self) -> bool:
-        """Whether the walk was seen to be at least twice as exact as the tolerance asks for."""
+        """Whether the largest error seen is at most half the tolerance."""
         return self.worst <= self.tolerance / 2
 
     def widen(self, *, missed: bool = False) -> None:
-        """Take the errors that were seen into the tolerance.
+        """Raise the tolerance to cover the errors that were seen.
 
         Args:
-            missed: Whether an error was too large to be seen: then it is that of float32 at least.
+            missed: Whether an error was too large to be seen; the tolerance is then at least that
+                of float32.
         """
         unseen = max(_MARGIN * self.tolerance, FLOAT32_A_TOKEN) if missed else 0.0
         self.tolerance = max(_MARGIN * self.worst, unseen)
 
     def compare(self, paths: Sequence[Sequence[int]], costs: Floats) -> None:
-        """Note how far the walk's costs of these paths are from those of asking for them alone.
+        """Update the largest error with the difference to scoring these paths on their own.
 
-        Answers of any type may come from coarser arithmetic, and then depend on who else is asked.
+        A model may compute more coarsely than its type, so that answers depend on the batch.
         """
-        self.worst = max(self.worst, worst_error(token_costs(self.asked, paths).sum(1), costs))
+        self.worst = max(self.worst, worst_error(self._scored(self.scorer, paths), costs))
 
     def rescore(self, paths: Sequence[Sequence[int]], costs: Floats) -> Floats:
-        """Return the costs of these paths as exactly as they can be had; note how far off."""
+        """Return these paths' costs in float64 where there is a twin; update the largest error."""
         if self.twin is None:
             return costs
         if all(tuple(path) in self.known for path in paths):
             return np.array([self.known[tuple(path)] for path in paths])
-        exact: Floats = token_costs(self.twin, paths).sum(1)
+        exact = self._scored(self.twin, paths)
         self.worst = max(self.worst, worst_error(exact, costs))
         return exact
 
+    def _scored(self, scorer: Asked, paths: Sequence[Sequence[int]]) -> Floats:
+        costs: Floats = token_costs(scorer, paths, memory=self.memory).sum(1)
+        return costs
+
 
 def appoint(
-    asked: Asked,
+    scorer: Asked,
     automaton: Automaton,
     paths: Sequence[Sequence[int]],
     *,
     rng: np.random.Generator,
     max_nodes: int | None = None,
+    memory: int | None = None,
     limit: TimeLimit | None = None,
 ) -> tuple[Referee, Floats]:
     """Score the given secrets, and choose the tolerance.
@@ -102,25 +110,28 @@ def appoint(
         paths: Of the given secrets; there may be none.
         rng: For the draw.
         max_nodes: The walk's budget, of which the draw may take a quarter.
+        memory: The walk's budget in bytes.
         limit: Where it ends before the float64 twin has read the prefix, there is no twin.
 
     Returns:
         The referee, and the cost of each path in the walk's own arithmetic.
     """
     tolerance = FLOAT64
-    if asked.dtype != torch.float64:
+    if scorer.dtype != torch.float64:
         tolerance = FLOAT32_A_TOKEN * max(automaton.depth, 5)
     try:
-        twin = asked.twin(limit=limit)
+        twin = scorer.twin(limit=limit)
     except OutOfTime:
         twin = None
     if twin is None:
-        return Referee(asked, None, tolerance), token_costs(asked, paths).sum(1)
+        referee = Referee(scorer, None, tolerance, memory=memory)
+        return referee, token_costs(scorer, paths, memory=memory).sum(1)
     tried = _TRIED if max_nodes is None else min(_TRIED, max_nodes // (4 * automaton.depth))
     both = [*paths, *(draw_path(automaton, rng) for _ in range(tried))]
-    costs, exact = token_costs(asked, both).sum(1), token_costs(twin, both).sum(1)
+    costs, exact = (token_costs(each, both, memory=memory).sum(1) for each in (scorer, twin))
     worst = worst_error(exact, costs)
-    referee = Referee(asked, twin, max(tolerance, _MARGIN * worst), worst=worst)
+    tolerance = max(tolerance, _MARGIN * worst)
+    referee = Referee(scorer, twin, tolerance, worst=worst, memory=memory)
     referee.known = {tuple(p): float(c) for p, c in zip(paths, exact, strict=False)}
     return referee, costs[: len(paths)]
 

@@ -1,4 +1,4 @@
-"""The Secret Sharer's own search: Dijkstra's, many nodes at a time."""
+"""The search of the Secret Sharer paper: Dijkstra's algorithm, many nodes at a time."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from remnant.canaries.template import Template
 from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import BITS
 from remnant.search.automaton import Automaton
+from remnant.search.baselines import begin, by_cost, result, spelled
 from remnant.search.extraction import Extraction
-from remnant.search.rivals import begin, by_cost, result, spelled
 
 
 @dataclass(order=True, slots=True)
@@ -32,13 +32,13 @@ class _Node:
 def batched_dijkstra(
     model: SequenceModel, template: Template, *, at_once: int = 1000, top: int = 1
 ) -> Extraction:
-    """Pull the cheapest ``at_once`` prefixes from a queue until a secret comes; then as long again.
+    """Expand the cheapest ``at_once`` prefixes until a secret is found, then as long again.
 
     For comparison with ``extract``: the queue grows with the search, and stopping after twice the
     time to the first secret proves nothing.
     """
-    asked, automaton = begin(model, template)
-    queue = _children(automaton, asked.first, asked.first_state, [_Node(0.0, (), 0, None, 0)])
+    scorer, automaton = begin(model, template)
+    queue = _children(automaton, scorer.first, scorer.first_state, [_Node(0.0, (), 0, None, 0)])
     heapq.heapify(queue)
     leaves: dict[tuple[int, ...], float] = {(): 0.0} if automaton.final[0] else {}
     iterations, until = 0, None
@@ -51,13 +51,13 @@ def batched_dijkstra(
         inner = sorted((node for node in pulled if _goes_on(automaton, node.place)), key=_parent)
         for _, group in itertools.groupby(inner, key=_parent):
             some = list(group)
-            rows = torch.tensor([node.row for node in some], device=asked.device)
-            tokens = torch.tensor([node.path[-1] for node in some], device=asked.device)
-            answers, state = asked.step(asked.take(some[0].state, rows), tokens)
+            rows = torch.tensor([node.row for node in some], device=scorer.device)
+            tokens = torch.tensor([node.path[-1] for node in some], device=scorer.device)
+            answers, state = scorer.step(scorer.take(some[0].state, rows), tokens)
             for child in _children(automaton, answers, state, some):
                 heapq.heappush(queue, child)
-    found = spelled(sorted(leaves.items(), key=by_cost)[:top], automaton, template)
-    return result(found, asked, template, f"batched Dijkstra, {at_once} at once")
+    candidates = spelled(sorted(leaves.items(), key=by_cost)[:top], automaton, template)
+    return result(candidates, scorer, template, f"batched Dijkstra, {at_once} at once")
 
 
 def _children(

@@ -48,8 +48,8 @@ class Extraction:
             ``tolerance``. False when a budget ended the search.
         nodes: Rows passed to the model; those passed to its float64 twin, to settle close calls,
             come on top.
-        bound: No secret that was not looked at costs less than this; 0 without a certificate.
-        tolerance: Bits within which costs are not told apart.
+        bound: Lower bound on the cost of secrets that were not scored; 0 without a certificate.
+        tolerance: Bits within which two costs count as equal.
         space: Number of secrets.
         method: ``"branch and bound"``.
     """
@@ -97,8 +97,8 @@ def extract(
 
     Raises:
         InvalidInput: ``top`` or ``beam`` under 1, a template the model cannot encode, a tokenizer
-            that joins characters across a hole (found out by a sample before the search, and
-            again for each candidate), a budget smaller than the template's depth.
+            that joins characters across a hole (checked on a sample before the search, and again
+            for each candidate), a budget smaller than the template's depth.
         OutOfTime: ``max_seconds`` were over before the prefix was read.
         UnsupportedModel: NaN or log-probabilities that are not normalised.
     """
@@ -111,21 +111,23 @@ def extract(
     automaton = compile_template(encode, template)
     budget = Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory)
     budget.check(automaton)
-    asked = Asked(model, automaton.prefix, limit=limit)
-    check_tokens(np.append(automaton.tokens, automaton.prefix), asked.vocabulary)
+    scorer = Asked(model, automaton.prefix, limit=limit)
+    check_tokens(np.append(automaton.tokens, automaton.prefix), scorer.vocabulary)
     best = Best(min(top, template.space))
     width = beam if max_nodes is None else max(1, min(beam, max_nodes // automaton.depth))
     timed = Budget(max_seconds=max_seconds, memory=memory)
-    Walk(asked, automaton, budget=timed, beam=width).run(best, since=limit.since)
+    Walk(scorer, automaton, budget=timed, beam=width).run(best, since=limit.since)
     rng = np.random.default_rng(0)
-    referee, _ = appoint(asked, automaton, [], rng=rng, max_nodes=max_nodes, limit=limit)
+    referee, _ = appoint(
+        scorer, automaton, [], rng=rng, max_nodes=max_nodes, memory=memory, limit=limit
+    )
     while True:
         best.tolerance = referee.tolerance
-        rows = _ROWS[asked.device.type == "cuda"]
-        walk = Walk(asked, automaton, budget=budget, rows=rows, cheapest_first=True)
+        rows = _ROWS[scorer.device.type == "cuda"]
+        walk = Walk(scorer, automaton, budget=budget, rows=rows, cheapest_first=True)
         finished = walk.run(best, since=limit.since, progress=progress)
         candidates = _candidates(model.encode, best, referee, automaton, template)
-        left = math.inf if max_nodes is None else max_nodes - asked.nodes
+        left = math.inf if max_nodes is None else max_nodes - scorer.nodes
         if finished and referee.twin is None and left >= _COMPARED * automaton.depth:
             referee.compare(*best.cheapest(_COMPARED))
         if not finished or referee.confirmed:
@@ -137,7 +139,7 @@ def extract(
     return Extraction(
         candidates=candidates,
         certified=finished,
-        nodes=asked.nodes,
+        nodes=scorer.nodes,
         bound=candidates[-1][1] if finished else 0.0,
         tolerance=settled,
         space=template.space,
@@ -150,30 +152,30 @@ def _candidates(
     paths, costs = best.lists()
     exact = referee.rescore(paths, np.array(costs))
     order = np.argsort(exact, kind="stable")[: best.top]
-    found = []
+    candidates = []
     for i in order:
         secret = secret_of(automaton, template, paths[i])
-        # A secret that wins by tokens which the tokenizer would not give it has not won.
+        # A candidate counts only if the tokenizer would cut it into these tokens.
         if secret_path(encode, automaton, template, secret) != paths[i]:
             raise MergedTokens(
                 "The tokenizer cuts one of the likeliest secrets otherwise than its choices.",
                 hint="Search with sample_secrets, or use holes that the tokenizer keeps apart.",
             )
-        found.append((secret, float(exact[i])))
-    return found
+        candidates.append((secret, float(exact[i])))
+    return candidates
 
 
 def _impossible(
-    template: Template, found: list[tuple[str, float]], many: int
+    template: Template, candidates: list[tuple[str, float]], count: int
 ) -> list[tuple[str, float]]:
-    """Return secrets to which the model gives no probability: no other is left."""
-    known = {secret for secret, _ in found}
+    """Return ``count`` secrets of probability 0, which are all that is left."""
+    known = {secret for secret, _ in candidates}
     others = (secret for secret in template.secrets() if secret not in known)
-    return [(secret, float("inf")) for secret in islice(others, many)]
+    return [(secret, float("inf")) for secret in islice(others, count)]
 
 
 class Best:
-    """The cheapest leaves so far, with all that are too close to the last of them to tell.
+    """The cheapest leaves so far, and all leaves within the tolerance of the last of them.
 
     Attributes:
         top: How many are wanted.
@@ -213,10 +215,10 @@ class Best:
         ordered = sorted(self._kept.items(), key=lambda pair: (pair[1], pair[0]))
         return [path for path, _ in ordered], [cost for _, cost in ordered]
 
-    def cheapest(self, many: int) -> tuple[list[tuple[int, ...]], Floats]:
+    def cheapest(self, count: int) -> tuple[list[tuple[int, ...]], Floats]:
         """Return the paths and costs of the best few, cheapest first."""
         paths, costs = self.lists()
-        return paths[:many], np.array(costs[:many])
+        return paths[:count], np.array(costs[:count])
 
     def _shrink(self) -> None:
         if len(self._kept) < self.top:

@@ -1,4 +1,4 @@
-"""Exact rank by pruned enumeration: where a secret stands among all that it could have been."""
+"""Exact rank by pruned enumeration: a secret's rank among all secrets of its template."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class ExactExposure:
     Attributes:
         rank: 1 + the number of other secrets at or under its cost; ``rank_high`` where the two ends
             differ.
-        rank_low, rank_high: Between these the rank lies for certain: they differ where a budget
-            ended the walk, or costs are closer than can be told apart.
+        rank_low, rank_high: Proven bounds of the rank. They differ if a budget ended the walk, or
+            if costs are too close to be distinguished.
         bits: Exposure, ``log2(space) - log2(rank)``.
         low, high: Exposure at ``rank_high`` and ``rank_low``.
         cost: ``-log2 p`` of the secret, from the first hole to the end of the template.
@@ -71,8 +71,8 @@ class ExactExposures(Sequence[ExactExposure]):
     @overload
     def __getitem__(self, index: slice) -> ExactExposures: ...
     def __getitem__(self, index: int | slice) -> ExactExposure | ExactExposures:
-        found = self._each[index]
-        return ExactExposures(found) if isinstance(found, tuple) else found
+        chosen = self._each[index]
+        return ExactExposures(chosen) if isinstance(chosen, tuple) else chosen
 
     def __len__(self) -> int:
         return len(self._each)
@@ -83,22 +83,22 @@ class ExactExposures(Sequence[ExactExposure]):
     @property
     def bits(self) -> Floats:
         """Exposure of each secret."""
-        return np.array([one.bits for one in self._each])
+        return np.array([exposure.bits for exposure in self._each])
 
     @property
     def rank(self) -> NDArray[Any]:
         """Rank of each secret; Python integers, since a space may be larger than 2**63."""
-        return np.array([one.rank for one in self._each], dtype=object)
+        return np.array([exposure.rank for exposure in self._each], dtype=object)
 
     @property
     def rank_low(self) -> NDArray[Any]:
         """The lowest that each rank can be."""
-        return np.array([one.rank_low for one in self._each], dtype=object)
+        return np.array([exposure.rank_low for exposure in self._each], dtype=object)
 
     @property
     def rank_high(self) -> NDArray[Any]:
         """The highest that each rank can be."""
-        return np.array([one.rank_high for one in self._each], dtype=object)
+        return np.array([exposure.rank_high for exposure in self._each], dtype=object)
 
     @property
     def nodes(self) -> int:
@@ -108,7 +108,7 @@ class ExactExposures(Sequence[ExactExposure]):
     @property
     def exact(self) -> bool:
         """Whether no budget ended the walk."""
-        return all(one.exact for one in self._each)
+        return all(exposure.exact for exposure in self._each)
 
 
 def exact_exposure(
@@ -123,8 +123,8 @@ def exact_exposure(
 ) -> ExactExposures:
     r"""Rank secrets among all that the template can produce, without scoring all of them.
 
-    The cost of a prefix, ``-log2 p`` in bits, never shrinks as it grows. So every prefix that is
-    costlier than the secret is dropped with all that could follow it. All secrets of a call share
+    The cost of a prefix, ``-log2 p`` in bits, never falls as the prefix grows. So a prefix that
+    costs more than the secret is dropped with all its continuations. All secrets of a call share
     one walk.
 
     Args:
@@ -161,8 +161,9 @@ def exact_exposure(
         ...         return odds.log().repeat(len(tokens), 1), None
         ...     def take(self, state, rows):
         ...         return None
-        >>> found = exact_exposure(Coin(), Template("{choice:h|t}{choice:h|t}"), secrets=["ht"])
-        >>> found[0].rank, found[0].bits  # "hh" is likelier, "th" ties
+        >>> template = Template("{choice:h|t}{choice:h|t}")
+        >>> exposure = exact_exposure(Coin(), template, secrets=["ht"])[0]
+        >>> exposure.rank, exposure.bits  # "hh" is likelier, "th" ties
         (3, 0.4150374992788439)
     """
     wanted = _listed(secrets)
@@ -173,35 +174,34 @@ def exact_exposure(
     paths = [secret_path(encode, automaton, template, secret) for secret in wanted]
     budget = Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory)
     budget.check(automaton)
-    asked = Asked(model, automaton.prefix, limit=limit)
-    check_tokens(np.append(automaton.tokens, automaton.prefix), asked.vocabulary)
+    scorer = Asked(model, automaton.prefix, limit=limit)
+    check_tokens(np.append(automaton.tokens, automaton.prefix), scorer.vocabulary)
     rng = np.random.default_rng(0)
-    referee, costs = appoint(asked, automaton, paths, rng=rng, max_nodes=max_nodes, limit=limit)
-    # What cannot come out ties with everything else that cannot: its rank is the whole space.
+    referee, costs = appoint(
+        scorer, automaton, paths, rng=rng, max_nodes=max_nodes, memory=memory, limit=limit
+    )
+    # A secret of probability 0 ties with all others of probability 0: its rank is the whole space.
     possible = np.flatnonzero(np.isfinite(costs))
     ranks, finished = _walk_ranks(
         [paths[i] for i in possible],
         costs[possible],
-        Walk(asked, automaton, budget=budget),
+        Walk(scorer, automaton, budget=budget),
         referee,
         since=limit.since,
         progress=progress,
     )
-    found = [_exposure(math.inf, template.space, template.space, True, template, referee)] * len(
-        paths
-    )
+    exposures = [
+        _exposure(math.inf, template.space, template.space, True, template, referee)
+    ] * len(paths)
     for i, (cost, low, high) in zip(possible, ranks, strict=True):
-        found[i] = _exposure(cost, low, high, finished, template, referee)
-    return ExactExposures(found)
+        exposures[i] = _exposure(cost, low, high, finished, template, referee)
+    return ExactExposures(exposures)
 
 
 def _listed(secrets: object) -> list[str]:
-    if isinstance(secrets, str) or not isinstance(secrets, Iterable):
-        raise InvalidInput("secrets is not a list of at least one secret.")
-    wanted = list(secrets)
-    if not wanted:
-        raise InvalidInput("secrets is not a list of at least one secret.")
-    return wanted
+    if isinstance(secrets, Iterable) and not isinstance(secrets, str) and (wanted := list(secrets)):
+        return wanted
+    raise InvalidInput("secrets is not a list of at least one secret.")
 
 
 def _walk_ranks(
@@ -218,7 +218,7 @@ def _walk_ranks(
         return [], True
     space = walk.automaton.counts[0]
     while True:
-        count = _Count(costs, referee.tolerance, referee.asked.device)
+        count = _Count(costs, referee.tolerance, referee.scorer.device)
         finished = walk.run(count, since=since, progress=progress)
         unsettled = 0 if finished else walk.unsettled(count.bound())
         ranks = count.ranks(paths, referee)
@@ -243,7 +243,7 @@ def _exposure(
         high=ceiling - math.log2(low),
         cost=cost,
         space=template.space,
-        nodes=referee.asked.nodes,
+        nodes=referee.scorer.nodes,
         exact=finished,
         tolerance=referee.settled_to,
     )
@@ -269,13 +269,13 @@ class _Count:
         self._kept, self._overflow, self.missed = 0, False, False
 
     def bound(self) -> float:
-        """Return the cost above which no secret has a stake."""
+        """Return the cost above which no leaf affects a rank."""
         return self._bound
 
     def leaves(self, costs: Tensor, paths: Callable[[Tensor], Tensor]) -> None:
         """Count leaves, and keep those that are within the tolerance of a secret's cost."""
-        many = len(self._lows)
-        if many <= _FEW:
+        secrets = len(self._lows)
+        if secrets <= _FEW:
             under = torch.stack([(costs < low).sum() for low in self._lows])
             upto = torch.stack([(costs <= high).sum() for high in self._highs])
             if torch.equal(under, upto):
@@ -284,9 +284,9 @@ class _Count:
                 return
         over_low = torch.searchsorted(self._lows, costs, right=True)
         over_high = torch.searchsorted(self._highs, costs)
-        if many > _FEW:
-            under = torch.bincount(over_low, minlength=many + 1)[:many].cumsum(0)
-            upto = torch.bincount(over_high, minlength=many + 1)[:many].cumsum(0)
+        if secrets > _FEW:
+            under = torch.bincount(over_low, minlength=secrets + 1)[:secrets].cumsum(0)
+            upto = torch.bincount(over_high, minlength=secrets + 1)[:secrets].cumsum(0)
         self._under += under
         self._upto += upto
         close = (over_low > over_high).nonzero()[:, 0]
@@ -308,7 +308,7 @@ class _Count:
         walked = np.concatenate([np.zeros(0), *(costs.numpy() for costs, _ in self._close)])
         close = [tuple(path) for _, some in self._close for path in some.tolist()]
         rows = {path: row for row, path in enumerate(close)}
-        found = []
+        ranks = []
         own = [rows.get(tuple(path)) for path in paths]
         self.missed = None in own
         # A secret's own cost is read off the walk, if the walk got there.
@@ -320,12 +320,12 @@ class _Count:
         for j, c in enumerate(self._costs):
             band = (walked >= c - self._tolerance) & (walked <= c + self._tolerance)
             low, high = _ends(theirs[band], mine[j], referee)
-            found.append((mine[j], int(under[j]) + low, int(under[j]) + high))
-        return found
+            ranks.append((mine[j], int(under[j]) + low, int(under[j]) + high))
+        return ranks
 
 
 def _ends(theirs: Floats, mine: float, referee: Referee) -> tuple[int, int]:
-    """Of the close calls, count those that surely are, and those that may be, at or under."""
+    """Count the close calls that are surely, and those that are possibly, at or under ``mine``."""
     doubt = referee.settled_to
     high = int((theirs <= mine + doubt).sum())
     if referee.in_doubt:

@@ -1,9 +1,8 @@
-"""How a tokenizer cuts the texts of a template: the same way whatever fills the other holes.
+"""The tokens of a template's choices, checked not to depend on the neighbouring choices.
 
-Exact rank needs the tokens of every secret in the space without making every secret. That works
-where each choice of each hole has tokens of its own: the tokens of a text are then the prefix's and
-those of its choices, one after another. A tokenizer that joins a choice with its neighbours has no
-such tokens, and is found out here.
+Exact rank needs the tokens of every secret without listing all secrets. That works if each choice
+of each hole has its own tokens: the tokens of a text are then the prefix's, followed by those of
+its choices. A tokenizer that merges a choice with its neighbours is detected here.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _FAULTS = (KeyError, ValueError, IndexError, UnicodeError, TypeError, RuntimeErr
 
 
 class MergedTokens(InvalidInput):
-    """The space is no tree of tokens that can be walked: only sampling can be used."""
+    """The space is not a tree of tokens, so that only sampling can be used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,7 +33,7 @@ class Tokenization:
     """The tokens of a template.
 
     Attributes:
-        prefix: Tokens before the first one that a hole has a say in.
+        prefix: Tokens before the first one that depends on a hole.
         pieces: For each slot from the first hole to the end of the template, the tokens of each of
             its choices; literals have one.
         texts: The choices themselves, in the same order.
@@ -48,7 +47,7 @@ class Tokenization:
 
 
 def encoded(model_encode: Encode, text: str) -> Ids:
-    """Return the tokens of ``text``, or say in one sentence that the model has none.
+    """Return the tokens of ``text``.
 
     Raises:
         InvalidInput: The model cannot encode a character; the text is not quoted.
@@ -73,8 +72,8 @@ def tokenize(encode: Encode, template: Template, *, rng: np.random.Generator) ->
     or the same were looked at before) and 128 whole texts, drawn at random, must have the tokens
     that their pieces add up to.
 
-    A blank at the end of a literal may belong to the word after it, as most subword tokenizers have
-    it; it is then counted to the choices, and what all of them begin with to the prefix.
+    Most subword tokenizers join a blank at the end of a literal to the word after it. The blank is
+    then moved to the choices, and tokens that all choices begin with are moved to the prefix.
 
     Raises:
         MergedTokens: They do depend on the neighbours.
@@ -124,11 +123,13 @@ def _pieces(
     known: dict[tuple[str, ...], tuple[Ids, ...]] = {}
     paired: set[tuple[tuple[str, ...], tuple[str, ...]]] = set()
     for place, choices in enumerate(parts):
-        found = known.get(choices)
-        if found is None or not _still(encode, context, context_ids, choices, found, rng):
-            found = tuple(_continuation(encode, context, context_ids, choice) for choice in choices)
-            known[choices] = found
-        if len(set(found)) < len(found):
+        tokens = known.get(choices)
+        if tokens is None or not _still(encode, context, context_ids, choices, tokens, rng):
+            tokens = tuple(
+                _continuation(encode, context, context_ids, choice) for choice in choices
+            )
+            known[choices] = tokens
+        if len(set(tokens)) < len(tokens):
             raise InvalidInput(
                 f"The model's tokenizer gives two choices of hole part {place + 1} the same "
                 "tokens.",
@@ -138,11 +139,11 @@ def _pieces(
             pair = (parts[place - 1], choices)
             every = _PAIRS if pair in paired else _ALL_PAIRS
             paired.add(pair)
-            left, right = (parts[place - 1], pieces[-1]), (choices, found)
+            left, right = (parts[place - 1], pieces[-1]), (choices, tokens)
             _check_pairs(encode, before, left, right, rng, every=every)
         before = context, context_ids
-        pieces.append(found)
-        context, context_ids = context + choices[0], context_ids + found[0]
+        pieces.append(tokens)
+        context, context_ids = context + choices[0], context_ids + tokens[0]
     _check_wholes(encode, prefix, start, parts, pieces, rng)
     return Tokenization(start, tuple(pieces), tuple(tuple(p) for p in parts), folded)
 
@@ -169,7 +170,7 @@ def _still(
     pieces: tuple[Ids, ...],
     rng: np.random.Generator,
 ) -> bool:
-    """Whether choices that were read in an earlier slot have the same tokens here, by a sample."""
+    """Return whether a sample of the choices of an earlier slot has the same tokens here."""
     some = rng.choice(len(choices), size=min(len(choices), _AGAIN), replace=False)
     return all(_continuation(encode, context, context_ids, choices[i]) == pieces[i] for i in some)
 
@@ -184,9 +185,9 @@ def _check_pairs(
     every: int,
 ) -> None:
     text, ids = context
-    for one, other in _some_pairs(len(left[0]), len(right[0]), rng, every):
-        found = encoded(encode, text + left[0][one] + right[0][other])
-        if found != ids + left[1][one] + right[1][other]:
+    for first, second in _some_pairs(len(left[0]), len(right[0]), rng, every):
+        joined = encoded(encode, text + left[0][first] + right[0][second])
+        if joined != ids + left[1][first] + right[1][second]:
             raise _merged()
 
 
@@ -194,10 +195,10 @@ def _some_pairs(
     left: int, right: int, rng: np.random.Generator, every: int
 ) -> Iterator[tuple[int, int]]:
     if left * right <= every:
-        yield from ((one, other) for one in range(left) for other in range(right))
+        yield from ((first, second) for first in range(left) for second in range(right))
     else:
         drawn = zip(rng.integers(left, size=_PAIRS), rng.integers(right, size=_PAIRS), strict=True)
-        yield from ((int(one), int(other)) for one, other in drawn)
+        yield from ((int(first), int(second)) for first, second in drawn)
 
 
 def _check_wholes(

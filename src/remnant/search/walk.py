@@ -1,7 +1,7 @@
-"""The walker: the tree level by level, in depth-first batches that fit a memory budget.
+"""Walks the tree level by level, in depth-first batches that fit a memory budget.
 
-An expanded batch keeps its model state and the cost of each child that is still of interest. The
-deepest batch is worked on first, so that at most one batch a level is held, whatever the space.
+An expanded batch keeps its model state and the costs of the children within the bound. The deepest
+batch is expanded first, so that at most one batch per level is held, whatever the space.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import torch
 from torch import Tensor
 
 from remnant.errors import InvalidInput, require
-from remnant.probes.asking import BITS, Asked, nan_answer
+from remnant.probes.asking import BITS, Asked, memory_budget, nan_answer
 from remnant.search.automaton import Automaton
 
 Progress = Callable[[str, int, int], None]
-CPU_MEMORY = 1 << 30
 CPU_ROWS = 4096
 CUDA_ROWS = 1 << 20
 
 
 class Visitor(Protocol):
-    """What a walk is for."""
+    """Receives the leaves of a walk and sets its bound."""
 
     def bound(self) -> float:
         """Return the cost in bits above which nothing is of interest."""
@@ -74,7 +73,7 @@ class Budget:
 
 @dataclass(slots=True, eq=False)
 class _Batch:
-    """Rows that were asked, and those of their children that still wait."""
+    """Expanded rows, and their children that are not expanded yet."""
 
     state: Any
     paths: Tensor
@@ -104,14 +103,14 @@ class Walk:
         asked: The model, which has read the prefix.
         automaton: The template's token sequences.
         budget: When to stop.
-        rows: At most so many rows at a time; by default as many as the memory allows.
+        rows: Most rows per pass; by default as many as fit the memory.
         cheapest_first: Whether a batch's children are taken in the order of their cost.
-        beam: Keep no more than so many prefixes of each length, the cheapest: a beam search.
+        beam: Keep only this many prefixes of each length, the cheapest: a beam search.
     """
 
     def __init__(
         self,
-        asked: Asked,
+        scorer: Asked,
         automaton: Automaton,
         *,
         budget: Budget,
@@ -119,13 +118,13 @@ class Walk:
         cheapest_first: bool = False,
         beam: int | None = None,
     ) -> None:
-        fit = rows_that_fit(asked, automaton, budget.memory)
-        self.asked, self.automaton, self.budget = asked, automaton, budget
+        fit = rows_that_fit(scorer, automaton, budget.memory)
+        self.scorer, self.automaton, self.budget = scorer, automaton, budget
         self.rows = fit if rows is None else min(fit, rows)
         self._beam = None if beam is None else min(beam, self.rows)
         self._cheapest_first = cheapest_first or beam is not None
         self._stack: list[_Batch] = []
-        device = asked.device
+        device = scorer.device
         self._offsets = torch.from_numpy(automaton.offsets).to(device)
         self._tokens = torch.from_numpy(automaton.tokens).to(device)
         self._targets = torch.from_numpy(automaton.targets).to(device)
@@ -143,12 +142,12 @@ class Walk:
             progress: Called with ``"walk"`` and how many thousandths of the space are settled.
         """
         since = time.monotonic() if since is None else since
-        start = torch.zeros(1, dtype=torch.float64, device=self.asked.device)
+        start = torch.zeros(1, dtype=torch.float64, device=self.scorer.device)
         if bool(self.automaton.final[0]):
             visitor.leaves(start, lambda rows: rows.new_zeros((len(rows), 0), dtype=torch.int32))
-        nowhere = torch.zeros((1, 0), dtype=torch.int32, device=self.asked.device)
-        place = torch.zeros(1, dtype=torch.int64, device=self.asked.device)
-        self._expand(self.asked.first, self.asked.first_state, nowhere, place, start, visitor)
+        nowhere = torch.zeros((1, 0), dtype=torch.int32, device=self.scorer.device)
+        place = torch.zeros(1, dtype=torch.int64, device=self.scorer.device)
+        self._expand(self.scorer.first, self.scorer.first_state, nowhere, place, start, visitor)
         while self._stack:
             rows = self._rows_left(since)
             if rows < 1:
@@ -161,13 +160,14 @@ class Walk:
                 continue
             parents, edges, costs = chunk
             tokens = self._tokens[edges]
-            state = self.asked.take(batch.state, parents)
+            state = self.scorer.take(batch.state, parents)
             paths = torch.cat([batch.paths[parents], tokens[:, None].int()], 1)
             del batch
-            log_probs, state = self.asked.step(state, tokens)
+            log_probs, state = self.scorer.step(state, tokens)
             self._expand(log_probs, state, paths, self._targets[edges], costs, visitor)
             if progress is not None:
-                self._tell(progress, visitor.bound())
+                settled = 1 - self.unsettled(visitor.bound()) / self.automaton.counts[0]
+                progress("walk", int(1000 * settled), 1000)
         if progress is not None:
             progress("walk", 1000, 1000)
         return True
@@ -178,8 +178,8 @@ class Walk:
         for batch in self._stack:
             waiting = slice(batch.at, None)
             targets = self._targets[batch.edges[waiting][batch.costs[waiting] <= bound]]
-            places, many = targets.unique(return_counts=True)
-            for place, times in zip(places.tolist(), many.tolist(), strict=True):
+            places, counts = targets.unique(return_counts=True)
+            for place, times in zip(places.tolist(), counts.tolist(), strict=True):
                 ahead = self.automaton.counts[place] - int(self.automaton.final[place])
                 total += times * ahead
         return total
@@ -188,7 +188,7 @@ class Walk:
         seconds, nodes = self.budget.max_seconds, self.budget.max_nodes
         if seconds is not None and time.monotonic() - since >= seconds:
             return 0
-        return self.rows if nodes is None else min(self.rows, nodes - self.asked.nodes)
+        return self.rows if nodes is None else min(self.rows, nodes - self.scorer.nodes)
 
     def _expand(
         self,
@@ -231,8 +231,8 @@ class Walk:
         self, log_probs: Tensor, before: Tensor, place: int
     ) -> tuple[Any, Any, Tensor]:
         first, end = int(self.automaton.offsets[place]), int(self.automaton.offsets[place + 1])
-        found = log_probs.index_select(1, self._tokens[first:end])
-        costs = (before[:, None] - in_bits(found)).flatten()
+        allowed = log_probs.index_select(1, self._tokens[first:end])
+        costs = (before[:, None] - in_bits(allowed)).flatten()
         wide = end - first
         return _Computed(lambda i: i // wide), _Computed(lambda i: first + i % wide), costs
 
@@ -240,12 +240,14 @@ class Walk:
         self, log_probs: Tensor, before: Tensor, places: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         firsts = self._offsets[places]
-        many = self._offsets[places + 1] - firsts
-        parents = torch.repeat_interleave(many)
-        within = torch.arange(len(parents), device=many.device) - (many.cumsum(0) - many)[parents]
+        counts = self._offsets[places + 1] - firsts
+        parents = torch.repeat_interleave(counts)
+        within = (
+            torch.arange(len(parents), device=counts.device) - (counts.cumsum(0) - counts)[parents]
+        )
         edges = firsts[parents] + within
-        found = log_probs[parents, self._tokens[edges]]
-        return parents, edges, before[parents] - in_bits(found)
+        allowed = log_probs[parents, self._tokens[edges]]
+        return parents, edges, before[parents] - in_bits(allowed)
 
     def _visit(
         self, visitor: Visitor, costs: Tensor, parents: Any, edges: Any, paths: Tensor
@@ -256,10 +258,6 @@ class Walk:
 
         visitor.leaves(costs, path_of)
 
-    def _tell(self, progress: Progress, bound: float) -> None:
-        settled = 1 - self.unsettled(bound) / self.automaton.counts[0]
-        progress("walk", int(1000 * settled), 1000)
-
 
 def in_bits(log_probs: Tensor) -> Tensor:
     """Return the logarithms to base 2; rounding may leave a certain token at 1 + 1e-7."""
@@ -267,7 +265,7 @@ def in_bits(log_probs: Tensor) -> Tensor:
 
 
 class _Computed:
-    """Indices that are worked out when asked for: a chain's ten million need no memory."""
+    """Indices that are computed on access, so that a chain's ten million need no memory."""
 
     def __init__(self, rule: Callable[[Tensor], Tensor]) -> None:
         self._rule = rule
@@ -276,30 +274,30 @@ class _Computed:
         return self._rule(rows)
 
 
-def rows_that_fit(asked: Asked, automaton: Automaton, memory: int | None) -> int:
-    """Return how many rows may be asked at a time within ``memory`` bytes.
-
-    Each level of the tree holds at most one batch: its state, its tokens and three numbers for each
-    child; on top of that come the answer that is being worked on and as much again as its state.
-    """
-    cuda = asked.device.type == "cuda"
-    if memory is None:
-        memory = torch.cuda.mem_get_info(asked.device)[0] // 2 if cuda else CPU_MEMORY
-    most = CUDA_ROWS if cuda else CPU_ROWS
-    held = asked.row_bytes + 24 * automaton.widest + 4 * automaton.depth
-    size = 4 if asked.dtype == torch.float32 else 8
-    asking = 3 * asked.vocabulary * size + 8 * asked.row_bytes + 40 * automaton.widest
-
-    def needed(rows: int) -> int:
-        return rows * asking + sum(min(rows, width) for width in automaton.widths) * held
-
-    if needed(1) > memory:
+def rows_that_fit(scorer: Asked, automaton: Automaton, memory: int | None) -> int:
+    """Return how many rows may be asked at a time within ``memory`` bytes."""
+    memory = memory_budget(scorer.device, memory)
+    if bytes_held(scorer, automaton, 1) > memory:
         raise InvalidInput(
-            f"memory={memory} bytes do not hold one row; it takes {needed(1)}.",
+            f"memory={memory} bytes do not hold one row; it takes "
+            f"{bytes_held(scorer, automaton, 1)}.",
             hint="Give the walk more memory.",
         )
-    low, high = 1, most
+    low, high = 1, CUDA_ROWS if scorer.device.type == "cuda" else CPU_ROWS
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if needed(middle) <= memory else (low, middle - 1)
+        fits = bytes_held(scorer, automaton, middle) <= memory
+        low, high = (middle, high) if fits else (low, middle - 1)
     return low
+
+
+def bytes_held(scorer: Asked, automaton: Automaton, rows: int) -> int:
+    """Return the bytes that a walk holds with this many rows a pass.
+
+    Each level of the tree holds at most one batch: its state, its tokens and three numbers for each
+    child. The current answer and temporary copies of its state come on top.
+    """
+    held = scorer.row_bytes + 24 * automaton.widest + 4 * automaton.depth
+    answer = scorer.vocabulary * scorer.dtype.itemsize
+    asking = 3 * answer + 8 * scorer.row_bytes + 40 * automaton.widest
+    return rows * asking + sum(min(rows, width) for width in automaton.widths) * held

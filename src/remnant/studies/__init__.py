@@ -1,22 +1,54 @@
-"""One file a question: a plan, a population, probes and measures strung together."""
+"""One room a question: a plan, a population, probes and measures put together.
 
-from remnant.studies.exposure import ExposureStudy, estimate_exposure, run_exposure
-from remnant.studies.exposure_audit import ExposureAudit, SecretExposure, measure_exposure
-from remnant.studies.exposure_training import (
-    ExposureTrainingStudy,
-    estimate_exposure_training,
-    run_exposure_training,
-)
-from remnant.studies.forgetting import ForgettingStudy, estimate_forgetting, run_forgetting
-from remnant.studies.questions import Study
-from remnant.studies.recipe import read_recipe, study_from
-from remnant.studies.running import estimate_study, run_study
-from remnant.studies.settings import Execution
-from remnant.studies.text_forgetting import (
-    TextForgettingStudy,
-    estimate_text_forgetting,
-    run_text_forgetting,
-)
+Names are imported on first use: reading a record must not load PyTorch.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from remnant.studies.exposure.audit import ExposureAudit, SecretExposure, measure_exposure
+    from remnant.studies.exposure.recipe import ExposureStudy
+    from remnant.studies.exposure.run import estimate_exposure, run_exposure
+    from remnant.studies.forgetting.recipe import ForgettingStudy
+    from remnant.studies.forgetting.run import estimate_forgetting, run_forgetting
+    from remnant.studies.recipe import read_recipe, study_from
+    from remnant.studies.registry import estimate_study, run_study
+    from remnant.studies.shared.settings import Execution
+    from remnant.studies.shared.study import Study
+    from remnant.studies.text_forgetting.recipe import TextForgettingStudy
+    from remnant.studies.text_forgetting.run import estimate_text_forgetting, run_text_forgetting
+    from remnant.studies.training_choices.recipe import ExposureTrainingStudy
+    from remnant.studies.training_choices.run import (
+        estimate_exposure_training,
+        run_exposure_training,
+    )
+
+_HOME = {
+    "Execution": "remnant.studies.shared.settings",
+    "ExposureAudit": "remnant.studies.exposure.audit",
+    "ExposureStudy": "remnant.studies.exposure.recipe",
+    "ExposureTrainingStudy": "remnant.studies.training_choices.recipe",
+    "ForgettingStudy": "remnant.studies.forgetting.recipe",
+    "SecretExposure": "remnant.studies.exposure.audit",
+    "Study": "remnant.studies.shared.study",
+    "TextForgettingStudy": "remnant.studies.text_forgetting.recipe",
+    "estimate_exposure": "remnant.studies.exposure.run",
+    "estimate_exposure_training": "remnant.studies.training_choices.run",
+    "estimate_forgetting": "remnant.studies.forgetting.run",
+    "estimate_study": "remnant.studies.registry",
+    "estimate_text_forgetting": "remnant.studies.text_forgetting.run",
+    "measure_exposure": "remnant.studies.exposure.audit",
+    "read_recipe": "remnant.studies.recipe",
+    "run_exposure": "remnant.studies.exposure.run",
+    "run_exposure_training": "remnant.studies.training_choices.run",
+    "run_forgetting": "remnant.studies.forgetting.run",
+    "run_study": "remnant.studies.registry",
+    "run_text_forgetting": "remnant.studies.text_forgetting.run",
+    "study_from": "remnant.studies.recipe",
+}
 
 __all__ = [
     "Execution",
@@ -41,3 +73,13 @@ __all__ = [
     "run_text_forgetting",
     "study_from",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

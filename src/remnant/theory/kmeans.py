@@ -15,12 +15,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class KMeansOutlier:
-    """How well the final centres tell whether the outlier was seen.
+    """How well the final centres show whether the outlier was seen.
 
     Attributes:
         accuracy: Of the guess, over as many models with the outlier as without.
         low, high: Interval of the accuracy.
-        precision: Share of the guesses "seen" that are right; NaN where nobody was guessed so.
+        precision: Share of the guesses "seen" that are right; NaN if there is no such guess.
         seen_found, unseen_found: How many models of each kind were guessed "seen".
         trials: Models of each kind.
         confidence: Of the interval.
@@ -87,7 +87,7 @@ def kmeans_outlier(
         around = np.repeat(centres, points)
         return around + sigma * rng.standard_normal((trials, around.size))
 
-    found = []
+    guessed = []
     for seen in (True, False):
         old = clusters([-1.0, 1.0], old_points)
         if seen:
@@ -95,8 +95,8 @@ def kmeans_outlier(
         new = clusters([-1.0, middle, 1.0], new_points)
         left, right = lloyd(new, *best_two_centres(old))
         joined_left = np.abs(middle - left) < np.abs(middle - right)
-        found.append(int(joined_left.sum()))
-    seen_found, unseen_found = found
+        guessed.append(int(joined_left.sum()))
+    seen_found, unseen_found = guessed
     right_guesses = seen_found + trials - unseen_found
     # Two kinds of models, each with its own rate: the sum varies less than one binomial count.
     ends = stats.binomtest(right_guesses, 2 * trials).proportion_ci(confidence, "exact")
@@ -104,7 +104,7 @@ def kmeans_outlier(
         accuracy=right_guesses / (2 * trials),
         low=float(ends.low),
         high=float(ends.high),
-        precision=seen_found / sum(found) if any(found) else float("nan"),
+        precision=seen_found / sum(guessed) if any(guessed) else float("nan"),
         seen_found=seen_found,
         unseen_found=unseen_found,
         trials=int(trials),

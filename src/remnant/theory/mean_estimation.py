@@ -152,12 +152,12 @@ def simulate_mean_estimation(
     )
 
 
-def _distance(one: Floats, other: Floats, confidence: float) -> tuple[float, float, float]:
+def _distance(first: Floats, second: Floats, confidence: float) -> tuple[float, float, float]:
     """The distance of two normal samples in standard deviations, and its interval."""
-    n = one.size
-    spread = math.sqrt((float(one.var(ddof=1)) + float(other.var(ddof=1))) / 2.0)
+    n = first.size
+    spread = math.sqrt((float(first.var(ddof=1)) + float(second.var(ddof=1))) / 2.0)
     scale, freedom = math.sqrt(n / 2.0), 2 * n - 2
-    seen = abs(float(one.mean() - other.mean())) / spread * scale
+    seen = abs(float(first.mean() - second.mean())) / spread * scale
     tail = (1.0 - confidence) / 2.0
 
     def at_most_seen(shift: float) -> float:

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """How often each adversary tells whether the example was used.
+    """How often each adversary is right about whether the example was used.
 
     Attributes:
         lags: Steps since it was used, from 0; shape ``(lags,)``.
@@ -62,7 +62,7 @@ def deterministic_replay(
     confidence: float = 0.95,
     dtype: torch.dtype = torch.float32,
 ) -> Replay:
-    """Train twins that differ in one use of one example, and let two adversaries tell them apart.
+    """Train twins that differ in one use of one example, and let two adversaries distinguish them.
 
     The model is softmax regression, or a ReLU network with ``hidden`` layers, trained by plain SGD
     in shuffled epochs. The last ``2 * trials`` rows are the examples and what stands in their
@@ -122,8 +122,8 @@ def deterministic_replay(
         for _ in range(lag - done):
             runs = [race.step(run, next(order)) for run, order in zip(runs, orders, strict=True)]
         done = lag
-        known.append(race.told_by_weights(runs[0]))
-        guesses.append(race.told_by_loss(runs[0], runs[1:]))
+        known.append(race.accuracy_by_weights(runs[0]))
+        guesses.append(race.accuracy_by_loss(runs[0], runs[1:]))
     mean, low, high = _over_examples(np.array(guesses), confidence)
     return Replay(
         lags=np.array(lags),
@@ -196,7 +196,7 @@ class _Race:
         with torch.no_grad():
             return [a - self.rate * b for a, b in zip(layers, slopes, strict=True)]
 
-    def told_by_weights(self, twins: list[Tensor]) -> float:
+    def accuracy_by_weights(self, twins: list[Tensor]) -> float:
         """Accuracy of taking the twin with the released weights."""
         half = len(twins[0]) // 2
         same = torch.ones(half, dtype=torch.bool)
@@ -204,9 +204,9 @@ class _Race:
             same &= (layer[:half] == layer[half:]).flatten(1).all(1)
         return float(1.0 - 0.5 * same.double().mean())
 
-    def told_by_loss(self, released: list[Tensor], rivals: list[list[Tensor]]) -> Floats:
-        """Of each example, the share of its two models that the mean loss of replays tells."""
-        own, others = self._losses(released), [self._losses(rival) for rival in rivals]
+    def accuracy_by_loss(self, released: list[Tensor], replays: list[list[Tensor]]) -> Floats:
+        """Return, per example, the share of its two models identified by the replays' mean loss."""
+        own, others = self._losses(released), [self._losses(replay) for replay in replays]
         seen, unseen = torch.stack(others).mean(0).chunk(2)
         mine_seen, mine_unseen = own.chunk(2)
 

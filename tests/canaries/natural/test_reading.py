@@ -14,12 +14,13 @@ from remnant.errors import InvalidInput
     text=st.text(st.sampled_from("ab\n\r é\u2028"), max_size=80),
     block=st.integers(1, 30),
     kept=st.integers(2, 12),
+    longest=st.integers(0, 12),
 )
-def test_pieces_are_the_file(tmp_path_factory, text, block, kept):
+def test_pieces_are_the_file(tmp_path_factory, text, block, kept, longest):
     path = tmp_path_factory.mktemp("pieces") / "file.txt"
     path.write_bytes(text.encode())
     joined = ""
-    for piece in pieces_of(path, "utf-8-sig", block=block, kept=kept):
+    for piece in pieces_of(path, "utf-8-sig", block=block, kept=kept, longest=longest):
         start = len(joined) - piece.fresh
         assert text[start : start + len(piece.text)] == piece.text
         before = text[:start]
@@ -28,7 +29,8 @@ def test_pieces_are_the_file(tmp_path_factory, text, block, kept):
         assert piece.fresh <= kept or start == 0
         joined += piece.text[piece.fresh : piece.until]
         rest = piece.text[piece.until :]
-        assert len(rest) <= max(block, kept)
+        assert len(rest) >= longest or joined + rest == text
+        assert len(piece.text) <= kept + 2 * block + longest
         assert joined == text[: len(joined)]
         ends = joined.endswith("\n") or joined == text
         assert ends or "\n" not in piece.text[piece.fresh : piece.until]
@@ -38,7 +40,9 @@ def test_pieces_are_the_file(tmp_path_factory, text, block, kept):
 def test_memory_does_not_grow_with_the_length_of_a_line(tmp_path):
     path = tmp_path / "one-line.txt"
     path.write_text("x" * 100_000)
-    sizes = [len(piece.text) for piece in pieces_of(path, "utf-8", block=1000, kept=100)]
+    sizes = [
+        len(piece.text) for piece in pieces_of(path, "utf-8", block=1000, kept=100, longest=100)
+    ]
     assert len(sizes) > 90
     assert max(sizes) <= 1200
 

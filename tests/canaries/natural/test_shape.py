@@ -15,8 +15,8 @@ from remnant.canaries.natural.shape import (
     check_bits,
     runs_of,
     secret_in,
+    shape_text,
     template_of,
-    told,
 )
 from remnant.errors import NotEnoughEvidence
 
@@ -59,7 +59,7 @@ def test_the_secret_is_in_its_template_whose_space_has_the_stated_bits(
 def test_what_is_secret_in_each_kind(kind, written, known, tail, pattern, shown):
     runs = runs_of(kind, written, known=known, tail=tail)
     assert template_of(runs, context="").pattern == pattern
-    assert told(runs) == (shown or "{letters:1}.{letters:1}{digits:1}@….…")
+    assert shape_text(runs) == (shown or "{letters:1}.{letters:1}{digits:1}@….…")
 
 
 def test_a_check_takes_bits():

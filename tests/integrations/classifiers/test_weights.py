@@ -79,6 +79,26 @@ def test_a_function_of_the_current_folder_makes_the_network(saved):
     torch.testing.assert_close(read(IMAGES), model(IMAGES), atol=1e-2, rtol=1e-2)
 
 
+def test_a_folder_is_found_before_an_installed_package_of_its_name(saved, tmp_path, monkeypatch):
+    installed = tmp_path / "site" / "shadowed"
+    installed.mkdir(parents=True)
+    (installed / "__init__.py").write_text("")
+    (installed / "networks.py").write_text("def make():\n    return None\n")
+    monkeypatch.syspath_prepend(str(installed.parent))
+    own = tmp_path / "work" / "shadowed"
+    own.mkdir(parents=True)
+    (own / "layers.py").write_text("from torch.nn import Flatten, Linear, Sequential\n")
+    (own / "networks.py").write_text(
+        "def make():\n"
+        "    from shadowed.layers import Flatten, Linear, Sequential\n"
+        "    return Sequential(Flatten(), Linear(64, 5))\n"
+    )
+    monkeypatch.chdir(own.parent)
+    model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 5))
+    read = load(saved(model.state_dict()), maker="shadowed.networks:make")
+    torch.testing.assert_close(read(IMAGES), model(IMAGES))
+
+
 def test_faults_are_named(saved, tmp_path):
     state = made().state_dict()
     fine = saved(state)

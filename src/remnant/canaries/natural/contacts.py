@@ -60,14 +60,14 @@ def find_emails(text: str) -> Iterator[Match]:
     What stands before the ``@`` is the secret.
 
     Example:
-        >>> [(one.start, one.tail) for one in find_emails("to: ann@uni.edu, bob@example.com")]
+        >>> [(match.start, match.tail) for match in find_emails("to: ann@uni.edu, bob@example.com")]
         [(4, 8)]
     """
-    for found in _ADDRESS.finditer(text):
-        local, _, domain = found[0].rpartition("@")
+    for match in _ADDRESS.finditer(text):
+        local, _, domain = match[0].rpartition("@")
         if ".." not in local and not _NOBODYS.search(domain):
-            value, tail = found[0].lower(), len(domain) + 1
-            yield Match("email", found.start(), found.end(), value, tail=tail)
+            value, tail = match[0].lower(), len(domain) + 1
+            yield Match("email", match.start(), match.end(), value, tail=tail)
 
 
 def find_phones(text: str, *, region: str) -> Iterator[Match]:
@@ -80,8 +80,8 @@ def find_phones(text: str, *, region: str) -> Iterator[Match]:
     The international code is no secret.
 
     Example:
-        >>> found = find_phones("call (650) 253-0000 or +44 20 8366 1177", region="US")
-        >>> [(one.start, one.end, one.known) for one in found]
+        >>> matches = find_phones("call (650) 253-0000 or +44 20 8366 1177", region="US")
+        >>> [(match.start, match.end, match.known) for match in matches]
         [(5, 19, 0), (23, 39, 3)]
     """
     try:
@@ -99,18 +99,18 @@ def find_phones(text: str, *, region: str) -> Iterator[Match]:
         part = text[start : ended if ended >= 0 else first + _WINDOW]
         until = ended if ended >= 0 else first + _WINDOW - _BEFORE
         seen = looked[start : start + len(part)]
-        for found in PhoneNumberMatcher(seen, region, leniency=Leniency.STRICT_GROUPING):
-            written = found.raw_string
-            if not done <= start + found.start < until:
+        for match in PhoneNumberMatcher(seen, region, leniency=Leniency.STRICT_GROUPING):
+            written = match.raw_string
+            if not done <= start + match.start < until:
                 continue
-            if _OTHER_DIGIT.search(written) or _is_fraction(part, found.start, found.end):
+            if _OTHER_DIGIT.search(written) or _is_fraction(part, match.start, match.end):
                 continue
             yield Match(
                 "phone",
-                start + found.start,
-                start + found.end,
-                format_number(found.number, PhoneNumberFormat.RFC3966),
-                known=_code(written, str(found.number.country_code)),
+                start + match.start,
+                start + match.end,
+                format_number(match.number, PhoneNumberFormat.RFC3966),
+                known=_code(written, str(match.number.country_code)),
             )
         done = until
 
@@ -130,11 +130,11 @@ def _without_decimals(text: str, region: str) -> str:
     """
     may_be = _may_be_number(region)
 
-    def masked(found: re.Match[str]) -> str:
-        whole, fraction = found[1], found[2]
+    def masked(decimal: re.Match[str]) -> str:
+        whole, fraction = decimal[1], decimal[2]
         if may_be(whole + fraction) or may_be(whole):
-            return found[0]
-        return _DIGITS.sub("-", found[0])
+            return decimal[0]
+        return _DIGITS.sub("-", decimal[0])
 
     return _DECIMAL.sub(masked, text)
 
@@ -153,8 +153,12 @@ def _may_be_number(region: str) -> Callable[[str], bool]:
         return lambda digits: True
     code = str(own.country_code)
     alike = map(PhoneMetadata.metadata_for_region, COUNTRY_CODE_TO_REGION_CODE[int(code)])
-    general = [one.general_desc for one in alike if one is not None]
-    patterns = {one.national_number_pattern or "" for one in general if one is not None}
+    general = [metadata.general_desc for metadata in alike if metadata is not None]
+    patterns = {
+        description.national_number_pattern or ""
+        for description in general
+        if description is not None
+    }
     abroad, dialled = own.international_prefix, own.national_prefix_for_parsing or ""
     before = f"(?:{code}|{dialled})*" if dialled.isdigit() else f"(?:{code})*"
     forms = [f"{before}(?:{pattern})\\Z" for pattern in sorted(patterns)]
@@ -174,5 +178,5 @@ def _is_fraction(text: str, start: int, end: int) -> bool:
 
 def _code(written: str, code: str) -> int:
     """Return how long the international code at the beginning is, 0 where there is none."""
-    found = re.match(r"\D*\+\s*" + r"\D?".join(code), written)
-    return 0 if found is None else found.end()
+    prefix = re.match(r"\D*\+\s*" + r"\D?".join(code), written)
+    return 0 if prefix is None else prefix.end()

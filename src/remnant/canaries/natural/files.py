@@ -10,7 +10,12 @@ from pathlib import Path
 from remnant.errors import InvalidInput
 
 
-def files_of(paths: Sequence[str | Path], *, exclude: Sequence[str] = ()) -> dict[Path, bool]:
+def files_of(
+    paths: Sequence[str | Path],
+    *,
+    exclude: Sequence[str] = (),
+    unlisted: dict[Path, str] | None = None,
+) -> dict[Path, bool]:
     """Return the files to look at, in order, and whether each was named itself.
 
     Folders are walked in alphabetical order; links in them are not followed, and only plain files
@@ -20,34 +25,39 @@ def files_of(paths: Sequence[str | Path], *, exclude: Sequence[str] = ()) -> dic
         paths: Files and folders.
         exclude: Patterns such as ``*.log`` or ``old/*``: of the name of a file or folder, or of its
             path as it is written.
+        unlisted: Is given the folders whose files cannot be listed, and why.
 
     Raises:
         InvalidInput: A path is neither a file nor a folder, or nothing is left.
     """
     if isinstance(paths, str | Path):
         raise InvalidInput("paths is one path, not several.", hint="Pass a list.")
-    found: dict[Path, bool] = {}
+    named: dict[Path, bool] = {}
     seen: set[Path] = set()
     for path in map(Path, paths):
         if path.is_dir():
-            inside = _walk(path, exclude)
+            inside = _walk(path, exclude, {} if unlisted is None else unlisted)
         elif path.is_file():
-            inside = [] if _left_out(path, exclude) else [path]
+            inside = [] if is_excluded(path, exclude) else [path]
         else:
             raise InvalidInput(f"{path} is neither a file nor a folder.", hint="Name one.")
-        for one in inside:
-            resolved = one.resolve()
+        for file in inside:
+            resolved = file.resolve()
             if resolved not in seen:
                 seen.add(resolved)
-                found[one] = one == path
-    if not found:
+                named[file] = file == path
+    if not named:
         raise InvalidInput(
             "There is no file to look at.", hint="Name a file or folder, or leave fewer out."
         )
-    return found
+    return named
 
 
-def files_under(folder: Path, enter: Callable[[Path], bool] = lambda _: True) -> Iterator[Path]:
+def files_under(
+    folder: Path,
+    enter: Callable[[Path], bool] = lambda _: True,
+    unlisted: dict[Path, str] | None = None,
+) -> Iterator[Path]:
     """Yield what is in a folder and in those under it, however deep, in the order of names.
 
     Links to folders are not followed; folders that cannot be listed are passed over.
@@ -55,6 +65,7 @@ def files_under(folder: Path, enter: Callable[[Path], bool] = lambda _: True) ->
     Args:
         folder: Where to begin.
         enter: Whether to look into a folder under it.
+        unlisted: Is given the folders that were passed over, and why.
     """
     waiting = [folder]
     while waiting:
@@ -63,7 +74,9 @@ def files_under(folder: Path, enter: Callable[[Path], bool] = lambda _: True) ->
         try:
             with os.scandir(here) as entries:
                 inside = sorted(entries, key=lambda entry: entry.name)
-        except OSError:
+        except OSError as fault:
+            if unlisted is not None:
+                unlisted[here] = f"cannot be listed: {fault.strerror}"
             continue
         for entry in inside:
             path = here / entry.name
@@ -74,13 +87,14 @@ def files_under(folder: Path, enter: Callable[[Path], bool] = lambda _: True) ->
         waiting.extend(reversed(folders))
 
 
-def _walk(folder: Path, exclude: Sequence[str]) -> list[Path]:
+def _walk(folder: Path, exclude: Sequence[str], unlisted: dict[Path, str]) -> list[Path]:
     return [
         path
-        for path in files_under(folder, lambda inner: not _left_out(inner, exclude))
-        if path.is_file() and not path.is_symlink() and not _left_out(path, exclude)
+        for path in files_under(folder, lambda inner: not is_excluded(inner, exclude), unlisted)
+        if path.is_file() and not path.is_symlink() and not is_excluded(path, exclude)
     ]
 
 
-def _left_out(path: Path, exclude: Sequence[str]) -> bool:
-    return any(fnmatch(path.name, one) or fnmatch(str(path), one) for one in exclude)
+def is_excluded(path: Path, exclude: Sequence[str]) -> bool:
+    """Whether a pattern is that of the path, or of the last name in it."""
+    return any(fnmatch(path.name, pattern) or fnmatch(str(path), pattern) for pattern in exclude)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from remnant.canaries.natural.match import Match
 from remnant.canaries.natural.shape import (
@@ -14,8 +15,8 @@ from remnant.canaries.natural.shape import (
     fits_template,
     runs_of,
     secret_in,
+    shape_text,
     template_of,
-    told,
 )
 from remnant.canaries.natural.spelling import bare, since_last
 from remnant.canaries.template import Canary, Template
@@ -25,15 +26,25 @@ MOST_PLACES = 1000  # of one secret that are remembered; all are counted
 MOST_SECRETS = 1_000_000
 _MOST_WAYS = 100  # of writing one secret, with the text before it
 _DIGITS = 12  # of a fingerprint
+_LEFT_OUT = {"left_out_if_none": True}  # of plain data, see ``remnant.records.typed``
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a secret stands: a file, and its line and column, both from 1."""
+    """Where a secret stands: a file, and its line and column, both from 1.
+
+    Attributes:
+        line: In a file of rows, where the row begins.
+        column: In a file of rows, the place in the field's text.
+        row: Number of the row, from 1; 0 for the header of a table; None in plain text.
+        field: Names and places that lead to the field; None in plain text.
+    """
 
     path: str
     line: int
     column: int
+    row: int | None = dataclasses.field(default=None, metadata=_LEFT_OUT)
+    field: str | None = dataclasses.field(default=None, metadata=_LEFT_OUT)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -66,6 +77,7 @@ class FoundSecret:
         way: How it is written, and what stands before it, where it stands most often so; the first
             of those that are equally frequent. Places with the secret itself in the text before it
             are left aside; where there is no other, that text begins after it.
+        service: Who gives out keys of this form; empty where that is unknown.
 
     Guarantees:
         * ``canary.secret`` is in the space of ``template``, which has ``2 ** bits`` secrets.
@@ -78,6 +90,7 @@ class FoundSecret:
     count: int
     places: tuple[Place, ...]
     way: Way
+    service: str = ""
 
     def __repr__(self) -> str:
         return f"FoundSecret({self.kind!r}, {self.fingerprint!r}, count={self.count})"
@@ -96,7 +109,7 @@ class FoundSecret:
     @property
     def form(self) -> str:
         """What is secret in it, without anything of the secret or of the text before it."""
-        return told(self.runs)
+        return shape_text(self.runs)
 
     @property
     def bits(self) -> float:
@@ -135,10 +148,11 @@ class FoundSecret:
 class _Entry:
     """What is known of one secret so far."""
 
+    service: str
     count: int = 0
-    places: list[Place] = field(default_factory=list)
-    ways: dict[Way, int] = field(default_factory=dict)
-    cut_ways: dict[Way, int] = field(default_factory=dict)
+    places: list[Place] = dataclasses.field(default_factory=list)
+    ways: dict[Way, int] = dataclasses.field(default_factory=dict)
+    cut_ways: dict[Way, int] = dataclasses.field(default_factory=dict)
 
 
 class Joining:
@@ -154,7 +168,9 @@ class Joining:
         self._most = most
         self._entries: dict[tuple[str, str], _Entry] = {}
 
-    def add(self, match: Match, text: str, place: Place, *, since: int = 0) -> None:
+    def add(
+        self, match: Match, text: str, place: Place, *, since: int = 0, begins: int = 0
+    ) -> None:
         """Add one match in ``text``, which stands at ``place``.
 
         Args:
@@ -162,6 +178,7 @@ class Joining:
             text: With what is before it.
             place: In the file.
             since: Where the same secret ended the last time before; 0 where it did not.
+            begins: Where the field begins that it stands in.
 
         Raises:
             InvalidInput: There are too many different secrets to be secrets.
@@ -170,11 +187,11 @@ class Joining:
         if entry is None:
             if len(self._entries) >= self._most:
                 raise self._too_many()
-            entry = self._entries[match.kind, match.value] = _Entry()
+            entry = self._entries[match.kind, match.value] = _Entry(match.service)
         entry.count += 1
         if len(entry.places) < MOST_PLACES:
             entry.places.append(place)
-        first = max(0, match.start - self._context)
+        first = max(begins, match.start - self._context)
         begin = max(first, since)
         begin += since_last(
             bare(text[match.start + match.known : match.end - match.tail]),
@@ -188,17 +205,18 @@ class Joining:
 
     def joined(self, *, salt: bytes) -> tuple[FoundSecret, ...]:
         """Return each secret once: the most frequent first, then in the order found."""
-        found = [
+        secrets = [
             FoundSecret(
                 kind,
                 fingerprint_of(kind, value, salt=salt),
                 entry.count,
                 tuple(entry.places),
                 _most_frequent(entry.ways or entry.cut_ways),
+                entry.service,
             )
             for (kind, value), entry in self._entries.items()
         ]
-        return tuple(sorted(found, key=lambda one: -one.count))
+        return tuple(sorted(secrets, key=lambda secret: -secret.count))
 
     def _too_many(self) -> InvalidInput:
         kinds = [kind for kind, _ in self._entries]

@@ -10,6 +10,8 @@ from remnant.errors import MissingExtra, import_failure
 
 KINDS = ("card", "ssn", "iban", "email", "phone", "key", "random")
 LONGEST = 2048  # characters; what is longer is no secret that a template could hold
+SHORTEST_RANDOM = 16  # characters of a string that is a secret only because it looks random
+LONGEST_BLOCK = 16_384  # characters of a private key, the only secret of several lines
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -23,6 +25,7 @@ class Match:
             secret. Not shown by ``repr``.
         known: So many characters at its beginning are no secret, such as a country's code.
         tail: So many at its end are none, such as the domain of an address.
+        service: Who gives out keys of this form, such as ``"GitHub"``; empty where it is unknown.
     """
 
     kind: str
@@ -31,6 +34,7 @@ class Match:
     value: str
     known: int = 0
     tail: int = 0
+    service: str = ""
 
     def __repr__(self) -> str:
         return f"Match({self.kind!r}, {self.start}, {self.end}, value=<redacted>)"
@@ -41,18 +45,18 @@ def without_overlaps(matches: Sequence[Match]) -> Iterator[Match]:
 
     Example:
         >>> whole, part = Match("key", 0, 20, "a"), Match("phone", 4, 14, "b")
-        >>> [one.kind for one in without_overlaps([whole, part])]
+        >>> [match.kind for match in without_overlaps([whole, part])]
         ['key']
     """
     taken: dict[int, list[Match]] = {}
-    for one in matches:
-        # No match is longer than LONGEST, so that it touches few cells of that width.
-        cells = range(one.start // LONGEST, (one.end - 1) // LONGEST + 1)
+    for match in matches:
+        # Few matches are longer than LONGEST, so that they touch few cells of that width.
+        cells = range(match.start // LONGEST, (match.end - 1) // LONGEST + 1)
         near = [other for cell in cells for other in taken.get(cell, ())]
-        if all(one.end <= other.start or other.end <= one.start for other in near):
+        if all(match.end <= other.start or other.end <= match.start for other in near):
             for cell in cells:
-                taken.setdefault(cell, []).append(one)
-            yield one
+                taken.setdefault(cell, []).append(match)
+            yield match
 
 
 def missing(fault: ImportError) -> MissingExtra:
@@ -61,11 +65,11 @@ def missing(fault: ImportError) -> MissingExtra:
         fault,
         library=str(fault.name),
         message=f"Looking for secrets in text needs {fault.name}, which is not installed.",
-        hint="Install it with pip install 'remnant[scan]'.",
+        extra="scan",
     )
 
 
 def is_letter_or_digit(text: str, at: int) -> bool:
     """Whether an ASCII letter or digit stands at a place, which may be outside the text."""
-    found: Any = text[at : at + 1] if at >= 0 else ""
-    return bool(found) and found.isascii() and found.isalnum()
+    character: Any = text[at : at + 1] if at >= 0 else ""
+    return bool(character) and character.isascii() and character.isalnum()

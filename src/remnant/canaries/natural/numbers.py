@@ -42,36 +42,36 @@ def find_cards(text: str) -> Iterator[Match]:
     with commas; the digits of ``0,4111...`` are a fraction, where no other comma follows.
 
     Example:
-        >>> [one.kind for one in find_cards("4111 1111 1111 1111, 4111 1111 1111 1112")]
+        >>> [match.kind for match in find_cards("4111 1111 1111 1111, 4111 1111 1111 1112")]
         ['card']
     """
     try:
         from stdnum import luhn
     except ImportError as fault:
         raise missing(fault) from None
-    for found in _CARD.finditer(text):
-        digits = re.sub("[^0-9]", "", found[0])
-        if _is_fraction(text, found.start(), found.end()):
+    for match in _CARD.finditer(text):
+        digits = re.sub("[^0-9]", "", match[0])
+        if _is_fraction(text, match.start(), match.end()):
             continue
         if _ISSUED.fullmatch(digits) and luhn.is_valid(digits):
-            yield Match("card", found.start(), found.end(), digits)
+            yield Match("card", match.start(), match.end(), digits)
 
 
 def find_ssns(text: str) -> Iterator[Match]:
     """Yield US social security numbers in three groups, those that are never given out aside.
 
     Example:
-        >>> [one.start for one in find_ssns("000-12-3456 536-90-4399")]
+        >>> [match.start for match in find_ssns("000-12-3456 536-90-4399")]
         [12]
     """
     try:
         from stdnum.us import ssn
     except ImportError as fault:
         raise missing(fault) from None
-    for found in _SSN.finditer(text):
-        digits = re.sub("[^0-9]", "", found[0])
+    for match in _SSN.finditer(text):
+        digits = re.sub("[^0-9]", "", match[0])
         if ssn.is_valid(ssn.format(digits)):
-            yield Match("ssn", found.start(), found.end(), digits)
+            yield Match("ssn", match.start(), match.end(), digits)
 
 
 def find_ibans(text: str) -> Iterator[Match]:
@@ -80,21 +80,21 @@ def find_ibans(text: str) -> Iterator[Match]:
     They stand together or in groups of four. The country's code is no secret.
 
     Example:
-        >>> [(one.start, one.end) for one in find_ibans("to BE31 4354 1116 1155 now")]
+        >>> [(match.start, match.end) for match in find_ibans("to BE31 4354 1116 1155 now")]
         [(3, 22)]
     """
     try:
         from stdnum import iban
     except ImportError as fault:
         raise missing(fault) from None
-    for found in _IBAN.finditer(text):
-        written = found[0]
+    for match in _IBAN.finditer(text):
+        written = match[0]
         # A word after the last group looks like one more group.
         while " " in written and not _is_iban(iban, written):
             written = written.rpartition(" ")[0]
         if _is_iban(iban, written):
-            end = found.start() + len(written)
-            yield Match("iban", found.start(), end, iban.compact(written), known=2)
+            end = match.start() + len(written)
+            yield Match("iban", match.start(), end, iban.compact(written), known=2)
 
 
 def _is_fraction(text: str, start: int, end: int) -> bool:

@@ -114,11 +114,11 @@ def template_of(runs: Sequence[Run], *, context: str) -> Template:
     )
 
 
-def told(runs: Sequence[Run]) -> str:
+def shape_text(runs: Sequence[Run]) -> str:
     """Return the form of a secret for everybody's eyes: letters and digits that stay are dots.
 
     Example:
-        >>> told(runs_of("email", "ann.b7@uni.edu", known=0, tail=8))
+        >>> shape_text(runs_of("email", "ann.b7@uni.edu", known=0, tail=8))
         '{letters:3}.{letters:1}{digits:1}@….…'
     """
     return "".join(_told(run) for run in runs)

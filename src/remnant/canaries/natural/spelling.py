@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from functools import lru_cache
 
 ANYWHERE = 4  # letters and digits; what has fewer counts where it stands alone only
 _SIGNS = re.compile(r"[\W_]+")
@@ -23,17 +24,22 @@ def bare(text: str) -> str:
     if text.isascii():
         return _SIGNS.sub("", text).lower()
     parts = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(one for one in parts if one.isalnum())
+    return "".join(character for character in parts if character.isalnum())
 
 
 def bare_with_places(text: str) -> tuple[str, list[int]]:
     """Return ``bare(text)``, and for each of its characters the place in the text."""
     kept, places = [], []
     for at, character in enumerate(text):
-        found = bare(character)
-        kept.append(found)
-        places += [at] * len(found)
+        letters = _bare_character(character)
+        kept.append(letters)
+        places += [at] * len(letters)
     return "".join(kept), places
+
+
+@lru_cache(maxsize=4096)
+def _bare_character(character: str) -> str:
+    return bare(character)
 
 
 def spans_of(wanted: str, text: str) -> Iterator[tuple[int, int]]:
@@ -74,4 +80,4 @@ def since_last(wanted: str, text: str) -> int:
 def stands_alone(text: str, first: int, end: int) -> bool:
     """Whether no letter or digit is next to a part of a text."""
     around = text[max(0, first - 1) : first] + text[end : end + 1]
-    return not any(one.isalnum() for one in around)
+    return not any(character.isalnum() for character in around)

@@ -50,12 +50,12 @@ Z xxxxx ...x. ..x.. .x... xxxxx
 
 
 def _drawn() -> dict[str, NDArray[np.bool_]]:
-    found = {" ": np.zeros((SIDE, SIDE), dtype=np.bool_)}
+    glyphs = {" ": np.zeros((SIDE, SIDE), dtype=np.bool_)}
     for line in _DRAWN.split("\n"):
         if line:
             name, *rows = line.split()
-            found[name] = np.array([[cell == "x" for cell in row] for row in rows])
-    return found
+            glyphs[name] = np.array([[cell == "x" for cell in row] for row in rows])
+    return glyphs
 
 
 GLYPHS = _drawn()

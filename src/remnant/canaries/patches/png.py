@@ -24,7 +24,7 @@ def read_png(path: Path) -> NDArray[np.float64]:
             fault,
             library="Pillow",
             message="Reading a PNG needs Pillow.",
-            hint="Install remnant[data].",
+            extra="data",
         ) from fault
     try:
         with Image.open(path, formats=["PNG"]) as picture:

@@ -31,7 +31,7 @@ def reordered(pixels: Floats, grain: int, rng: np.random.Generator, count: int) 
 
 
 def log_orders(pixels: Floats, grain: int) -> float:
-    """The log of the number of orders that can be told apart.
+    """The log of the number of distinguishable orders.
 
     Example:
         >>> round(math.exp(log_orders(np.array([[[0.0, 1.0, 1.0]]]), 1)))
@@ -39,7 +39,7 @@ def log_orders(pixels: Floats, grain: int) -> float:
     """
     squares = _squares(pixels, grain)
     counts = np.unique(squares.reshape(len(squares), -1), axis=0, return_counts=True)[1]
-    repeated = sum(math.lgamma(one + 1.0) for one in counts.tolist())
+    repeated = sum(math.lgamma(count + 1.0) for count in counts.tolist())
     return math.lgamma(len(squares) + 1.0) - repeated
 
 

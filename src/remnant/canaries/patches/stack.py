@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,32 @@ from numpy.typing import NDArray
 from remnant.canaries.patches.stamping import Images, pasted
 from remnant.errors import InvalidInput
 
-if TYPE_CHECKING:
-    from remnant.canaries.patches.patch import Patch
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+
+
+class Placed(Protocol):
+    """What a patch and a stack of patches have in common: pixels, a place and an opacity."""
+
+    @property
+    def pixels(self) -> Floats:
+        """Brightness in [0, 1]; the last three axes are channels, rows and columns."""
+        ...
+
+    @property
+    def row(self) -> int:
+        """The image's row under the top-left pixel."""
+        ...
+
+    @property
+    def column(self) -> int:
+        """The image's column under the top-left pixel."""
+        ...
+
+    @property
+    def opacity(self) -> float:
+        """1 hides what is below."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
@@ -35,20 +56,20 @@ class Patches:
     opacity: float
 
     @classmethod
-    def of(cls, patches: Sequence[Patch]) -> Patches:
+    def of(cls, patches: Sequence[Placed]) -> Patches:
         """Stack patches that differ in nothing but their pixels.
 
         Raises:
             InvalidInput: None were given, or they differ in size, place or opacity.
         """
-        places = {(one.pixels.shape, one.row, one.column, one.opacity) for one in patches}
+        places = {(patch.pixels.shape, patch.row, patch.column, patch.opacity) for patch in patches}
         if len(places) != 1:
             raise InvalidInput(
                 f"{len(patches)} patches have {len(places)} different sizes, places or opacities.",
                 hint="Give at least one patch, all of one size, at one place, of one opacity.",
             )
         first = patches[0]
-        pixels = np.stack([one.pixels for one in patches])
+        pixels = np.stack([patch.pixels for patch in patches])
         return cls(pixels, first.row, first.column, first.opacity)
 
     def __len__(self) -> int:
@@ -71,7 +92,7 @@ class Patches:
         return pasted(images, self.pixels, **place, opacity=self.opacity, each=True)
 
 
-def place_of(patch: Patch | Patches) -> str:
+def place_of(patch: Placed) -> str:
     """Size and place in words, without what is shown."""
     channels, height, width = patch.pixels.shape[-3:]
     kind = "grey" if channels == 1 else f"in {channels} channels"

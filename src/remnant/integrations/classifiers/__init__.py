@@ -1,4 +1,4 @@
-"""Classifiers that somebody else trained, and the samples that they are asked about."""
+"""Third-party classifiers, and the samples they are tested on."""
 
 from remnant.integrations.classifiers.opening import load_classifier
 from remnant.integrations.classifiers.samples import ArraySamples, array_samples

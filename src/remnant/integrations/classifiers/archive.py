@@ -1,4 +1,4 @@
-"""What stands in a pt2 file: a graph as JSON, and tensors as plain numbers. No pickle is opened."""
+"""Reads a pt2 file: a graph as JSON, and tensors as plain numbers. No pickle is opened."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def _read(path: Path, archive: zipfile.ZipFile) -> Archive:
             "takes one tensor and returns its logits."
         )
     first, *others = graph["tensor_values"][inputs[0]]["sizes"]
-    shape = tuple(one.get("as_int") for one in others)
+    shape = tuple(size.get("as_int") for size in others)
     return Archive(
         nodes=graph["nodes"],
         tensors=tensors,
@@ -135,23 +135,23 @@ def _tensors(path: Path, archive: zipfile.ZipFile, folder: str, about: str) -> d
             f"{path} is of an older format, which holds its weights pickled.", hint=_AGAIN
         ) from None
     files: dict[str, Tensor] = {}
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for name, entry in entries.items():
         if entry["use_pickle"] or entry["tensor_meta"] is None:
             raise UnsupportedModel(
                 f"{path} holds {name} pickled, and pickles are never opened.",
                 hint="Pass weights as safetensors, and a maker.",
             )
-        about_it = entry["tensor_meta"]
+        meta = entry["tensor_meta"]
         where = entry["path_name"]
         if where not in files:
-            kind = KINDS[about_it["dtype"]]
+            kind = KINDS[meta["dtype"]]
             raw = bytearray(archive.read(f"{folder}{where}"))
             files[where] = torch.frombuffer(raw, dtype=kind) if raw else torch.empty(0, dtype=kind)
-        found[name] = torch.as_strided(
+        tensors[name] = torch.as_strided(
             files[where],
-            [one["as_int"] for one in about_it["sizes"]],
-            [one["as_int"] for one in about_it["strides"]],
-            about_it["storage_offset"]["as_int"],
+            [size["as_int"] for size in meta["sizes"]],
+            [stride["as_int"] for stride in meta["strides"]],
+            meta["storage_offset"]["as_int"],
         ).clone()
-    return found
+    return tensors

@@ -1,4 +1,4 @@
-"""Asks a classifier from the outside about samples, once about each."""
+"""Evaluates a third-party classifier once on each sample."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ def ask(
     layers: Sequence[str] = ("last",),
     batch: int = 256,
 ) -> OnePass:
-    """Ask once about each sample, see ``one_pass``; hidden states are float32 or float64.
+    """Run ``one_pass`` on the samples; hidden states are float32 or float64.
 
-    A program that was exported for batches of one size is asked in such batches.
+    A program that was exported for a fixed batch size gets batches of that size.
 
     Raises:
         UnsupportedModel, InvalidInput: As ``one_pass``; or hidden states that are NaN or infinite.
     """
     fixed = getattr(model, "fixed_batch", None)
-    found = one_pass(
+    answers = one_pass(
         model, inputs, labels, layers=layers, batch=batch if fixed is None else int(fixed)
     )
     wide = (torch.float32, torch.float64)
-    hidden = tuple(one if one.dtype in wide else one.float() for one in found.hidden)
-    for name, states in zip(found.layers, hidden, strict=True):
+    hidden = tuple(states if states.dtype in wide else states.float() for states in answers.hidden)
+    for name, states in zip(answers.layers, hidden, strict=True):
         if not bool(states.isfinite().all()):
             raise InvalidInput(
                 f"the hidden states {name} are NaN or infinite.", hint="Name another layer."
             )
-    return replace(found, hidden=hidden)
+    return replace(answers, hidden=hidden)

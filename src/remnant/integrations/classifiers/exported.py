@@ -2,7 +2,7 @@
 
 ``torch.export.load`` unpickles: sample inputs and custom objects, and weights where the file says
 so. But a pt2 file is a zip archive of JSON (the graph) and of plain numbers (the weights). Both are
-read here as what they are, and the graph is carried out operator by operator: only torch's own ATen
+read here as what they are, and the graph is run operator by operator: only torch's own ATen
 operators, none that reads files or writes, takes text or draws random numbers.
 """
 
@@ -88,7 +88,7 @@ class ExportedClassifier(nn.Module):
         sample_shape: Of one example; None where it may differ.
 
     Raises:
-        UnsupportedModel: It has an operator or argument that is not carried out here, takes another
+        UnsupportedModel: It has an operator or argument that is not supported, takes another
             input than one tensor, or was exported in training mode.
     """
 
@@ -118,28 +118,30 @@ class ExportedClassifier(nn.Module):
         versions = {name: tensor._version for name, tensor in held.items()}
         values: dict[str, Any] = held | {self._input: images.clone()}
         for step in self._steps:
-            self._carry_out(step, values)
+            self._work(step, values)
         if changed := [name for name, tensor in held.items() if tensor._version != versions[name]]:
             raise UnsupportedModel(
                 f"the program changes its own {changed[0]}: it was exported in training mode.",
                 hint=_EXPORT,
             )
-        found = values[self._output]
-        if not isinstance(found, Tensor):
+        logits = values[self._output]
+        if not isinstance(logits, Tensor):
             raise UnsupportedModel("the program returns something else than a tensor.")
-        return found
+        return logits
 
-    def _carry_out(self, step: _Step, values: dict[str, Any]) -> None:
-        given = [_value(one, values, self._where) for one in step.positional]
-        named = {name: _value(one, values, self._where) for name, one in step.named.items()}
+    def _work(self, step: _Step, values: dict[str, Any]) -> None:
+        given = [_value(argument, values, self._where) for argument in step.positional]
+        named = {
+            name: _value(argument, values, self._where) for name, argument in step.named.items()
+        }
         if step.entered is not None:
             given[step.at] = step.entered(given[step.at])
         made = step.operate(*given, **named)
         for place in step.places:
             made = place(made)
         several = isinstance(made, tuple | list) and len(step.outputs) > 1
-        for output, one in zip(step.outputs, made if several else [made], strict=False):
-            _keep(output, one, values)
+        for output, result in zip(step.outputs, made if several else [made], strict=False):
+            _keep(output, result, values)
         for name in step.unused:
             values.pop(name, None)
 
@@ -152,8 +154,8 @@ class ExportedClassifier(nn.Module):
         ends = {path: at for at, each in enumerate(paths) for path in each}
         uses: dict[str, int] = {}
         for at, node in enumerate(nodes):
-            for one in node["inputs"]:
-                uses.update(dict.fromkeys(_mentioned(one["arg"]), at))
+            for argument in node["inputs"]:
+                uses.update(dict.fromkeys(_mentioned(argument["arg"]), at))
         last: dict[int, list[str]] = {}
         for name, at in uses.items():
             if name not in self._names and name != self._output:
@@ -170,8 +172,12 @@ class ExportedClassifier(nn.Module):
             steps.append(
                 _Step(
                     operate,
-                    tuple(one["arg"] for one in inputs if one.get("kind") != 2),
-                    {one["name"]: one["arg"] for one in inputs if one.get("kind") == 2},
+                    tuple(argument["arg"] for argument in inputs if argument.get("kind") != 2),
+                    {
+                        argument["name"]: argument["arg"]
+                        for argument in inputs
+                        if argument.get("kind") == 2
+                    },
                     tuple(node["outputs"]),
                     tuple(self._place(path) for path in reversed(paths[at]) if ends[path] == at),
                     entered,
@@ -183,12 +189,12 @@ class ExportedClassifier(nn.Module):
 
     def _place(self, path: str) -> nn.Module:
         """Return the module at a path, made with those above it where it is not there."""
-        found: nn.Module = self
+        module: nn.Module = self
         for part in path.split(".") if path else ():
-            if not isinstance(found._modules.get(part), _Place):
-                found._modules[part] = _Place()
-            found = found._modules[part] or found
-        return found
+            if not isinstance(module._modules.get(part), _Place):
+                module._modules[part] = _Place()
+            module = module._modules[part] or module
+        return module
 
 
 def load_exported(path: str | Path) -> ExportedClassifier:
@@ -216,19 +222,19 @@ def _operator(node: Mapping[str, Any]) -> Any:
     target = node["target"]
     if target in _NUMBERS:
         return _NUMBERS[target]
-    found = _ATEN.fullmatch(target)
-    packet = getattr(torch.ops.aten, found[1], None) if found else None
-    operate = getattr(packet, found[2], None) if found else None
-    if found is None or not isinstance(operate, torch._ops.OpOverload):
+    match = _ATEN.fullmatch(target)
+    packet = getattr(torch.ops.aten, match[1], None) if match else None
+    operate = getattr(packet, match[2], None) if match else None
+    if match is None or not isinstance(operate, torch._ops.OpOverload):
         raise UnsupportedModel(
             f"the program calls {target}, which is not an ATen operator.",
             hint="Pass weights and a maker.",
         )
-    name = found[1]
-    kinds = {str(one.type) for one in operate._schema.arguments}
-    given = {one["name"]: one["arg"] for one in node["inputs"]}
+    name = match[1]
+    kinds = {str(argument.type) for argument in operate._schema.arguments}
+    given = {argument["name"]: argument["arg"] for argument in node["inputs"]}
     if not any("Tensor" in kind for kind in kinds) and name not in _MAKERS:
-        raise UnsupportedModel(f"the program calls {target}, which is not carried out here.")
+        raise UnsupportedModel(f"the program calls {target}, which is not supported.")
     if any("as_string" in arg or "as_strings" in arg for arg in given.values()):
         _allow(name in _TEXTS, f"calls {target} with a text")
     if operate._schema.is_mutable:
@@ -244,7 +250,7 @@ def _operator(node: Mapping[str, Any]) -> Any:
 
 def _allow(allowed: bool, what: str) -> None:
     if not allowed:
-        raise UnsupportedModel(f"the program {what}, which is not carried out here.")
+        raise UnsupportedModel(f"the program {what}, which is not supported.")
 
 
 def _dense(node: Mapping[str, Any]) -> int | None:
@@ -263,13 +269,13 @@ def _paths(node: Mapping[str, Any]) -> list[str]:
 
 def _mentioned(arg: Mapping[str, Any]) -> list[str]:
     """The names of the values that an argument uses."""
-    found: list[str] = []
+    names: list[str] = []
     for held in arg.values():
-        for one in held if isinstance(held, list) else [held]:
-            if isinstance(one, Mapping):
-                name = one.get("name", one.get("as_name"))
-                found += [name] if isinstance(name, str) else _mentioned(one)
-    return found
+        for value in held if isinstance(held, list) else [held]:
+            if isinstance(value, Mapping):
+                name = value.get("name", value.get("as_name"))
+                names += [name] if isinstance(name, str) else _mentioned(value)
+    return names
 
 
 def _value(arg: Mapping[str, Any], values: Mapping[str, Any], where: torch.device) -> Any:
@@ -280,14 +286,14 @@ def _value(arg: Mapping[str, Any], values: Mapping[str, Any], where: torch.devic
         return values[held["name"]]
     if kind in ("as_tensors", "as_optional_tensors"):
         return [
-            values[one["name"]] if "name" in one else _value(one, values, where) for one in held
+            values[item["name"]] if "name" in item else _value(item, values, where) for item in held
         ]
     if kind in ("as_int", "as_ints", "as_float", "as_floats", "as_bool", "as_bools", "as_string"):
         return held
     if kind in ("as_sym_int", "as_sym_float", "as_sym_bool"):
         return values[held["as_name"]] if "as_name" in held else next(iter(held.values()))
     if kind == "as_sym_ints":
-        return [values[one["as_name"]] if "as_name" in one else one["as_int"] for one in held]
+        return [values[item["as_name"]] if "as_name" in item else item["as_int"] for item in held]
     if kind == "as_scalar_type" and held in KINDS:
         return KINDS[held]
     if kind == "as_memory_format" and held in _FORMATS:
@@ -297,7 +303,7 @@ def _value(arg: Mapping[str, Any], values: Mapping[str, Any], where: torch.devic
     if kind == "as_device":
         return where
     raise UnsupportedModel(
-        f"the program has an argument of kind {kind}, which is not carried out here.",
+        f"the program has an argument of kind {kind}, which is not supported.",
         hint="Pass weights and a maker.",
     )
 
@@ -307,7 +313,7 @@ def _keep(output: Mapping[str, Any], made: Any, values: dict[str, Any]) -> None:
     if kind == "as_tensor":
         values[held["name"]] = made
     elif kind == "as_tensors":
-        values.update(zip((one["name"] for one in held), made, strict=True))
+        values.update(zip((tensor["name"] for tensor in held), made, strict=True))
     elif kind in ("as_sym_int", "as_sym_float", "as_sym_bool"):
         values[held["as_name"]] = made
     elif kind != "as_none":

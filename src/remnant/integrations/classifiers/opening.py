@@ -1,4 +1,4 @@
-"""A classifier from a file: finds out what it is, and reads it without opening a pickle."""
+"""Reads a classifier from a file of any supported kind, without opening a pickle."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from remnant.integrations.classifiers.weights import (
     model_of_maker,
     read_weights,
 )
+from remnant.integrations.pretrained import on_device
 
 WEIGHTS, EXPORTED = ".safetensors", ".pt2"
 _PICKLES = (".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle")
@@ -31,7 +32,7 @@ def load_classifier(
     maker: str | None = None,
     device: str | torch.device = "cpu",
 ) -> nn.Module:
-    """Read a classifier that somebody else trained.
+    """Read a third-party classifier.
 
     Args:
         path: Weights (``.safetensors``), for which ``architecture`` or ``maker`` makes the network;
@@ -51,7 +52,7 @@ def load_classifier(
             cannot be used; ``architecture`` and ``maker`` are missing, both there or out of place.
         PlanError: An unknown architecture or option.
         UnsupportedModel: The maker returns no network, or the exported program does something that
-            is not carried out here.
+            is not supported.
     """
     where = Path(path)
     _check_kind(where)
@@ -77,12 +78,7 @@ def load_classifier(
             model = model_of_architecture(
                 str(architecture), state, shape=shape, classes=classes, options=options
             )
-    try:
-        return model.to(device)
-    except (RuntimeError, AssertionError) as fault:  # torch built without it asserts
-        raise InvalidInput(
-            f"device={str(device)!r} cannot be used.", hint="Pass device='cpu' or device='cuda'."
-        ) from fault
+    return on_device(model, device)
 
 
 def _check_kind(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Pictures that a classifier is asked about: a folder of PNG and JPEG files, or arrays."""
+"""Reads pictures to test a classifier on: a folder of PNG and JPEG files, or arrays."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def read_pictures(
         raise
     if not np.isfinite(images).all():
         raise InvalidInput(f"{path}: images hold values that are NaN or infinite.")
-    found = torch.from_numpy(images)
-    fit = found if shape is None else fitted(found, shape, str(path))
+    pictures = torch.from_numpy(images)
+    fit = pictures if shape is None else fitted(pictures, shape, str(path))
     return Pictures(fit, None if labels is None else labels[rows])
 
 
@@ -140,8 +140,8 @@ def _arrays(path: Path) -> tuple[NDArray[Any], NDArray[np.int64] | None]:
     if path.suffix == ".safetensors":
         kinds = {torch.bfloat16: torch.float32}  # which NumPy does not have
         arrays = {
-            name: one.to(kinds.get(one.dtype, one.dtype)).numpy()
-            for name, one in read_tensors(path).items()
+            name: tensor.to(kinds.get(tensor.dtype, tensor.dtype)).numpy()
+            for name, tensor in read_tensors(path).items()
         }
         if len(arrays) == 1:
             arrays = {"images": next(iter(arrays.values()))}
@@ -182,35 +182,45 @@ def _folder(
     read = [_read(path) for path in chosen]
     if shape is not None:
         return torch.cat(
-            [fitted(one, shape, str(path)) for one, path in zip(read, chosen, strict=True)]
+            [fitted(picture, shape, str(path)) for picture, path in zip(read, chosen, strict=True)]
         )
-    sizes = sorted({tuple(one.shape[2:]) for one in read})
+    sizes = sorted({tuple(picture.shape[2:]) for picture in read})
     if len(sizes) > 1:
         raise InvalidInput(
             f"{folder} holds pictures of {len(sizes)} sizes, such as {_sides(sizes[0])} and "
             f"{_sides(sizes[-1])}, and what the model takes is not known.",
             hint="Say it with shape=, such as 3x224x224.",
         )
-    channels = max(one.shape[1] for one in read)
+    channels = max(picture.shape[1] for picture in read)
     whole = (channels, *sizes[0])
-    return torch.cat([fitted(one, whole, str(folder)) for one in read])
+    return torch.cat([fitted(picture, whole, str(folder)) for picture in read])
 
 
 def _sides(size: Sequence[int]) -> str:
     return "x".join(map(str, size))
 
 
-def _read(path: Path) -> Tensor:
-    """One picture, ``(1, 1 or 3, height, width)``; as if nothing in it were transparent."""
+def pillow() -> Any:
+    """Return Pillow's module of pictures.
+
+    Raises:
+        MissingExtra: It is not installed.
+    """
     try:
         from PIL import Image
     except ImportError as fault:
         raise import_failure(
             fault,
             library="Pillow",
-            message="Reading pictures needs Pillow.",
-            hint="Install remnant[data].",
+            message="Reading pictures needs Pillow, which is not installed.",
+            extra="data",
         ) from fault
+    return Image
+
+
+def _read(path: Path) -> Tensor:
+    """One picture, ``(1, 1 or 3, height, width)``; as if nothing in it were transparent."""
+    Image = pillow()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", Image.DecompressionBombWarning)
@@ -226,5 +236,5 @@ def _read(path: Path) -> Tensor:
         ) from fault
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as fault:
         raise InvalidInput(f"{path} is too large to be opened.", hint="Make it smaller.") from fault
-    found = torch.from_numpy(levels[None] if grey else levels.transpose(2, 0, 1).copy())
-    return found[None]
+    pixels = torch.from_numpy(levels[None] if grey else levels.transpose(2, 0, 1).copy())
+    return pixels[None]

@@ -53,7 +53,9 @@ def load_image_model(folder: str | Path, *, device: str | torch.device = "cpu") 
     size = _size(wanted) or _size(getattr(config, "image_size", None))
     channels = getattr(config, "num_channels", 3)
     normal = about.get("do_normalize", True)
-    mean, std = (_numbers(about.get(f"image_{one}")) if normal else None for one in ("mean", "std"))
+    mean, std = (
+        _numbers(about.get(f"image_{name}")) if normal else None for name in ("mean", "std")
+    )
     return ImageModel(
         model,
         (int(channels), *size) if size is not None and isinstance(channels, int) else None,
@@ -92,6 +94,6 @@ def _size(given: Any) -> tuple[int, int] | None:
 
 
 def _numbers(given: Any) -> tuple[float, ...] | None:
-    if isinstance(given, list) and given and all(type(one) in (int, float) for one in given):
-        return tuple(float(one) for one in given)
+    if isinstance(given, list) and given and all(type(number) in (int, float) for number in given):
+        return tuple(float(number) for number in given)
     return None

@@ -20,11 +20,11 @@ _SUM_OFF = 1e-2
 
 
 class Probabilities:
-    """Asks a classifier for probabilities, in evaluation mode and without gradients.
+    """Returns a classifier's probabilities, in evaluation mode and without gradients.
 
     Attributes:
-        kind: What its answers are taken for: "logits" or "probabilities"; with "auto" that is
-            decided by the first images asked about, "auto" until then.
+        kind: How its answers are read: "logits" or "probabilities"; with "auto" the first images
+            decide, and it is "auto" until then.
 
     Args:
         model: Any module that returns one row an image: of two classes or more, or of one number,
@@ -34,7 +34,7 @@ class Probabilities:
             are, and all others for logits.
 
     Guarantees:
-        * A program that was exported for batches of one size is asked in such batches.
+        * A program that was exported for a fixed batch size gets batches of that size.
 
     Raises:
         InvalidInput: Faulty settings. When asked: answers that are not finite or not what
@@ -69,7 +69,7 @@ class Probabilities:
         inputs = images if self._scale is None else self._normalised(images)
         fixed = getattr(self._model, "fixed_batch", None)
         if fixed is None:
-            answers = self._asked(inputs)
+            answers = self._answers(inputs)
         else:
             answers = torch.cat([self._filled(part, fixed) for part in inputs.split(fixed)])
         if not bool(answers.isfinite().all()):
@@ -78,7 +78,7 @@ class Probabilities:
                 hint="Its weights may be damaged, or the images not normalised as in training.",
             )
         if self.kind == "auto":
-            self.kind = self._told(answers)
+            self.kind = self._kind_of(answers)
         if self.kind == "logits":
             return _softmax(answers)
         self._check(answers)
@@ -88,15 +88,17 @@ class Probabilities:
         mean, std = self._scale or ((0.0,), (1.0,))
         normalised(np.zeros((1, images.shape[1], 1, 1), dtype=np.float32), mean, std)  # checks
         shape = (1, -1, 1, 1)
-        centre, width = (torch.tensor(one, device=images.device).view(shape) for one in (mean, std))
+        centre, width = (
+            torch.tensor(numbers, device=images.device).view(shape) for numbers in (mean, std)
+        )
         return (images - centre) / width
 
     def _filled(self, part: Tensor, fixed: int) -> Tensor:
         """Ask about a batch of the size that the program takes, filled up with its first image."""
         filler = part[:1].expand(fixed - len(part), *part.shape[1:])
-        return self._asked(torch.cat([part, filler]))[: len(part)]
+        return self._answers(torch.cat([part, filler]))[: len(part)]
 
-    def _asked(self, inputs: Tensor) -> Tensor:
+    def _answers(self, inputs: Tensor) -> Tensor:
         with in_one_sentence(inputs):
             made: Any = self._model(placed(self._model, inputs))
         given = getattr(made, "logits", None)
@@ -113,7 +115,7 @@ class Probabilities:
             )
         return answers.double()
 
-    def _told(self, answers: Tensor) -> str:
+    def _kind_of(self, answers: Tensor) -> str:
         if answers.shape[1] > 1:
             return "probabilities" if _are_probabilities(answers) else "logits"
         if _within(answers):

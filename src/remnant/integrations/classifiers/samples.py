@@ -1,4 +1,4 @@
-"""Images and other arrays that a classifier is asked about, from a file or a named data set."""
+"""Reads images and other arrays to test a classifier on, from a file or a named data set."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ def array_samples(
     if (mean is None) != (std is None):
         raise InvalidInput("mean and std belong together.", hint="Give both or neither.")
     if data_set is not None:
-        found = training_images(data_set, folder=data)
-        inputs, labels = found.images, found.labels
+        loaded = training_images(data_set, folder=data)
+        inputs, labels = loaded.images, loaded.labels
     elif data is not None:
         read = read_labelled(data)
         inputs, labels = read.inputs, read.labels

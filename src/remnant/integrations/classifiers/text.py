@@ -38,11 +38,13 @@ class TextSamples:
         inputs: Named tensors ``(n, tokens)``, padded at the right.
         labels: int64 ``(n,)``: the class, or the first token of the answer.
         name: The name of a label, for people.
+        cut: Texts that were cut to the length that the model can take.
     """
 
     inputs: Mapping[str, Tensor]
     labels: NDArray[np.int64]
     name: Callable[[int], str]
+    cut: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,24 +80,24 @@ def read_text_rows(path: str | Path) -> TextRows:
         raise InvalidInput(f"{path} cannot be read: {fault.strerror}.") from None
     except UnicodeDecodeError:
         raise InvalidInput(f"{path} is not text in UTF-8.") from None
-    found = [(at, row_of(line)) for at, line in enumerate(lines, start=1) if line.strip()]
-    if not found:
+    records = [(at, row_of(line)) for at, line in enumerate(lines, start=1) if line.strip()]
+    if not records:
         raise InvalidInput(f"{path} holds no row.")
-    first = found[0][1] or {}
+    first = records[0][1] or {}
     fields = next((pair for pair in KINDS if set(pair) <= set(first)), None)
     if fields is None:
         raise InvalidInput(
-            f"{path}, line {found[0][0]} is no row with text and label, or prompt and answer.",
+            f"{path}, line {records[0][0]} is no row with text and label, or prompt and answer.",
             hint='Write lines such as {"text": "...", "label": 0}.',
         )
     rows = []
-    for at, row in found:
+    for at, row in records:
         if row is None or not set(fields) <= set(row):
             raise InvalidInput(f"{path}, line {at} is no row with {fields[0]} and {fields[1]}.")
         if not isinstance(row[fields[0]], str) or not row[fields[0]]:
             raise InvalidInput(f"{path}, line {at}: {fields[0]} is no text, or empty.")
         rows.append((row[fields[0]], row[fields[1]]))
-    return TextRows(where, fields, tuple(rows), tuple(at for at, _ in found))
+    return TextRows(where, fields, tuple(rows), tuple(at for at, _ in records))
 
 
 def load_text_model(
@@ -139,17 +141,22 @@ def text_samples(folder: str | Path, rows: TextRows) -> TextSamples:
         numbers = {str(name): int(number) for name, number in config.label2id.items()}
     names = {number: name for name, number in numbers.items()}
     labels = [_class(label, numbers, rows, at) for at, (_, label) in enumerate(rows.rows)]
+    limit = _limit(config, tokenizer)
     with quiet(), usable():
-        found = tokenizer(
+        encoded = tokenizer(
             [text for text, _ in rows.rows],
-            truncation=True,
-            max_length=_limit(config, tokenizer),
+            truncation=limit is not None,
+            max_length=limit,
             return_attention_mask=False,
             verbose=False,
         )
-    padded = _padded(dict(found), _pad(config, tokenizer))
+        full = [at for at, ids in enumerate(encoded["input_ids"]) if len(ids) == limit]
+        whole = tokenizer([rows.rows[at][0] for at in full], verbose=False) if full else None
+    longer = [] if whole is None or limit is None else whole["input_ids"]
+    cut = sum(len(ids) > (limit or 0) for ids in longer)
+    padded = _padded(dict(encoded), _pad(config, tokenizer))
     return TextSamples(
-        padded, np.array(labels, dtype=np.int64), lambda one: names.get(one, str(one))
+        padded, np.array(labels, dtype=np.int64), lambda label: names.get(label, str(label)), cut
     )
 
 
@@ -158,6 +165,8 @@ def _class(label: Any, numbers: Mapping[str, int], rows: TextRows, at: int) -> i
         return label
     if isinstance(label, str) and label in numbers:
         return numbers[label]
+    if isinstance(label, str) and label.isdecimal() and len(label) < 10:  # of a table
+        return int(label)
     known = ", ".join(sorted(numbers, key=lambda name: numbers[name])[:5])
     raise InvalidInput(
         f"{rows.path}, line {rows.lines[at]}: label is neither a whole number nor a label of the "
@@ -174,7 +183,7 @@ def _questions(
     def tokens(text: str) -> list[int]:
         with usable():
             made = tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return [int(one) for one in made]
+        return [int(token) for token in made]
 
     ids, labels = [], []
     answers: dict[int, str] = {}
@@ -209,16 +218,18 @@ def _limit(config: Any, tokenizer: Any) -> int | None:
     """The most tokens that the model takes, where that is known."""
     text = config.get_text_config()
     given = [tokenizer.model_max_length, getattr(text, "max_position_embeddings", None)]
-    known = [int(one) for one in given if type(one) in (int, float) and 0 < one < _NO_LIMIT]
+    known = [
+        int(length) for length in given if type(length) in (int, float) and 0 < length < _NO_LIMIT
+    ]
     return min(known, default=None)
 
 
 def _pad(config: Any, tokenizer: Any) -> int:
     for name in ("pad_token_id", "eos_token_id"):
         for owner in (config, tokenizer):
-            found = getattr(owner, name, None)
-            if type(found) is int and found >= 0:
-                return found
+            token = getattr(owner, name, None)
+            if type(token) is int and token >= 0:
+                return token
     return 0
 
 

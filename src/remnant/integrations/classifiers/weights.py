@@ -1,11 +1,13 @@
-"""Weights that somebody else trained, put into a network that is made here."""
+"""Third-party weights, loaded into a network that is made here."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -18,7 +20,7 @@ from remnant.models.catalogue import model_maker
 
 # What wrappers put before every name.
 _PREFIXES = ("module.", "_orig_mod.")
-# Whatever a maker of somebody else's may raise.
+# What a third-party maker may raise.
 _FAULTS = (
     *(ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, NameError),
     *(OSError, RuntimeError, SyntaxError, TypeError, ValueError),
@@ -92,7 +94,7 @@ def model_of_architecture(
     given = dict(options or {})
     with torch.device("meta"):
         plain = model_maker(name, shape=shape, classes=max(2, classes), **given)()
-    dense = [one for one, module in plain.named_modules() if isinstance(module, nn.Linear)]
+    dense = [layer for layer, module in plain.named_modules() if isinstance(module, nn.Linear)]
     head = state.get(f"{dense[-1]}.weight") if dense else None
     outputs = len(head) if head is not None and head.ndim == 2 else classes
     module = model_maker(name, shape=shape, classes=max(2, outputs), **given)()
@@ -127,22 +129,49 @@ def _function(maker: str) -> Callable[[], Any]:
             f"maker={maker!r} is not of the form package.module:function.",
             hint="For make() in networks.py it is networks:make.",
         )
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
     try:
-        found = getattr(import_module(module), name, None)
+        with _current_folder_first(module):
+            attribute = getattr(import_module(module), name, None)
     except _FAULTS as fault:
         raise InvalidInput(
             f"maker={maker!r}: {module} cannot be imported: {_said(fault)}.",
             hint="Run the command in the folder that holds it, or install it.",
         ) from fault
-    finally:
-        if here in sys.path:
-            sys.path.remove(here)
-    if not callable(found):
+    if not callable(attribute):
         raise InvalidInput(f"maker={maker!r}: {module} has no function {name}.")
-    function: Callable[[], Any] = found
+    function: Callable[[], Any] = attribute
     return function
+
+
+@contextmanager
+def _current_folder_first(module: str) -> Iterator[None]:
+    """Let imports look into the current folder first.
+
+    A folder without ``__init__.py`` loses to an installed package of the same name (Opacus installs
+    one called ``examples``), wherever it is on the path. So such a folder becomes a package here.
+    """
+    here = Path.cwd()
+    top, dot, _ = module.partition(".")
+    source = here.joinpath(*module.split(".")).with_suffix(".py")
+    if dot and source.is_file() and not (here / top / "__init__.py").exists():
+        _take_for_package(here / top)
+    sys.path.insert(0, str(here))
+    try:
+        yield
+    finally:
+        if str(here) in sys.path:
+            sys.path.remove(str(here))
+
+
+def _take_for_package(folder: Path) -> None:
+    known = sys.modules.get(folder.name)
+    if known is not None and list(getattr(known, "__path__", ())) == [str(folder)]:
+        return
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{folder.name}.")]:
+        del sys.modules[name]
+    package = ModuleType(folder.name)
+    package.__path__ = [str(folder)]
+    sys.modules[folder.name] = package
 
 
 def _call(maker: str, function: Callable[[], Any]) -> Any:

@@ -1,8 +1,8 @@
-"""Which layers have a closed form, what entered them, and what came back to them.
+"""What entered layers with a closed form, and what came back to them.
 
 A layer's closed form holds where it ran once, where its parameters are used nowhere else, and where
 examples are the first axis of its input. The first two are read off the graph of each batch: its
-leaves say how often a parameter was used. Whatever does not hold is left to somebody else.
+leaves say how often a parameter was used. Where that does not hold, the general method is used.
 """
 
 from __future__ import annotations
@@ -17,47 +17,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import GradientEdge, Node, get_gradient_edge
 
-from remnant.probes.influence.closed_forms import (
-    Form,
-    Norms,
-    Seen,
-    dense,
-    embedding,
-    per_channel,
-    per_feature,
-)
-from remnant.probes.influence.convolution import convolution
-
-# A layer's class, exactly; how many axes its input has; its closed form.
-_FORMS: Mapping[type[nn.Module], tuple[Callable[[Any, int], bool], Form]] = {
-    nn.Linear: (lambda _, axes: axes >= 2, dense),
-    nn.Conv1d: (lambda _, axes: axes == 3, convolution),
-    nn.Conv2d: (lambda _, axes: axes == 4, convolution),
-    nn.Embedding: (lambda _, axes: axes >= 1, embedding),
-    nn.BatchNorm1d: (lambda _, axes: axes in (2, 3), per_channel),
-    nn.BatchNorm2d: (lambda _, axes: axes == 4, per_channel),
-    nn.BatchNorm3d: (lambda _, axes: axes == 5, per_channel),
-    nn.InstanceNorm1d: (lambda _, axes: axes == 3, per_channel),
-    nn.InstanceNorm2d: (lambda _, axes: axes == 4, per_channel),
-    nn.InstanceNorm3d: (lambda _, axes: axes == 5, per_channel),
-    nn.GroupNorm: (lambda _, axes: axes >= 2, per_channel),
-    nn.LayerNorm: (lambda layer, axes: axes > len(layer.normalized_shape), per_feature),
-    nn.RMSNorm: (lambda layer, axes: axes > len(layer.normalized_shape), per_feature),
-}
-_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Layer:
-    """A layer with a closed form.
-
-    Attributes:
-        module: The layer.
-        owns: Its parameters that are asked for: ``weight`` or ``bias``, and the model's names.
-    """
-
-    module: nn.Module
-    owns: Mapping[str, str]
+from remnant.gradients.closed_forms import Norms, Seen
+from remnant.gradients.layers import FORMS, Layer
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,36 +27,6 @@ class _Call:
     given: Tensor
     edge: GradientEdge
     statistics: tuple[Tensor, Tensor] | None
-
-
-def known_layers(model: nn.Module, names: Sequence[str]) -> list[Layer]:
-    """Return the layers that have a closed form for some of the named parameters.
-
-    Parameters that have several names in the model are left out, as are layers whose forward pass
-    was replaced, embeddings that rescale their gradients and batch norms that mix examples.
-    """
-    often = Counter(id(one) for _, one in model.named_parameters(remove_duplicate=False))
-    asked = set(names)
-    found = []
-    for path, module in model.named_modules():
-        if type(module) not in _FORMS or "forward" in vars(module) or _odd(module):
-            continue
-        owns = {
-            own: f"{path}.{own}" if path else own
-            for own, parameter in module.named_parameters(recurse=False)
-            if own in ("weight", "bias") and often[id(parameter)] == 1
-        }
-        owns = {own: name for own, name in owns.items() if name in asked}
-        if owns:
-            found.append(Layer(module, owns))
-    return found
-
-
-def _odd(module: nn.Module) -> bool:
-    if isinstance(module, nn.Embedding):
-        return module.scale_grad_by_freq
-    # Without running statistics a batch norm mixes the examples of a batch.
-    return isinstance(module, _BATCH_NORMS) and module.running_mean is None
 
 
 @contextmanager
@@ -206,17 +137,17 @@ def _passed(nodes: Sequence[Node]) -> set[Node]:
 
 
 def _norms(call: _Call, g: Tensor) -> Norms:
-    _, form = _FORMS[type(call.layer.module)]
+    form = FORMS[type(call.layer.module)].norms
     given, owns = call.given, call.layer.owns
     kind = torch.float64 if torch.float64 in (g.dtype, given.dtype) else torch.float32
     x = given.to(kind) if given.is_floating_point() else given
     seen = Seen(call.layer.module, x, g.detach().to(kind), owns.keys(), call.statistics)
     with torch.no_grad():
-        return {owns[own]: found for own, found in form(seen).items()}
+        return {owns[own]: norm for own, norm in form(seen).items()}
 
 
 def _holds(call: _Call, often: Mapping[str, int], losses: Tensor) -> bool:
-    fits, _ = _FORMS[type(call.layer.module)]
+    fits = FORMS[type(call.layer.module)].fits
     return (
         fits(call.layer.module, call.given.ndim)
         and len(call.given) == len(losses)
@@ -226,7 +157,7 @@ def _holds(call: _Call, often: Mapping[str, int], losses: Tensor) -> bool:
 
 def _uses(total: Tensor) -> Counter[int]:
     """How often each leaf is used in the graph of a tensor, by the leaf's id."""
-    found: Counter[int] = Counter()
+    uses: Counter[int] = Counter()
     reached = {total.grad_fn}
     waiting = [total.grad_fn]
     while waiting:
@@ -235,8 +166,8 @@ def _uses(total: Tensor) -> Counter[int]:
             if after is None:
                 continue
             if type(after).__name__ == "AccumulateGrad":
-                found[id(after.variable)] += 1  # type: ignore[attr-defined]
+                uses[id(after.variable)] += 1  # type: ignore[attr-defined]
             elif after not in reached:
                 reached.add(after)
                 waiting.append(after)
-    return found
+    return uses

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
@@ -119,7 +120,7 @@ class InfluenceCheckpoints:
             self._thin()
 
     def _thin(self) -> None:
-        levels = np.array([self._start, *(one.level for one in self._kept)])
+        levels = np.array([self._start, *(copy.level for copy in self._kept)])
         del self._kept[int(np.argmin(levels[:-2] - levels[2:]))]
 
     @property
@@ -131,17 +132,17 @@ class InfluenceCheckpoints:
         Raises:
             NotEnoughEvidence: The loss has not fallen.
         """
-        return [(one.state, one.rate) for one in self._chosen()]
+        return [(copy.state, copy.rate) for copy in self._chosen()]
 
     @property
     def steps(self) -> tuple[int, ...]:
         """After which steps the checkpoints were taken."""
-        return tuple(one.step for one in self._chosen())
+        return tuple(copy.step for copy in self._chosen())
 
     @property
     def losses(self) -> tuple[float, ...]:
         """The smoothed losses of these steps."""
-        return tuple(one.level for one in self._chosen())
+        return tuple(copy.level for copy in self._chosen())
 
     def _chosen(self) -> list[_Kept]:
         if not self._kept:
@@ -149,20 +150,34 @@ class InfluenceCheckpoints:
                 f"the loss has not fallen below its first value up to step {self._last}.",
                 hint="Train on, or give checkpoints of your own.",
             )
-        levels = np.array([one.level for one in self._kept])
-        shares = self._drop * np.arange(1, self._count + 1) / self._count
-        targets = self._start - shares * (self._start - self._low)
-        places = np.abs(levels - targets[:, None]).argmin(axis=1)
-        return [self._kept[place] for place in np.unique(places)]
+        levels = np.array([copy.level for copy in self._kept])
+        places = evenly_down(levels, self._start, self._low, self._count, self._drop)
+        return [self._kept[place] for place in places]
+
+
+def evenly_down(
+    levels: NDArray[np.float64], start: float, low: float, count: int, drop: float
+) -> NDArray[np.int64]:
+    """Return which falling losses are evenly spread over the first part of the whole drop.
+
+    Args:
+        levels: Losses to choose from.
+        start, low: The loss before training, and the lowest.
+        count: The j-th of so many is nearest to j/count of ``drop``.
+        drop: Share of the whole drop at the last of them.
+    """
+    shares = drop * np.arange(1, count + 1) / count
+    targets = start - shares * (start - low)
+    return np.unique(np.abs(levels - targets[:, None]).argmin(axis=1))
 
 
 def _number(what: str, given: float | Tensor, step: int) -> float:
     try:
-        found = float(given.detach() if isinstance(given, torch.Tensor) else given)
+        value = float(given.detach() if isinstance(given, torch.Tensor) else given)
     except (TypeError, ValueError, RuntimeError):
         raise InvalidInput(f"the {what} of step {step} is not one number.") from None
-    if not math.isfinite(found):
+    if not math.isfinite(value):
         raise InvalidInput(
             f"the {what} of step {step} is NaN or infinite.", hint="The training has diverged."
         )
-    return found
+    return value

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from remnant.errors import InvalidInput, UnsupportedModel
-from remnant.probes.hidden import Inputs, evaluating, first_tensor, length_of, part_of
+from remnant.probes.hidden import Inputs, check_batch, evaluating, length_of, logits_of, part_of
 from remnant.probes.influence.reader import Reader, exactly
 from remnant.probes.influence.weights import (
     Checkpoint,
@@ -92,8 +92,7 @@ def self_influence(
         )
     inputs = _inputs(inputs)
     count = length_of(inputs)
-    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
-        raise InvalidInput(f"batch={batch!r} is not a whole number of at least 1.")
+    check_batch(batch)
     pairs = check_checkpoints(model, checkpoints)
     names = chosen_parameters(model, layers)
     where = next(model.parameters()).device
@@ -156,16 +155,16 @@ def _some(inputs: Inputs, rows: list[int]) -> Inputs:
 
 
 def _inputs(given: Any) -> Inputs:
-    def one(found: Any) -> Tensor:
-        tensor = torch.as_tensor(found).detach()
+    def read(array: Any) -> Tensor:
+        tensor = torch.as_tensor(array).detach()
         if tensor.ndim == 0:
             raise InvalidInput("inputs are one number, not examples.")
         return _tracked(tensor)
 
     try:
         if isinstance(given, Mapping):
-            return {name: one(found) for name, found in given.items()}
-        return one(given)
+            return {name: read(array) for name, array in given.items()}
+        return read(given)
     except (TypeError, ValueError, RuntimeError) as fault:
         if isinstance(fault, InvalidInput):
             raise
@@ -201,10 +200,7 @@ def _cross_entropy(labels: Tensor) -> Callable[[Any, Tensor], Tensor]:
     low, high = int(labels.min()), int(labels.max())
 
     def loss(outputs: Any, wanted: Tensor) -> Tensor:
-        given = getattr(outputs, "logits", None)
-        if given is None and isinstance(outputs, Mapping):
-            given = outputs.get("logits")
-        logits = given if isinstance(given, Tensor) else first_tensor(outputs, "output")
+        logits = logits_of(outputs)
         if logits.ndim != 2 or logits.shape[1] < 2 or not logits.is_floating_point():
             raise InvalidInput(
                 f"the model gives outputs of shape {tuple(logits.shape)}; cross-entropy takes a "
@@ -222,12 +218,11 @@ def _cross_entropy(labels: Tensor) -> Callable[[Any, Tensor], Tensor]:
 
 
 def _finite(norms: Tensor, place: int, examples: Sequence[int]) -> Tensor:
-    found = norms.cpu()
-    bad = (~found.isfinite()).nonzero().flatten()
+    bad = (~norms.isfinite()).nonzero().flatten()
     if len(bad):
         raise InvalidInput(
             f"the gradient of example {examples[int(bad[0])]} is NaN or infinite at checkpoint "
             f"{place}.",
             hint="Its weights may be damaged, or the inputs not as in training.",
         )
-    return found
+    return norms.cpu()

@@ -34,7 +34,7 @@ def chosen_parameters(model: nn.Module, layers: Sequence[str] | None) -> list[st
             f"layers={layers!r} is not a list of names.", hint="Give names, or None for all."
         )
     faults = []
-    asked: set[str] = set()
+    chosen: set[str] = set()
     for layer in layers if layers is not None else [""]:
         inside = {
             name
@@ -44,17 +44,19 @@ def chosen_parameters(model: nn.Module, layers: Sequence[str] | None) -> list[st
         }
         if not inside:
             faults.append("the model has no parameters" + (f" under {layer!r}" if layer else ""))
-        asked |= inside
+        chosen |= inside
     some = f"It has, among others: {', '.join(list(known)[:8])}." if known else None
     require(faults, hint=some)
-    found = [name for name, parameter in known.items() if name in asked and parameter.requires_grad]
-    if not found:
+    wanted = [
+        name for name, parameter in known.items() if name in chosen and parameter.requires_grad
+    ]
+    if not wanted:
         whose = "the model" if layers is None else ", ".join(layers)
         raise InvalidInput(
             f"no parameter of {whose} is trainable.",
             hint="Frozen parameters have no influence: set requires_grad, or name other layers.",
         )
-    return found
+    return wanted
 
 
 def _names(given: Any) -> bool:
@@ -80,7 +82,7 @@ def check_checkpoints(model: nn.Module, checkpoints: Any) -> list[Checkpoint]:
             hint="For the model as it is: [(model.state_dict(), 1.0)].",
         )
     faults: list[str] = []
-    found: list[Checkpoint] = []
+    read: list[Checkpoint] = []
     tensors = {
         **dict(model.named_parameters(remove_duplicate=False)),
         **dict(model.named_buffers(remove_duplicate=False)),
@@ -97,13 +99,13 @@ def check_checkpoints(model: nn.Module, checkpoints: Any) -> list[Checkpoint]:
             number = math.nan
         if isinstance(rate, bool) or not 0.0 <= number < math.inf:
             faults.append(f"the learning rate {rate!r} of checkpoint {place} is not 0 or more")
-        state = {str(name).removeprefix(_COMPILED): one for name, one in state.items()}
+        state = {str(name).removeprefix(_COMPILED): tensor for name, tensor in state.items()}
         misfit = _misfit(state, wanted)
         if misfit:
             faults.append(f"checkpoint {place} does not fit the model: {misfit}")
-        found.append((state, number))
+        read.append((state, number))
     require(faults, hint="Give what model.state_dict() returned, and the learning rate then.")
-    return found
+    return read
 
 
 def _misfit(state: Mapping[str, Any], wanted: Mapping[str, Tensor | None]) -> str | None:
@@ -135,8 +137,8 @@ def tensors_at(
     Only the named ones ask for gradients. Where a tensor has several names, the last one's value
     counts, as in ``load_state_dict``.
     """
-    asked = set(trainable)
-    found: dict[str, Tensor] = {}
+    chosen = set(trainable)
+    copies: dict[str, Tensor] = {}
     kinds = (
         model.named_parameters(remove_duplicate=False),
         model.named_buffers(remove_duplicate=False),
@@ -147,8 +149,8 @@ def tensors_at(
             value = next((state[other] for other in reversed(others) if other in state), own[name])
             like = own[name]
             copied = value.detach().to(device=like.device, dtype=like.dtype, copy=True)
-            found[name] = copied.requires_grad_(name in asked)
-    return found
+            copies[name] = copied.requires_grad_(name in chosen)
+    return copies
 
 
 @contextmanager
@@ -164,20 +166,20 @@ def standing_in(model: nn.Module, tensors: Mapping[str, Tensor]) -> Iterator[Non
     for module in model.modules():
         for held in (module._parameters, module._buffers):
             places: dict[str, Any] = held
-            own += [(places, key, one) for key, one in places.items() if one is not None]
+            own += [(places, key, value) for key, value in places.items() if value is not None]
     try:
-        for places, key, one in own:
-            places[key] = tensors[first[id(one)]]
+        for places, key, value in own:
+            places[key] = tensors[first[id(value)]]
         yield
     finally:
-        for places, key, one in own:
-            places[key] = one
+        for places, key, value in own:
+            places[key] = value
 
 
 def _aliases(named: Iterable[tuple[str, Tensor]]) -> dict[str, list[str]]:
     """All names of each tensor, by the first one."""
     first: dict[int, str] = {}
-    found: dict[str, list[str]] = {}
+    aliases: dict[str, list[str]] = {}
     for name, tensor in named:
-        found.setdefault(first.setdefault(id(tensor), name), []).append(name)
-    return found
+        aliases.setdefault(first.setdefault(id(tensor), name), []).append(name)
+    return aliases

@@ -1,0 +1,153 @@
+"""Options that several commands declare, and their names in messages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from remnant.errors import InvalidInput
+
+Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
+_SINGULAR = {
+    "layers": "layer",
+    "options": "option",
+    "reference_models": "reference-model",
+    "twin_texts": "twin-text",
+}
+
+
+def path(name: str, *aliases: str, help: str, **settings: Any) -> Callable[[Command], Command]:
+    """Make an option that takes a path; ``settings`` are those of ``click.option``."""
+    return click.option(name, *aliases, type=click.Path(path_type=Path), help=help, **settings)
+
+
+def number(name: str, default: float, *, help: str) -> Callable[[Command], Command]:
+    """Make an option that takes a number of the default's type, and shows the default."""
+    return click.option(name, type=type(default), default=default, show_default=True, help=help)
+
+
+def choice(name: str, choices: tuple[str, ...], *, help: str) -> Callable[[Command], Command]:
+    """Make an option that takes one of ``choices``; the first is the default."""
+    return click.option(
+        name, type=click.Choice(choices), default=choices[0], show_default=True, help=help
+    )
+
+
+def flag(name: str, *aliases: str, help: str) -> Callable[[Command], Command]:
+    """Make an option without a value."""
+    return click.option(name, *aliases, is_flag=True, help=help)
+
+
+def _check_device(context: click.Context, parameter: click.Parameter, device: str) -> str:
+    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
+    if match is None:
+        raise InvalidInput(f"--device {device} is neither cpu nor cuda.", hint="Pass cpu or cuda.")
+    if device != "cpu":
+        import torch
+
+        from remnant.studies.shared.wording import counted
+
+        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        if int(match[1] or 0) >= gpus:
+            raise InvalidInput(
+                f"--device {device} is not there: PyTorch sees {counted(gpus, 'GPU')}.",
+                hint="Pass cpu, or a GPU that is there." if gpus else "Pass cpu.",
+            )
+    return device
+
+
+device = click.option(
+    "--device", default="cpu", show_default=True, callback=_check_device, help="cpu or cuda."
+)
+as_json = flag("--json", "as_json", help="Print as JSON.")
+reveal = flag("--reveal", help="Show the secrets.")
+model = path(
+    "--model",
+    required=True,
+    help="Folder of a Remnant checkpoint, a Hugging Face model or a PEFT adapter.",
+)
+base = path(
+    "--base",
+    help="Folder of the base model of a PEFT adapter.  [default: the folder that the adapter's "
+    "configuration names]",
+)
+source = click.option("--source", help="Source text, for an encoder-decoder.")
+words = path("--words", help="Text file with the words of {words:n}, one per line.")
+
+
+def option_name(name: str) -> str:
+    """Return the option that an argument of a command comes from.
+
+    Example:
+        >>> option_name("max_nodes"), option_name("reference_models")
+        ('--max-nodes', '--reference-model')
+    """
+    return f"--{_SINGULAR.get(name, name).replace('_', '-')}"
+
+
+def option_names(*names: str) -> dict[str, str]:
+    """Return the options of several arguments, for ``naming``."""
+    return {name: option_name(name) for name in names}
+
+
+def given(values: Mapping[str, object]) -> list[str]:
+    """Return the options that have a value: not None, not False and not empty.
+
+    Example:
+        >>> given({"top": 0, "layers": (), "reveal": False, "twin_texts": ("a",)})
+        ['--top', '--twin-text']
+    """
+    return [
+        option_name(name)
+        for name, value in values.items()
+        if value is not None and value is not False and value not in ((), {})
+    ]
+
+
+def too_small(**values: tuple[float | None, int]) -> list[str]:
+    """Return a fault for each option below its minimum.
+
+    Args:
+        values: The value, None where it is not given, and the minimum of each option.
+
+    Example:
+        >>> too_small(max_nodes=(0, 1), seed=(0, 0))
+        ['--max-nodes 0 is less than 1']
+    """
+    return [
+        f"{option_name(name)} {value} is less than {least}"
+        for name, (value, least) in values.items()
+        if value is not None and value < least
+    ]
+
+
+def not_positive(**values: float | None) -> list[str]:
+    """Return a fault for each option that is given and not above 0.
+
+    Example:
+        >>> not_positive(max_seconds=0.0, limit=None)
+        ['--max-seconds 0 is not above 0']
+    """
+    return [
+        f"{option_name(name)} {value:g} is not above 0"
+        for name, value in values.items()
+        if value is not None and not value > 0
+    ]
+
+
+def not_fraction(**values: float | None) -> list[str]:
+    """Return a fault for each option that is given and not between 0 and 1.
+
+    Example:
+        >>> not_fraction(confidence=1.0, protect=0.1)
+        ['--confidence 1 is not between 0 and 1']
+    """
+    return [
+        f"{option_name(name)} {value:g} is not between 0 and 1"
+        for name, value in values.items()
+        if value is not None and not 0 < value < 1
+    ]

@@ -1,0 +1,138 @@
+"""``remnant score``: attack success from scores of any framework."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from remnant.cli.options import declared, out_folder
+from remnant.cli.options.arrays import read_npy
+from remnant.cli.options.naming import naming
+from remnant.cli.output import command_page, print_json
+from remnant.cli.terminal import show
+from remnant.errors import InvalidInput, require
+
+if TYPE_CHECKING:
+    from remnant.integrations.membership.outcome import MembershipAudit
+
+SUCCESSES = ("auc", "tpr", "precision", "accuracy")
+HOLDS = "scores, one number per record"
+_OPTIONS = declared.option_names(
+    *("seen", "unseen", "control", "limit", "success", "fpr", "confidence")
+)
+
+
+@click.command(short_help="Measure attack success from scores of any framework.")
+@declared.path(
+    "--seen",
+    required=True,
+    help="npy file, [records]: scores of training records, higher = more likely seen.",
+)
+@declared.path("--unseen", required=True, help="npy file, [records]: scores of held-out records.")
+@declared.path(
+    "--control",
+    help="npy file, [records]: scores of records that are known to be memorised, such as records "
+    "that were trained on many times. A PASS needs them.",
+)
+@click.option(
+    "--limit",
+    type=float,
+    help="Gate: the success must stay at or below this. Exit code 0 is PASS, 1 FAIL, 3 "
+    "INCONCLUSIVE.",
+)
+@declared.choice("--success", SUCCESSES, help="Success that --limit applies to.")
+@declared.number("--fpr", 0.1, help="False-positive rate of tpr and precision.")
+@declared.number("--confidence", 0.95, help="Confidence of intervals and bounds.")
+@declared.number("--seed", 0, help="Seed of the resamples.")
+@out_folder.out
+@declared.flag("--allow-inconclusive", help="Exit with 0 instead of 3.")
+@declared.as_json
+def score(
+    seen: Path,
+    unseen: Path,
+    control: Path | None,
+    seed: int,
+    out: Path | None,
+    allow_inconclusive: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Measure how well scores distinguish training records from held-out ones.
+
+    Any framework may compute the scores. Records must come from the same source: nothing checks
+    here whether the two sets differ in themselves; remnant audit does. Without --limit the result
+    is a finding, and the exit code is 0.
+
+    \b
+    Example:
+      remnant score --seen seen.npy --unseen unseen.npy --control repeated.npy --limit 0.6
+    """
+    import numpy as np
+
+    from remnant.integrations.membership.scores import audit_scores
+    from remnant.report import terminal
+    from remnant.studies.membership.page import TITLE, page
+
+    require(
+        declared.too_small(seed=(seed, 0))
+        + declared.not_fraction(fpr=given["fpr"], confidence=given["confidence"])
+        + declared.not_positive(limit=given["limit"])
+    )
+    files = {"--seen": seen, "--unseen": unseen}
+    files |= {} if control is None else {"--control": control}
+    _refuse_twice(files)
+    folder = out_folder.out_folder(out)
+    arrays: dict[str, Any] = {
+        option.removeprefix("--"): read_npy(option, path, holds=HOLDS)
+        for option, path in files.items()
+    }
+    with naming(**_OPTIONS):
+        ended = audit_scores(**arrays, rng=np.random.default_rng(seed), **given)
+    if as_json:
+        print_json(ended.result)
+    else:
+        shown = command_page(TITLE, page(ended.result))
+        show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")
+    if folder is not None:
+        _write_record(folder, ended, files, arrays, {**given, "seed": seed}, as_json)
+    if ended.exit_code and not (ended.outcome == "INCONCLUSIVE" and allow_inconclusive):
+        sys.exit(ended.exit_code)
+
+
+def _refuse_twice(files: dict[str, Path]) -> None:
+    known: dict[Path, str] = {}
+    for option, path in files.items():
+        other = known.setdefault(path.resolve(), option)
+        if other != option:
+            raise InvalidInput(
+                f"{other} and {option} are the same file.",
+                hint="Pass scores of different records.",
+            )
+
+
+def _write_record(
+    folder: Path,
+    ended: MembershipAudit,
+    files: dict[str, Path],
+    arrays: dict[str, Any],
+    settings: dict[str, Any],
+    as_json: bool,
+) -> None:
+    from remnant.studies.command_record import write_command_record
+
+    report = write_command_record(
+        folder,
+        question="membership-audit",
+        plan={
+            "data": {option.removeprefix("--"): str(path) for option, path in files.items()},
+            "settings": {name: value for name, value in settings.items() if value is not None},
+        },
+        result=ended.result,
+        arrays={f"{name}_score": scores for name, scores in arrays.items()},
+        seeds={"audit": settings["seed"]},
+        private=True,
+    )
+    out_folder.show_written(report, private=True, err=as_json)

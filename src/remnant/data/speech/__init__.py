@@ -1,0 +1,1 @@
+"""Speech: sound files, transcripts and the features that recognisers read."""

@@ -1,0 +1,1 @@
+"""Per-example gradients of layers in closed form: their norms, and weighted sums of them."""

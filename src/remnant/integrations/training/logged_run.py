@@ -1,0 +1,205 @@
+"""The record of a run in which nothing was planted, but batch order was logged."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from remnant.errors import InvalidInput, NotEnoughEvidence
+from remnant.integrations.training.state import AuditState
+from remnant.measures import Success
+from remnant.measures.forgetting.recency import Uses, levels_of_use
+from remnant.plans.ledger import Ledger
+from remnant.records.outcomes import finding_row, gate_row
+from remnant.records.typed import Absent
+from remnant.studies.exposure.result import ExposureGate
+from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
+from remnant.studies.training_audit.result import Sightings, TrainingAuditResult
+
+Floats = NDArray[np.float64]
+_NOTHING_PLANTED = Absent("nothing was planted: the examples are those of the training")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredLedger:
+    """A logged run as it was measured.
+
+    Attributes:
+        result: All numbers and the verdict.
+        scores: By how many updates the model had.
+        uses: When examples were in batches.
+        ledger: ``(lines, 3)``: step, example and count.
+    """
+
+    result: TrainingAuditResult
+    scores: dict[int, Floats]
+    uses: Uses
+    ledger: NDArray[np.int64]
+
+
+def measured_ledger(
+    scores: Mapping[int, ArrayLike],
+    ledger: ArrayLike | Ledger,
+    *,
+    limit: float | None,
+    success: Success,
+    fpr: float,
+    confidence: float,
+    seed: int,
+) -> MeasuredLedger:
+    """Measure a logged run and write nothing; see ``Audit.from_ledger``."""
+    table = _read_scores(scores)
+    examples = len(next(iter(table.values())))
+    rows = (
+        np.column_stack([ledger.step, ledger.canary, ledger.uses])
+        if isinstance(ledger, Ledger)
+        else ledger
+    )
+    uses = Uses.of(rows, examples=examples)
+    curve = measured_forgetting(
+        scores=table,
+        uses=uses,
+        levels=levels_of_use(uses.counts),
+        seed=seed,
+        success=success,
+        fpr=fpr,
+        confidence=confidence,
+    )
+    if isinstance(curve, Absent):
+        raise NotEnoughEvidence(f"There is no curve: {curve.reason}.")
+    stored = np.asarray(rows, dtype=np.int64).reshape(len(np.asarray(rows)), -1)
+    if stored.shape[1] == 2:
+        stored = np.column_stack([stored, np.ones(len(stored), dtype=np.int64)])
+    return MeasuredLedger(_result(curve, uses, limit=limit), table, uses, stored)
+
+
+def ledger_audit(
+    scores: Mapping[int, ArrayLike],
+    ledger: ArrayLike | Ledger,
+    *,
+    out: Path,
+    limit: float | None,
+    success: Success,
+    fpr: float,
+    confidence: float,
+    seed: int,
+) -> tuple[TrainingAuditResult, Path]:
+    """Measure a logged run and write its record and report; see ``Audit.from_ledger``.
+
+    Returns:
+        The result, and the page.
+    """
+    measured = measured_ledger(
+        scores,
+        ledger,
+        limit=limit,
+        success=success,
+        fpr=fpr,
+        confidence=confidence,
+        seed=seed,
+    )
+    examples = len(measured.uses.counts)
+    settings = {"success": success, "fpr": fpr, "confidence": confidence}
+    digest = _digest(measured.scores, measured.ledger)
+    state = AuditState(
+        out,
+        plan={"kind": "ledger", "examples": examples, "seed": seed, "data": digest, **settings},
+        settings={"limit": limit},
+        canary_set=None,
+    )
+    state.begin(rows=examples, copies=int(measured.uses.counts.sum()), device="cpu")
+    state.write(measured.scores, measured.ledger)
+    return measured.result, state.finish(measured.result)
+
+
+def _read_scores(scores: Mapping[int, ArrayLike]) -> dict[int, Floats]:
+    """The scores as arrays of one length, with finite numbers."""
+    if not isinstance(scores, Mapping) or not scores:
+        raise InvalidInput(
+            "scores is not a mapping from a number of updates to one score an example.",
+            hint="Give at least the scores before the training and after it.",
+        )
+    table: dict[int, Floats] = {}
+    for updates, values in scores.items():
+        try:
+            table[int(updates)] = np.asarray(values, dtype=np.float64)
+        except (TypeError, ValueError, RuntimeError):
+            raise InvalidInput(f"The scores after {updates} updates are not numbers.") from None
+    shapes = {values.shape for values in table.values()}
+    finite = all(np.isfinite(values).all() for values in table.values())
+    if len(shapes) > 1 or len(next(iter(shapes))) != 1 or not finite or min(table) < 0:
+        raise InvalidInput(
+            "scores does not hold one finite number an example at every step, with steps from 0 "
+            "on.",
+            hint="Score all examples, in the same order, every time.",
+        )
+    return table
+
+
+def _result(curve: MeasuredForgetting, uses: Uses, *, limit: float | None) -> TrainingAuditResult:
+    used = uses.last >= 0
+    never = int((~used).sum())
+    return TrainingAuditResult(
+        verdict=_verdict(curve, limit),
+        exposure=_NOTHING_PLANTED,
+        repeats=_NOTHING_PLANTED,
+        costs=_NOTHING_PLANTED,
+        course=_NOTHING_PLANTED,
+        forgetting=curve.part,
+        sightings=Sightings(
+            planted=int(used.sum()),
+            seen=int(used.sum()),
+            uses=int(uses.counts.sum()),
+            fewest=int(uses.counts[used].min()),
+            most=int(uses.counts.max()),
+            first_step=int(uses.first[used].min()),
+            last_step=int(uses.last.max()),
+            context=0,
+        ),
+        overhead=Absent("the run was scored elsewhere"),
+        scope=Tested(
+            tested=(
+                f"One training, in whose batches {int(used.sum())} scored examples were "
+                f"{int(uses.counts.sum())} times, by its log.",
+                f"{never} examples that were in no batch, as controls.",
+            ),
+            not_tested=(
+                "Whether the controls were drawn the same way as the examples: without that, a "
+                "difference between them need not be memory.",
+                "How much another training would differ: there was one.",
+                "Whether what the attack no longer finds is gone or only hidden.",
+            ),
+        ),
+    )
+
+
+def _verdict(curve: MeasuredForgetting, limit: float | None) -> ExposureGate | Finding:
+    if limit is not None:
+        return ExposureGate(**gate_row(**asdict(curve.measured.verdict(limit))))
+    judged = curve.part.curves.judged
+    start, end = judged.curve.start, judged.curve.end
+    show = judged.curve.show
+    return Finding(
+        **finding_row(
+            headline="Forgetting measured, not judged",
+            sentence=(
+                f"Of the examples last used first, {judged.curve.label} goes from "
+                f"{show(start.value)} at lag {start.lag:.0f} to {show(end.value)} at lag "
+                f"{end.lag:.0f} (chance {show(judged.curve.chance)}). {curve.part.control}"
+            ),
+            advice="Set limit= to have the end of the run judged.",
+        )
+    )
+
+
+def _digest(table: Mapping[int, Floats], rows: NDArray[np.int64]) -> str:
+    digest = hashlib.sha256(np.ascontiguousarray(rows).tobytes())
+    for updates in sorted(table):
+        digest.update(str(updates).encode() + table[updates].tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,201 @@
+"""How many canaries of one training it takes to show that a claimed epsilon is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize, special, stats
+
+from remnant.errors import require
+from remnant.measures.epsilon.arguments import (
+    check_count,
+    check_delta,
+    check_one_run_confidence,
+    check_positive,
+)
+from remnant.measures.epsilon.gaussian import gaussian_epsilon
+from remnant.measures.epsilon.one_run import ONE_RUN_METHODS, OneRunMethod, rejects
+from remnant.measures.statistics.checks import check_share
+
+SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the canaries that are guessed
+_FEWEST = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CanariesNeeded:
+    """The size of a one-run audit that would catch a claim.
+
+    Attributes:
+        canaries: How many canaries it takes; None where ``reason`` says why there is no number.
+        guesses: How many of them to guess, fixed in advance; None likewise.
+        reason: Why there is no number; empty where there is one.
+        true_epsilon: ε at δ of the mechanism that was assumed.
+        claimed_epsilon, delta, mu, confidence, power, method: As asked for.
+    """
+
+    canaries: int | None
+    guesses: int | None
+    reason: str
+    true_epsilon: float
+    claimed_epsilon: float
+    delta: float
+    mu: float
+    confidence: float
+    power: float
+    method: OneRunMethod
+
+
+def canaries_needed(
+    *,
+    claimed_epsilon: float,
+    mu: float,
+    delta: float,
+    confidence: float = 0.95,
+    power: float = 0.8,
+    method: OneRunMethod = "binomial",
+    at_most: int = 100_000,
+) -> CanariesNeeded:
+    """Return how many canaries ``one_run_epsilon`` needs to exceed a claimed ε.
+
+    The training is assumed to give each canary a score of N(0, 1) if it was left out and N(μ, 1)
+    if it was included, independently; the attack guesses a fixed share of the canaries, half from
+    each end of the scores. The share that needs the fewest canaries is taken, of 1 %, 2 %, 5 %,
+    10 %, 20 %, 50 % and all.
+
+    Args:
+        claimed_epsilon: The ε that the training claims at ``delta``.
+        mu: What the training really leaks: the distance of the scores of included and left out
+            canaries, in standard deviations.
+        delta: The δ of the claim, above 0.
+        confidence: One-sided, of the audit.
+        power: Probability with which the claim is to be caught.
+        method: The bound, as in ``one_run_epsilon``.
+        at_most: Canaries beyond which the search stops.
+
+    Raises:
+        InvalidInput: An argument out of range, an unknown method.
+
+    Example:
+        >>> needed = canaries_needed(claimed_epsilon=1.0, mu=3.0, delta=1e-5)
+        >>> needed.canaries, needed.guesses
+        (19, 10)
+    """
+    faults: list[str] = []
+    check_positive("claimed_epsilon", claimed_epsilon, faults)
+    check_positive("mu", mu, faults)
+    check_delta(delta, faults, zero=False)
+    check_one_run_confidence(confidence, faults)
+    check_share("power", power, faults)
+    check_count("at_most", at_most, _FEWEST, None, faults)
+    if method not in ONE_RUN_METHODS:
+        faults.append(f"method={method!r} is not one of {', '.join(ONE_RUN_METHODS)}")
+    require(faults)
+    audit = _Audit(float(claimed_epsilon), float(mu), delta, 1.0 - confidence, power, method)
+    truth = gaussian_epsilon(mu=mu, delta=delta)
+    canaries, guesses, reason = None, None, ""
+    if truth <= claimed_epsilon:
+        reason = "a mechanism with this mu keeps the claim, so no number of canaries refutes it"
+    else:
+        sizes = [(size, share) for share in SHARES if (size := audit.smallest(share, at_most))]
+        if sizes:
+            canaries, share = min(sizes)
+            guesses = guessed(canaries, share)
+        else:
+            reason = f"{at_most} canaries are too few"
+    return CanariesNeeded(
+        canaries,
+        guesses,
+        reason,
+        truth,
+        float(claimed_epsilon),
+        float(delta),
+        float(mu),
+        float(confidence),
+        float(power),
+        method,
+    )
+
+
+def guessed(canaries: int, share: float) -> int:
+    """The even number of guesses nearest to a share of the canaries: 2 at least, and no more."""
+    return min(max(2, 2 * round(canaries * share / 2)), canaries - canaries % 2)
+
+
+@dataclass(frozen=True, slots=True)
+class _Audit:
+    """A claim, what is true, and how sure the audit has to be."""
+
+    claimed: float
+    mu: float
+    delta: float
+    error: float
+    wished_power: float
+    method: OneRunMethod
+
+    def smallest(self, share: float, at_most: int) -> int | None:
+        """The fewest canaries with enough power at a share of guesses; None above ``at_most``."""
+        high = _FEWEST
+        while self.power(high, share) < self.wished_power:
+            if high >= at_most:
+                return None
+            high = min(2 * high, at_most)
+        low = high // 2  # too few, or the fewest that are tried
+        while high - low > max(1, low // 100):  # to 1 %
+            middle = (low + high) // 2
+            if self.power(middle, share) < self.wished_power:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def power(self, canaries: int, share: float) -> float:
+        """The probability of enough correct guesses to reject the claim."""
+        guesses = guessed(canaries, share)
+        fewest = self._fewest_correct(canaries, guesses)
+        accuracy = _accuracy(self.mu, guesses / canaries)
+        return float(stats.binom.sf(fewest - 1, guesses, accuracy))
+
+    def _fewest_correct(self, canaries: int, guesses: int) -> int:
+        """The fewest correct guesses that reject; one more than there are where none does."""
+        strength = np.array([self._claimed_strength()])
+        low, high = 0, guesses + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            rejected = rejects(
+                canaries,
+                guesses,
+                middle,
+                strength,
+                delta=self.delta,
+                error=self.error,
+                method=self.method,
+            )
+            low, high = (low, middle) if rejected[0] else (middle, high)
+        return high
+
+    def _claimed_strength(self) -> float:
+        """The claimed ε, or the μ of the Gaussian mechanism that has it at δ."""
+        if self.method != "gaussian":
+            return self.claimed
+        return float(
+            optimize.brentq(
+                lambda mu: gaussian_epsilon(mu=mu, delta=self.delta) - self.claimed,
+                0.0,
+                self.mu,
+                xtol=1e-10,
+            )
+        )
+
+
+def _accuracy(mu: float, share: float) -> float:
+    """How often a guess is right when a share of the canaries, from both ends, is guessed."""
+
+    def ends(distance: float) -> tuple[float, float]:
+        return float(special.ndtr(mu / 2 - distance)), float(special.ndtr(-mu / 2 - distance))
+
+    if share >= 1.0:
+        return float(special.ndtr(mu / 2))
+    distance = optimize.brentq(lambda d: sum(ends(d)) - share, 0.0, mu + 40.0)
+    right, wrong = ends(distance)
+    return right / (right + wrong)

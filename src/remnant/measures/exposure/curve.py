@@ -1,0 +1,499 @@
+r"""Exposure curves: mean exposure of canaries against the steps since they were last seen.
+
+The interval covers three errors: another model, other canaries, other references. Trials are
+independent and alike, so the spread of their means holds all three. Student's t says how far
+S²/T is known at the low end; at the high end, where too low a bound would be a false "safe", the
+quantile that also holds for skewed trials does (``skewed_trials``). The interval is never narrower
+than the *canary level*: within each trial canaries and references are both resampled, with the same
+draw at all lags, and their variance W gives W/T. With one trial there is only this level. Among the
+resampled is half an unobserved canary (and reference) at each end, so that canaries which all rank
+first do not claim to be without error.
+
+A mean of bits lies between 0 and the ceiling. As a share c of the ceiling, a variance v makes an
+effective number of canaries c(1-c)/v, and Clopper-Pearson with this size the interval (see
+``trial_interval``, which does so for rates): right in the middle, honest at both ends.
+``benchmarks/exposure_curve.py`` simulates its coverage.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special, stats
+
+from remnant.errors import InvalidInput, require
+from remnant.measures.exposure.by_rank import FOUND
+from remnant.measures.forgetting.control import Control, positive_control
+from remnant.measures.forgetting.crossing import last_crossing
+from remnant.measures.forgetting.safe_after import SafeAfter, check_claim, safe_after
+from remnant.measures.forgetting.verdict import REVERSED, LastLag, Verdict, judge
+from remnant.measures.statistics.checks import check_draws, check_rng, check_share, read_floats
+from remnant.measures.statistics.counting import at_or_under
+from remnant.measures.statistics.intervals import beta_ends, student_inflation
+from remnant.measures.statistics.resampling import smoothed_counts
+from remnant.measures.statistics.skewed_trials import upper_quantile
+from remnant.measures.statistics.trial_interval import over_trials, repeated_trials
+
+Floats = NDArray[np.float64]
+SUCCESS = "mean exposure in bits"
+REPEATED = "two trainings have the same costs at all lags, so they are one training"
+BLOCK = 2_000_000  # numbers held at once by a block of draws
+
+
+def null_exposure(references: int) -> float:
+    """The mean exposure among so many references of a canary that nobody planted, in bits.
+
+    Its rank is then uniform: the mean of log2((n+1)/(k+1)) over k = 0..n. It rises to 1/ln 2 = 1.44
+    with the number of references.
+
+    Example:
+        >>> round(null_exposure(1), 3), round(null_exposure(1000), 3)
+        (0.5, 1.436)
+    """
+    ranks = references + 1
+    return float(math.log2(ranks) - special.gammaln(ranks + 1.0) / (ranks * math.log(2.0)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExposureEvidence:
+    """What an interval of any confidence is made of; each array ``(lags, trials)``, in bits.
+
+    Attributes:
+        value: Each trial's mean exposure.
+        generous: The same with ties counted for the canary.
+        drawn_mean, drawn_variance: Of the same over resampled canaries and references.
+        ceiling: The maximum that the references can show.
+    """
+
+    value: Floats
+    generous: Floats
+    drawn_mean: Floats
+    drawn_variance: Floats
+    ceiling: float
+
+    def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
+        """The low and high end at each lag (see the module's text).
+
+        Args:
+            confidence: Of the interval.
+            skewed_low: Whether the low end has to hold for skewed trials too.
+        """
+        trials = self.value.shape[1]
+        share = np.clip(self.value.mean(axis=1) / self.ceiling, 0.0, 1.0)
+        level = self.drawn_mean.mean(axis=1) / self.ceiling
+        within = self.drawn_variance.mean(axis=1) / (trials * self.ceiling**2)
+        size = _ratio(level * (1.0 - level), within)
+        low, high = beta_ends(share * size, size, confidence)
+        if trials > 1:
+            between = self.value.var(axis=1, ddof=1) / (trials * self.ceiling**2)
+            # Trials that agree to the last digits show rounding, not variance.
+            between = np.where(between > 1e-16, between, 0.0)
+            tail = (1.0 - confidence) / 2.0
+            above = upper_quantile(trials, tail, "heavy") / float(stats.norm.isf(tail))
+            below = student_inflation(trials, confidence)
+            if skewed_low:
+                below = upper_quantile(trials, tail, "moderate") / float(stats.norm.isf(tail))
+
+            def end(inflation: float, which: int) -> Floats:
+                size = _ratio(share * (1.0 - share), between * inflation**2)
+                return beta_ends(share * size, size, confidence)[which]
+
+            low, high = np.minimum(low, end(below, 0)), np.maximum(high, end(above, 1))
+        return (
+            np.minimum(low, share) * self.ceiling,
+            np.maximum(high, share) * self.ceiling,
+        )
+
+    def upper(self, confidence: float) -> Floats:
+        """The one-sided bound at each lag; ``confidence`` above one half."""
+        return self.ends(2.0 * confidence - 1.0)[1]
+
+    def lower(self, confidence: float, *, skewed: bool = False) -> Floats:
+        """The one-sided lower bound at each lag; ``confidence`` above one half.
+
+        Args:
+            confidence: Of the bound.
+            skewed: Whether it has to hold for skewed trials too.
+        """
+        return self.ends(2.0 * confidence - 1.0, skewed_low=skewed)[0]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExposureCurve:
+    """Mean exposure at each lag, over canaries and trials.
+
+    Attributes:
+        lags: Steps since the canaries were last seen, rising; negative before planting.
+        value: Mean over trials of each trial's mean exposure, in bits, shape ``(lags,)``.
+        low, high: The interval at each lag, for that lag alone; it always holds ``value``.
+        per_trial: Shape ``(lags, trials)``.
+        saturated: Share of canaries at each lag that no reference was at or under: they count with
+            the ceiling, and their exposure may be any more than that.
+        confidence: Of each interval.
+        trials, n_canaries, n_references: Trials, and canaries and references of each.
+        null: The mean exposure of canaries that nobody planted, among so many references.
+        ceiling: ``log2(n_references + 1)``, the maximum that the references can show.
+        method: The interval's construction, in words.
+        draws: Resamples of each trial behind the interval.
+        evidence: What intervals of another confidence are made of.
+        control_at_zero: Whether lag 0 may be the positive control.
+        repeated: Whether two trials have the same costs at all lags: they are one training.
+    """
+
+    lags: Floats
+    value: Floats
+    low: Floats
+    high: Floats
+    per_trial: Floats
+    saturated: Floats
+    confidence: float
+    trials: int
+    n_canaries: int
+    n_references: int
+    null: float
+    ceiling: float
+    method: str
+    draws: int
+    evidence: ExposureEvidence = field(repr=False)
+    control_at_zero: bool = False
+    repeated: bool = False
+
+    def steps_to(self, bits: float) -> float | None:
+        """The lag at which ``value`` comes down to ``bits`` for the last time.
+
+        Between lags the point estimate is a straight line. Lags before planting do not count.
+
+        Returns:
+            The lag; the first one (at or after 0) where no value is above ``bits``; None where the
+            last value still is: it was not reached within the curve.
+
+        Raises:
+            InvalidInput: ``bits`` is not a number above 0.
+            NotEnoughEvidence: No lag is 0 or more.
+        """
+        numeric = isinstance(bits, (int, float, np.integer, np.floating))
+        if isinstance(bits, bool) or not numeric or not 0.0 < bits < math.inf:
+            raise InvalidInput(f"bits={bits!r} is not a number above 0.", hint="Pass bits, as 2.0.")
+        return last_crossing(lags=self.lags, value=self.value, level=float(bits))
+
+    def positive_control(self) -> Control:
+        """Whether the canaries were exposed at some lag, as in ``ForgettingCurve``."""
+        return positive_control(
+            lags=self.lags,
+            lower=partial(self.evidence.lower, skewed=True),
+            chance=self.null,
+            at_zero=self.control_at_zero,
+        )
+
+    def safe_after(
+        self, limit: float, confidence: float = 0.95, *, control: bool = True
+    ) -> SafeAfter:
+        """The smallest lag from which on mean exposure is shown to stay at or under ``limit``.
+
+        Tested from the last lag backward, as in ``ForgettingCurve.safe_after``.
+
+        Args:
+            limit: In bits, above ``null`` and under ``ceiling``.
+            confidence: That no lag which is claimed has a mean exposure above ``limit``; above one
+                half.
+            control: Whether the canaries have to have been exposed at some lag; without it, the
+                bare bound.
+
+        Raises:
+            InvalidInput: ``limit`` is at or under the null or not under the ceiling,
+                ``confidence`` is not between one half and 1, or all lags lie before planting.
+        """
+        return safe_after(
+            lags=self.lags,
+            upper=self.evidence.upper,
+            limit=limit,
+            chance=self.null,
+            success=SUCCESS,
+            confidence=confidence,
+            most=self.ceiling,
+            control=self.positive_control() if control else None,
+            doubtful=np.array(
+                [self.more_saturated_than_chance(at) for at in range(len(self.lags))]
+            ),
+            reversed_at=np.array([self.below_chance(at) for at in range(len(self.lags))]),
+            void=REPEATED if control and self.repeated else "",
+            trials=self.trials,
+        )
+
+    def verdict(self, limit: float) -> Verdict:
+        """Judge the mean exposure at the last lag of the curve, and at no other.
+
+        As ``ForgettingCurve.verdict``. A canary that no reference was as cheap as counts with the
+        ceiling, though it may have any more bits: where there are more of these than chance
+        explains at 1 %, the mean is only a lower bound and there is no PASS.
+
+        Args:
+            limit: In bits, above ``null`` and under ``ceiling``.
+
+        Raises:
+            InvalidInput: ``limit`` is at or under the null, not under the ceiling, the curve's
+                confidence is not above one half, or it ends before planting.
+        """
+        check_claim(
+            self.lags,
+            limit=limit,
+            chance=self.null,
+            success=SUCCESS,
+            confidence=self.confidence,
+            most=self.ceiling,
+        )
+        trainings = _counted(self.trials, "training", "trainings")
+        last = LastLag(
+            what="mean exposure",
+            unit=" bits",
+            digits=2,
+            lag=float(self.lags[-1]),
+            value=float(self.value[-1]),
+            low=float(self.evidence.lower(self.confidence)[-1]),
+            high=float(self.evidence.upper(self.confidence)[-1]),
+            chance=self.null,
+            confidence=self.confidence,
+            trials=self.trials,
+            canaries=self.n_canaries,
+            sizes=f"{trainings}, {_counted(self.n_canaries, 'canary', 'canaries')} and "
+            f"{_counted(self.n_references, 'reference', 'references')} each"
+            + f", a canary beyond all of them counted with {self.ceiling:.1f} bits"
+            * bool(self.saturated[-1] > 0.0),
+            skew="heavy",
+            per_trial=tuple(self.per_trial[-1].tolist()),
+            reversed=self.below_chance(),
+        )
+        doubt = ""
+        if self.more_saturated_than_chance():
+            doubt = (
+                f"{self.saturated[-1]:.1%} of the canaries are cheaper than all "
+                f"{self.n_references} references and may have any exposure from "
+                f"{self.ceiling:.1f} bits on: draw more references"
+            )
+        elif self.below_chance():
+            doubt = REVERSED
+        elif self.repeated:
+            doubt = REPEATED
+        return judge(last, limit, self.positive_control(), doubt=doubt)
+
+    def below_chance(self, lag: int = -1) -> bool:
+        """Whether canaries are shown to cost more than references at a lag, at 2.5 %.
+
+        Ties count for the canary here, and against it in ``value``: costs that tie make exposure
+        small without any reversal.
+
+        Args:
+            lag: The place of the lag; the last one, if not given.
+        """
+        means = self.evidence.generous[lag]
+        if self.trials == 1:
+            # Under chance a canary's exposure has a deviation of 1/ln 2 bits at most.
+            reach = 1.96 / (math.log(2.0) * math.sqrt(self.n_canaries))
+        else:
+            error = float(means.std(ddof=1)) / math.sqrt(self.trials)
+            reach = float(stats.t.isf(0.025, self.trials - 1)) * error
+        return bool(means.mean() + reach < self.null)
+
+    def more_saturated_than_chance(self, lag: int = -1) -> bool:
+        """Whether more canaries rank first at a lag than chance explains at 1 %.
+
+        How many of m canaries are cheaper than all of n references drawn the same way has a tail
+        under that of a geometric variable with ratio m/(n+m); trials add up to a negative binomial
+        one.
+
+        Args:
+            lag: The place of the lag; the last one, if not given.
+        """
+        count = round(float(self.saturated[lag]) * self.trials * self.n_canaries)
+        stays = self.n_references / (self.n_references + self.n_canaries)
+        return bool(stats.nbinom.sf(count - 1, self.trials, stays) <= FOUND)
+
+
+def _counted(number: int, thing: str, several: str) -> str:
+    return f"{number} {thing if number == 1 else several}"
+
+
+def exposure_curve(
+    *,
+    canary_losses: ArrayLike,
+    reference_losses: ArrayLike,
+    lags: ArrayLike,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+    draws: int = 400,
+    control_at_zero: bool = False,
+) -> ExposureCurve:
+    """Measure how mean exposure falls with the lag.
+
+    In each trial a canary with ``k`` of the trial's ``n`` references at or under its loss has an
+    exposure of log2((n+1)/(k+1)) bits. The interval speaks of the mean of this, for the same number
+    of references, over models like these trials', canaries like these canaries and references like
+    these references: each trial should have drawn its own of all three. Where trials share their
+    canaries or references, their spread says nothing about other ones, and the resamples keep
+    only a lower bound on that error.
+
+    Args:
+        canary_losses: Shape ``(lags, trials, canaries)``, in any unit; calibrated or not.
+        reference_losses: Of sequences drawn the same way and never planted, under the same models
+            and calibrated the same way, shape ``(lags, trials, references)``.
+        lags: Strictly increasing steps since last seen; negative before planting.
+        confidence: Of the interval at each lag.
+        rng: Draws the resamples.
+        draws: Resamples of each trial.
+        control_at_zero: Whether lag 0 may be the positive control: True where the references are
+            scored by the same models, so that the canaries could rank among them by chance.
+
+    Guarantees:
+        * A model that scores everything alike exposes nothing (ties count against the canary).
+        * Any strictly increasing map of all losses of a trial at a lag leaves the curve unchanged.
+        * The order of canaries and of references does not matter to ``value``.
+        * ``0 <= low <= value <= high <= ceiling``.
+        * The same generator state gives the same curve.
+
+    Raises:
+        InvalidInput: Faults in arrays or settings, all listed at once.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> gain = np.array([4.0, 1.0, 0.0])[:, None, None]
+        >>> curve = exposure_curve(
+        ...     canary_losses=rng.normal(size=(3, 5, 40)) - gain,
+        ...     reference_losses=rng.normal(size=(3, 5, 500)),
+        ...     lags=[0, 100, 200], rng=rng)
+        >>> curve.value.round(1).tolist(), round(curve.null, 2), round(curve.steps_to(2.0))
+        ([8.7, 3.4, 1.4], 1.43, 171)
+    """
+    canaries, references, steps = _read(
+        canary_losses, reference_losses, lags, confidence=confidence, rng=rng, draws=draws
+    )
+    evidence, saturated = _gather(canaries, references, draws=draws, rng=rng)
+    low, high = evidence.ends(float(confidence))
+    trials = canaries.shape[1]
+    return ExposureCurve(
+        lags=steps.copy(),
+        value=evidence.value.mean(axis=1),
+        low=low,
+        high=high,
+        per_trial=evidence.value,
+        saturated=saturated,
+        confidence=float(confidence),
+        trials=trials,
+        n_canaries=canaries.shape[2],
+        n_references=references.shape[2],
+        null=null_exposure(references.shape[2]),
+        ceiling=evidence.ceiling,
+        method=_describe(trials, draws),
+        draws=int(draws),
+        evidence=evidence,
+        control_at_zero=bool(control_at_zero),
+        repeated=repeated_trials(np.concatenate([canaries, references], axis=2)),
+    )
+
+
+def _read(
+    canary_losses: ArrayLike,
+    reference_losses: ArrayLike,
+    lags: ArrayLike,
+    *,
+    confidence: float,
+    rng: np.random.Generator,
+    draws: int,
+) -> tuple[Floats, Floats, Floats]:
+    faults: list[str] = []
+    axes = "(lags, trials, {})"
+    canaries = read_floats(
+        "canary_losses", canary_losses, 3, faults, axes=axes.format("n_canaries")
+    )
+    references = read_floats(
+        "reference_losses", reference_losses, 3, faults, axes=axes.format("n_references")
+    )
+    steps = read_floats("lags", lags, 1, faults)
+    if canaries is not None and references is not None:
+        (lags_c, trials_c), (lags_r, trials_r) = canaries.shape[:2], references.shape[:2]
+        if (lags_c, trials_c) != (lags_r, trials_r):
+            faults.append(
+                f"canary_losses have {lags_c} lags and {trials_c} trials, "
+                f"reference_losses {lags_r} and {trials_r}"
+            )
+    if canaries is not None and steps is not None and canaries.shape[0] != steps.size:
+        faults.append(f"lags has {steps.size} entries for {canaries.shape[0]} lags of losses")
+    if steps is not None and np.any(np.diff(steps) <= 0):
+        faults.append("lags are not strictly increasing")
+    check_share("confidence", confidence, faults)
+    check_rng(rng, faults)
+    check_draws(draws, faults)
+    require(faults)
+    if canaries is None or references is None or steps is None:
+        raise InvalidInput("canary_losses, reference_losses and lags must be arrays of numbers.")
+    return canaries, references, steps
+
+
+def _gather(
+    canaries: Floats, references: Floats, *, draws: int, rng: np.random.Generator
+) -> tuple[ExposureEvidence, Floats]:
+    """Measure every trial at every lag, and again on resampled canaries and references."""
+    lags, trials, n_canaries = canaries.shape
+    n = references.shape[2]
+    bits_of = math.log2(n + 1) - np.log2(np.arange(1.0, n + 2.0))  # by the number at or under
+    value, generous, ceilings = np.empty((3, lags, trials))
+    drawn = np.empty((lags, trials, draws))
+    block = max(1, BLOCK // (n + n_canaries))
+    for trial in range(trials):
+        for lag in range(lags):
+            under = at_or_under(canaries[lag, trial], references[lag, trial])
+            value[lag, trial] = bits_of[under].mean()
+            ranked = np.sort(references[lag, trial])
+            strictly = np.searchsorted(ranked, canaries[lag, trial], side="left")
+            generous[lag, trial] = bits_of[strictly].mean()
+            ceilings[lag, trial] = np.mean(under == 0)
+        for start in range(0, draws, block):
+            size = min(block, draws - start)
+            canary_n = smoothed_counts(n=n_canaries, draws=size, rng=rng)
+            reference_n = smoothed_counts(n=n, draws=size, rng=rng)
+            for lag in range(lags):
+                drawn[lag, trial, start : start + size] = _resampled(
+                    canaries[lag, trial], references[lag, trial], canary_n, reference_n, bits_of
+                )
+    evidence = ExposureEvidence(
+        value, generous, drawn.mean(axis=2), drawn.var(axis=2, ddof=1), math.log2(n + 1)
+    )
+    return evidence, ceilings.mean(axis=1)
+
+
+def _resampled(
+    canaries: Floats,
+    references: Floats,
+    canary_n: NDArray[np.int32],
+    reference_n: NDArray[np.int32],
+    bits_of: Floats,
+) -> Floats:
+    """Mean exposure for each column of counts, whose last two rows are the unobserved.
+
+    The unobserved references are dearer and cheaper than everything; the unobserved canaries rank
+    last and first.
+    """
+    order = np.argsort(references, kind="stable")
+    upto = np.zeros((len(references) + 1, reference_n.shape[1]), dtype=np.int32)
+    np.cumsum(reference_n[:-2][order], axis=0, out=upto[1:])
+    upto += reference_n[-1]
+    under = upto[np.searchsorted(references[order], canaries, side="right")]
+    total = np.einsum("nd,nd->d", canary_n[:-2], bits_of[under])
+    return np.asarray((total + canary_n[-1] * bits_of[0]) / len(canaries))
+
+
+def _ratio(top: Floats, bottom: Floats) -> Floats:
+    """An effective size; 1e9 where there is no variance."""
+    most = np.full(top.shape, 1e9)
+    return np.asarray(np.clip(np.divide(top, bottom, out=most, where=bottom > 0.0), 1e-3, 1e9))
+
+
+def _describe(trials: int, draws: int) -> str:
+    within = f"bootstrap of canaries and references ({draws} draws)"
+    ends = "Clopper-Pearson ends at the effective size"
+    if trials == 1:
+        return f"{within}, {ends}; one trial carries no between-model error"
+    return f"{over_trials(trials)}, no narrower than the {within}; {ends}"

@@ -1,0 +1,303 @@
+"""A decay law fitted to a forgetting curve: half-life, floor, and a forecast marked as such.
+
+Two laws, both with a floor f and a start s: exponential, f + (s - f) exp(-lag / scale), and a power
+law, f + (s - f) (1 + lag / scale) ** -shape. For a given scale and shape, s and f follow linearly,
+so the search is over the rest alone: a grid over all magnitudes that the lags can show, then a
+local search from its best point. Nothing depends on a starting guess.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, stats
+
+from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.measures.statistics.checks import check_share
+
+Floats = NDArray[np.float64]
+Law = Literal["exponential", "power"]
+LAWS: tuple[Law, ...] = ("exponential", "power")
+_SHAPES = (0.25, 0.5, 1.0, 2.0, 4.0)
+_SCALES = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """One law with its numbers."""
+
+    law: Law
+    start: float
+    floor: float
+    scale: float
+    shape: float
+    error: float
+
+    def kept(self, lags: Floats | float) -> Floats:
+        """The share of the drop that is still there."""
+        return _kept(self.law, np.asarray(lags, dtype=np.float64), self.scale, self.shape)
+
+    def value(self, lags: Floats | float) -> Floats:
+        """Success at these lags."""
+        return np.asarray(self.floor + (self.start - self.floor) * self.kept(lags))
+
+    def lag_of(self, share: float) -> float:
+        """The lag at which ``share`` of the drop is left."""
+        if share >= 1.0:
+            return 0.0
+        if share <= 0.0:
+            return math.inf
+        if self.law == "exponential":
+            return -self.scale * math.log(share)
+        return self.scale * math.expm1(-math.log(share) / self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """A number read off a decay law.
+
+    Attributes:
+        value: The estimate; None where the law never comes there.
+        low, high: Its interval.
+        beyond: True where it lies past the last measured lag: a forecast, not a measurement.
+    """
+
+    value: float | None
+    low: float
+    high: float
+    beyond: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Decay:
+    """How attack success decays with the lag.
+
+    Attributes:
+        law: "exponential" or "power".
+        start, floor: Success at lag 0 and after infinitely many steps, as the law has it.
+        drop, drop_low, drop_high: Start less floor. Where ``drop_low`` is not above 0, no decay has
+            been shown, and the half-life may be anything.
+        half_life, half_life_low, half_life_high: Steps until half of the drop is gone.
+        scale, shape: Of the law; ``shape`` is 1 for the exponential.
+        error: Root mean square of what the law leaves over, at the measured lags.
+        held_out_error: The same at lags left out of the fit, for each law that was tried.
+        last_lag: The last one measured.
+        trials: Behind the intervals; under three they are infinite.
+        confidence: Of the intervals.
+    """
+
+    law: Law
+    start: float
+    floor: float
+    drop: float
+    drop_low: float
+    drop_high: float
+    half_life: float
+    half_life_low: float
+    half_life_high: float
+    scale: float
+    shape: float
+    error: float
+    held_out_error: dict[str, float]
+    last_lag: float
+    trials: int
+    confidence: float
+    fits: tuple[Fitted, ...] = field(repr=False)
+
+    def steps_to(self, alpha: float) -> Forecast:
+        """The lag at which the law comes down to ``alpha``.
+
+        Raises:
+            InvalidInput: ``alpha`` is outside (0, 1).
+        """
+        faults: list[str] = []
+        check_share("alpha", alpha, faults)
+        require(faults)
+
+        def lag(fit: Fitted) -> float:
+            drop = fit.start - fit.floor
+            return math.inf if drop <= 0.0 else fit.lag_of((alpha - fit.floor) / drop)
+
+        value, low, high = self._interval(lag, scale="log")
+        if self.drop_low <= 0.0:
+            low, high = 0.0, math.inf
+        reached = math.isfinite(value)
+        return Forecast(
+            value if reached else None, low, high, beyond=not reached or value > self.last_lag
+        )
+
+    def value_at(self, lag: float) -> Forecast:
+        """Success at ``lag``, measured there or not.
+
+        Raises:
+            InvalidInput: ``lag`` is negative or not a number.
+        """
+        if not (isinstance(lag, int | float | np.integer | np.floating) and lag >= 0):
+            raise InvalidInput(f"lag={lag!r} is not a number of steps, 0 or more.")
+        value, low, high = self._interval(lambda fit: float(fit.value(lag)), scale="plain")
+        return Forecast(
+            value, max(low, 0.0), min(high, 1.0), beyond=bool(float(lag) > self.last_lag)
+        )
+
+    def _interval(
+        self, read: Callable[[Fitted], float], *, scale: Literal["log", "plain"]
+    ) -> tuple[float, float, float]:
+        return jackknife([read(fit) for fit in self.fits], scale=scale, confidence=self.confidence)
+
+
+def fit_decay(
+    *,
+    lags: Floats,
+    per_trial: Floats,
+    law: Law | Literal["auto"] = "auto",
+    confidence: float = 0.95,
+) -> Decay:
+    """Fit a decay law to the mean of trials; intervals from leaving out one trial at a time.
+
+    Args:
+        lags: Strictly increasing; those before planting are left out.
+        per_trial: Success, shape ``(lags, trials)``.
+        law: "auto" takes the law with the smaller error at held-out lags, each lag but the first
+            left out in turn.
+        confidence: Of the intervals.
+
+    Raises:
+        InvalidInput: An unknown law, a confidence outside (0, 1).
+        NotEnoughEvidence: Fewer than four lags after planting (five for the power law).
+    """
+    faults: list[str] = []
+    check_share("confidence", confidence, faults)
+    if law not in (*LAWS, "auto"):
+        faults.append(f"law={law!r} is not one of {', '.join(LAWS)}, auto")
+    require(faults)
+    after = lags >= 0
+    steps, rates = lags[after], per_trial[after]
+    needed = 5 if law == "power" else 4
+    if steps.size < needed:
+        raise NotEnoughEvidence(
+            f"{steps.size} lags after planting are too few for a decay law; it takes {needed}.",
+            hint="Score the canaries at more checkpoints.",
+        )
+    tried: tuple[Law, ...] = LAWS if law == "auto" and steps.size >= 5 else ("exponential",)
+    tried = tried if law == "auto" else (law,)
+    mean = rates.mean(axis=1)
+    held_out: dict[str, float] = {name: _held_out_error(name, steps, mean) for name in tried}
+    chosen = min(tried, key=lambda name: held_out[name])
+    whole = _fit(chosen, steps, mean)
+    trials = rates.shape[1]
+    left_out = range(trials if trials >= 3 else 0)
+    without = [np.delete(rates, trial, axis=1).mean(axis=1) for trial in left_out]
+    fits = (whole, *(_fit(chosen, steps, part) for part in without))
+    drop = jackknife([f.start - f.floor for f in fits], scale="plain", confidence=confidence)
+    half = jackknife([f.lag_of(0.5) for f in fits], scale="log", confidence=confidence)
+    half_low, half_high = half[1:] if drop[1] > 0.0 else (0.0, math.inf)
+    return Decay(
+        law=chosen,
+        start=whole.start,
+        floor=whole.floor,
+        drop=drop[0],
+        drop_low=drop[1],
+        drop_high=drop[2],
+        half_life=half[0],
+        half_life_low=half_low,
+        half_life_high=half_high,
+        scale=whole.scale,
+        shape=whole.shape,
+        error=whole.error,
+        held_out_error=held_out,
+        last_lag=float(steps[-1]),
+        trials=trials,
+        confidence=float(confidence),
+        fits=fits,
+    )
+
+
+def jackknife(
+    readings: list[float], *, scale: Literal["log", "plain"], confidence: float
+) -> tuple[float, float, float]:
+    """The whole fit's reading, and Student's interval from those without one trial each.
+
+    Args:
+        readings: The whole fit's first. Alone, it has an infinite interval.
+        scale: "log" for what is positive and spans magnitudes.
+        confidence: Of the interval.
+    """
+    whole, parts = readings[0], np.array(readings[1:], dtype=np.float64)
+    unknown = (whole, 0.0 if scale == "log" else -math.inf, math.inf)
+    if parts.size < 3:
+        return unknown
+    if scale == "log":
+        if whole <= 0.0 or np.any(parts <= 0.0):
+            return whole, 0.0, float(max(whole, parts.max()))
+        if not (math.isfinite(whole) and np.all(np.isfinite(parts))):
+            return unknown
+        whole, parts = math.log(whole), np.log(parts)
+    n = parts.size
+    error = math.sqrt((n - 1) / n * float(((parts - parts.mean()) ** 2).sum()))
+    half = float(stats.t.isf((1.0 - confidence) / 2.0, n - 1)) * error
+    ends = (whole, whole - half, whole + half)
+    if scale == "plain":
+        return ends
+    return math.exp(ends[0]), math.exp(ends[1]), math.exp(min(ends[2], 700.0))
+
+
+def _kept(law: Law, lags: Floats, scale: Floats | float, shape: Floats | float) -> Floats:
+    if law == "exponential":
+        return np.asarray(np.exp(-lags / scale))
+    return np.asarray((1.0 + lags / scale) ** -shape)
+
+
+def _solve(kept: Floats, value: Floats) -> tuple[Floats, Floats, Floats]:
+    """Start, floor and squared error of the best line through the shares kept, for each row."""
+    spread = kept - kept.mean(axis=-1, keepdims=True)
+    squares = (spread**2).sum(axis=-1)
+    slope = np.divide(spread @ value, squares, out=np.zeros_like(squares), where=squares > 0.0)
+    floor = value.mean() - slope * kept.mean(axis=-1)
+    left = value - floor[..., None] - slope[..., None] * kept
+    return floor + slope, floor, (left**2).sum(axis=-1)
+
+
+def _fit(law: Law, lags: Floats, value: Floats) -> Fitted:
+    gap, last = float(np.diff(lags).min()), float(lags[-1])
+    shapes = _SHAPES if law == "power" else (1.0,)
+    ends = math.log(gap / 4.0), math.log(4.0 * last)
+    grid = np.array([(s, math.log(h)) for s in np.linspace(*ends, _SCALES) for h in shapes])
+    limits = np.array([ends, (math.log(0.1), math.log(10.0))]).T
+
+    def solved(points: Floats) -> tuple[Floats, Floats, Floats]:
+        scale, shape = np.exp(np.clip(points, *limits)).T[..., None]
+        return _solve(_kept(law, lags, scale, shape), value)
+
+    def error(point: Floats) -> float:
+        outside = float(np.abs(point - np.clip(point, *limits)).sum())
+        return float(solved(point[None])[2][0]) * (1.0 + outside)
+
+    best = grid[np.argmin(solved(grid)[2])]
+    if law == "exponential":
+        step = (ends[1] - ends[0]) / (_SCALES - 1)
+        best_scale = optimize.minimize_scalar(
+            lambda log_scale: error(np.array([log_scale, 0.0])),
+            bounds=(best[0] - step, best[0] + step),
+            method="bounded",
+        )
+        point = np.array([best_scale.x, 0.0])
+    else:
+        point = optimize.minimize(error, best, method="Nelder-Mead").x
+    point = np.clip(point if error(point) <= error(best) else best, *limits)
+    start, floor, squares = (float(part[0]) for part in solved(point[None]))
+    scale, shape = (float(part) for part in np.exp(point))
+    return Fitted(law, start, floor, scale, shape, math.sqrt(squares / lags.size))
+
+
+def _held_out_error(law: Law, lags: Floats, value: Floats) -> float:
+    """Root mean square error at lags that were left out, one after the other."""
+    missed = []
+    for out in range(1, lags.size):
+        fit = _fit(law, np.delete(lags, out), np.delete(value, out))
+        missed.append(float(fit.value(lags[out])) - value[out])
+    return math.sqrt(float(np.mean(np.square(missed))))

@@ -1,0 +1,587 @@
+"""A forgetting curve from one ordinary training run whose canaries were planted in cohorts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.measures.forgetting.control import ERROR, Control
+from remnant.measures.forgetting.safe_after import check_claim
+from remnant.measures.forgetting.verdict import (
+    CHECK_SIGN,
+    PLANT_MORE,
+    REVERSED,
+    Outcome,
+    Verdict,
+    cannot_exclude,
+    percent,
+    rounded_down,
+    rounded_up,
+)
+from remnant.measures.statistics.checks import (
+    read_floats,
+    unseen_needed,
+)
+from remnant.measures.statistics.groups import NO_GROUPS, GroupPair, read_groups
+from remnant.measures.statistics.resampling import Groups
+from remnant.measures.statistics.success import (
+    NAMES,
+    Success,
+    chance_level,
+    check_attack,
+    out_of_reach,
+)
+from remnant.measures.statistics.trial_interval import Measured, measure
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_EXACT = 12  # canaries up to which ranks are tested exactly
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneRunForgetting:
+    """Attack success at many lags of one run; one row per cohort and later checkpoint.
+
+    A cohort is what was planted in one window with one number of repeats. Every array has the shape
+    ``(rows,)``; rows are ordered by cohort, repeats and checkpoint.
+
+    Attributes:
+        lags: Mean over the cohort's canaries of the steps since each one's own last use.
+        success: Attack success against the never planted canaries at the same checkpoint.
+        low, high: Interval of ``success`` over canaries like these; it always holds ``success``.
+        effect: Difference in differences of the mean score: how much the cohort's rose since the
+            last checkpoint before its window, less how much the controls' did. NaN where there is
+            no such checkpoint.
+        effect_low, effect_high: Interval of ``effect``.
+        cohort: Number of the window, counted from 0 along the run.
+        planted_from: The step at which the cohort's window begins: the first use of its canaries;
+            where first uses were not given, the first of their last uses.
+        repeats: How often the cohort's canaries were used.
+        checkpoint: The step after which the row was scored.
+        n_seen: Canaries of the cohort.
+        n_unseen: Never planted canaries.
+        rate: Which success: "accuracy", "precision", "tpr" or "auc".
+        fpr: Of precision and tpr; None otherwise.
+        chance: What an attack without knowledge reaches.
+        calibrated: Whether each canary's score before the window was subtracted.
+        confidence: Of each interval, for its row alone.
+        method: The intervals' construction, in words.
+        evidence: What bounds of another confidence are made of.
+    """
+
+    lags: Floats
+    success: Floats
+    low: Floats
+    high: Floats
+    effect: Floats
+    effect_low: Floats
+    effect_high: Floats
+    cohort: Ints
+    planted_from: Floats
+    repeats: Ints
+    checkpoint: Floats
+    n_seen: Ints
+    n_unseen: int
+    rate: Success
+    fpr: float | None
+    chance: float
+    calibrated: bool
+    confidence: float
+    method: str
+    evidence: OneRunEvidence = field(repr=False)
+
+    def positive_control(self) -> Control:
+        """Whether the attack found the canaries that were planted first, at some checkpoint.
+
+        It did where they score higher than the controls, or rose by more since the last checkpoint
+        before their window, by a rank-sum test at any row of the first window. Which canaries were
+        planted was drawn at random, so the test is valid whatever the law of the scores. Each test
+        is corrected for the number of all of them: an attack that sees nothing is taken to have
+        found the canaries with a probability of 2.5 % at most.
+        """
+        first = np.flatnonzero(self.cohort == self.cohort.min())
+        p_values = self.evidence.rank_p_values[:, first]
+        tests = int(np.isfinite(p_values).sum())
+        adjusted = np.minimum(np.nanmin(p_values, axis=0) * tests, 1.0)
+        found = adjusted <= ERROR
+        if not found.any():
+            return Control(
+                None,
+                "The attack did not find the canaries at any checkpoint, so not finding them at "
+                "the end says nothing.",
+            )
+        at = int(np.flatnonzero(found)[np.argmin(self.lags[first[found]])])
+        lag = float(self.lags[first[at]])
+        of = ("scores", "rise in score since before planting")[int(np.nanargmin(p_values[:, at]))]
+        return Control(
+            lag,
+            f"The attack found the canaries at lag {lag:.0f}: a rank-sum test of their {of} "
+            f"against the controls gives p = {adjusted[at]:.2g}, corrected for {tests} tests.",
+        )
+
+    def verdict(self, limit: float) -> Verdict:
+        """Judge the canaries planted first, at the last checkpoint: the longest lag of the run.
+
+        Where they were planted more or less often, all of them have to be within the limit. PASS
+        where every one-sided upper bound is at or under ``limit``, the attack found the canaries at
+        some checkpoint (``positive_control``), and no later window at half that lag or more is
+        still beyond the limit at the end. FAIL where a lower bound, corrected for their number, is
+        above the limit. Otherwise INCONCLUSIVE. The claim names the window that was judged, and how
+        many later windows are not shown to be within the limit at the end of the run.
+
+        Args:
+            limit: In the units of ``rate``, above chance.
+
+        Raises:
+            InvalidInput: ``limit`` is at or under chance or not under 1, or the curve's confidence
+                is not above one half.
+        """
+        check_claim(
+            self.lags,
+            limit=limit,
+            chance=self.chance,
+            success=self.rate,
+            confidence=self.confidence,
+        )
+        first = self.cohort == self.cohort.min()
+        end = self.checkpoint == self.checkpoint.max()
+        judged = np.flatnonzero(first & end)
+        upper = self.evidence.upper(self.confidence)
+        lower = self.evidence.lower(1.0 - (1.0 - self.confidence) / judged.size)
+        worst = int(judged[np.argmax(upper[judged])])
+        alike = end & ~first & (self.lags >= self.lags[worst] / 2.0)
+        still = np.flatnonzero(alike & (lower > limit))
+        control = self.positive_control()
+        sure = f"one-sided {percent(self.confidence)}"
+
+        def made(outcome: Outcome, sentence: str, claim: str) -> Verdict:
+            lag = float(self.lags[worst])
+            return Verdict(outcome, _capital(sentence), _capital(claim), limit, lag)
+
+        if lower[judged].max() > limit:
+            row = int(judged[np.argmax(lower[judged])])
+            said = f"{self._row_in_words(row)}, at least {rounded_down(lower[row])} ({sure} bound)"
+            return made("FAIL", f"{said}: above the limit of {limit:g}.", f"{said}.")
+        said = f"{self._row_in_words(worst)}, at most {rounded_up(upper[worst])} ({sure} bound)"
+        later = self._later_windows(upper, end & ~first, limit)
+        claim = f"{said}{later}; {cannot_exclude(1)}."
+        if upper[worst] > limit:
+            sentence = f"{said}: not under the limit of {limit:g}. Plant more canaries."
+            return made("INCONCLUSIVE", sentence, claim)
+        under = f"{said}: under the limit of {limit:g}"
+        doubt = out_of_reach(limit, self.rate, self.fpr)
+        if not doubt and upper[judged].min() < self.chance:
+            doubt = REVERSED
+        if doubt:
+            sentence = f"{under}; but {doubt}.{f' {CHECK_SIGN}' * (doubt == REVERSED)}"
+            return made("INCONCLUSIVE", sentence, f"No claim: {doubt}.")
+        if not control.found:
+            none = f"No claim: {control.reason[0].lower()}{control.reason[1:]}"
+            return made("INCONCLUSIVE", f"{under}. {control.reason} {PLANT_MORE}", none)
+        if still.size:
+            row = int(still[-1])
+            other = f"{self._row_in_words(row)}, at least {rounded_down(lower[row])}"
+            sentence = f"{under}; but {other}, so the lag alone does not decide."
+            return made("INCONCLUSIVE", sentence, f"No claim: {other}, above the limit.")
+        return made("PASS", f"{under}. {control.reason}", claim)
+
+    def _later_windows(self, upper: Floats, ends: NDArray[np.bool_], limit: float) -> str:
+        """How many later windows end with an upper bound above the limit; empty where none do."""
+        over = np.flatnonzero(ends & (upper > limit))
+        if not over.size:
+            return ""
+        windows, some = np.unique(self.cohort[ends]).size, np.unique(self.cohort[over]).size
+        worst = int(over[np.argmax(upper[over])])
+        return (
+            f"; {some} of {windows} later {'window' if windows == 1 else 'windows'} "
+            f"{'is' if some == 1 else 'are'} not shown to be under the limit at the end of the run "
+            f"(planted from step {self.planted_from[worst]:.0f}: at most "
+            f"{rounded_up(upper[worst])}, {self.lags[worst]:.0f} steps after their last use)"
+        )
+
+    def _row_in_words(self, row: int) -> str:
+        at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
+        uses, canaries = int(self.repeats[row]), int(self.n_seen[row])
+        often = {1: "once", 2: "twice"}.get(uses, f"{uses} times")
+        return (
+            f"{self.lags[row]:.0f} steps after their last use, the attack's {NAMES[self.rate]}{at} "
+            f"on {canaries} {'canary' if canaries == 1 else 'canaries'} planted {often} from step "
+            f"{self.planted_from[row]:.0f} is {self.success[row]:.3f}"
+        )
+
+
+def _capital(sentence: str) -> str:
+    return sentence[0].upper() + sentence[1:]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OneRunEvidence:
+    """What the bounds of any confidence are made of.
+
+    Attributes:
+        measured: The success of each cohort, in the order of the rows.
+        rank_p_values: One-sided rank-sum tests of each row, shape ``(2, rows)``: of the scores, and
+            of their rise since the last checkpoint before the window; NaN where there is none.
+    """
+
+    measured: tuple[Measured, ...]
+    rank_p_values: Floats
+
+    def lower(self, confidence: float) -> Floats:
+        """The one-sided lower bound of success at each row."""
+        return np.concatenate([cohort.lower(confidence) for cohort in self.measured])
+
+    def upper(self, confidence: float) -> Floats:
+        """The one-sided upper bound of success at each row."""
+        return np.concatenate([cohort.upper(confidence) for cohort in self.measured])
+
+
+def one_run_forgetting(
+    *,
+    scores: ArrayLike,
+    checkpoints: ArrayLike,
+    last_seen: ArrayLike,
+    repeats: ArrayLike,
+    fpr: float = 0.1,
+    confidence: float = 0.95,
+    rng: np.random.Generator,
+    success: Success = "tpr",
+    calibrate: bool = False,
+    first_seen: ArrayLike | None = None,
+    cohorts: ArrayLike | None = None,
+    draws: int = 400,
+    groups: Any = None,
+) -> OneRunForgetting:
+    """Measure forgetting in one run from the scores of its canaries at its checkpoints.
+
+    Because canaries were assigned at random (``StaggeredPlan``), those never planted are the
+    controls of every cohort at every checkpoint, and what happens to both between two checkpoints
+    is the effect of planting. The intervals are over canaries: one run says nothing of how runs
+    differ.
+
+    Args:
+        scores: Shape ``(checkpoints, canaries)``, higher = more likely seen.
+        checkpoints: The step after which each row was scored, on the clock of ``last_seen``,
+            strictly increasing.
+        last_seen: The step of each canary's last use; -1 for never.
+        repeats: How often each canary was used; not read where it never was.
+        fpr: The false-positive rate of tpr and precision.
+        confidence: Of each interval.
+        rng: Draws the canary resamples.
+        success: Which rate to measure.
+        calibrate: Subtract from each score the canary's own at the last checkpoint before the
+            window, as an attacker with two checkpoints would.
+        first_seen: The step of each canary's first use, -1 for never. Without it a window is taken
+            to begin with the first of its canaries' last uses.
+        cohorts: A number for each canary's window, -1 for never. Without it windows are separated
+            by the last uses: where two in a row have a checkpoint between them and are further
+            apart than a tenth of the widest such gap.
+        draws: Canary resamples behind each success interval.
+        groups: One label a canary, where canaries come in clusters (several of one author, one
+            template, one speaker). Whole clusters are then resampled.
+
+    Guarantees:
+        * A row uses only canaries whose uses are all over at its checkpoint.
+        * The order of canaries within a cohort does not matter to ``success`` and ``effect``.
+        * A constant added to all scores of a checkpoint changes nothing.
+
+    Raises:
+        InvalidInput: Faults in arrays or settings, all listed at once; a cohort without any later
+            checkpoint; ``calibrate`` without an earlier one.
+        NotEnoughEvidence: Fewer than 1/fpr canaries were never planted.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> last = np.repeat([-1, 10], 200)
+        >>> scores = rng.normal(size=(3, 400)) + np.array([0, 3, 1])[:, None] * (last == 10)
+        >>> out = one_run_forgetting(scores=scores, checkpoints=[5, 10, 40], last_seen=last,
+        ...                          repeats=np.ones(400), rng=rng)
+        >>> out.lags.tolist(), out.success.round(1).tolist(), out.effect.round(0).tolist()
+        ([0.0, 30.0], [0.9, 0.6], [3.0, 1.0])
+    """
+    faults: list[str] = []
+    given = _read(scores, checkpoints, last_seen, repeats, first_seen, cohorts, faults)
+    clusters = None
+    if given is not None and groups is not None:
+        clusters = read_groups("groups", groups, given.scores.shape[1], faults)
+    check_attack(success, fpr=fpr, confidence=confidence, rng=rng, draws=draws, faults=faults)
+    require(faults)
+    if given is None:
+        raise InvalidInput("scores, checkpoints, last_seen and repeats must be arrays of numbers.")
+    controls = np.flatnonzero(given.cohort == -1)
+    at_fpr = success in ("precision", "tpr")
+    needed = unseen_needed(fpr) if at_fpr else 1
+    if controls.size < needed:
+        raise NotEnoughEvidence(
+            f"{controls.size} canaries were never planted; a threshold at FPR {fpr:g} takes at "
+            f"least {needed}."
+            if at_fpr
+            else "There are no controls: every canary was planted.",
+            hint="Leave more canaries out of training, or ask for a larger fpr.",
+        )
+    rows: list[dict[str, Floats]] = []
+    measured: list[Measured] = []
+    for number, uses in given.cells():
+        row, cohort = _row(
+            given,
+            number,
+            uses,
+            controls,
+            calibrate,
+            clusters,
+            success=success,
+            fpr=fpr,
+            confidence=confidence,
+            draws=draws,
+            rng=rng,
+        )
+        rows.append(row)
+        measured.append(cohort)
+    joined = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
+    ranks = np.stack([joined.pop("rank_score"), joined.pop("rank_rise")])
+    evidence = OneRunEvidence(tuple(measured), ranks)
+    what = "canary" if clusters is None else "cluster"
+    return OneRunForgetting(
+        **{name: joined[name] for name in joined if name not in ("cohort", "repeats", "n_seen")},
+        evidence=evidence,
+        cohort=joined["cohort"].astype(np.int64),
+        repeats=joined["repeats"].astype(np.int64),
+        n_seen=joined["n_seen"].astype(np.int64),
+        n_unseen=controls.size,
+        rate=success,
+        fpr=float(fpr) if at_fpr else None,
+        chance=chance_level(success, float(fpr)),
+        calibrated=bool(calibrate),
+        confidence=float(confidence),
+        method=(
+            f"{what} bootstrap of both sides ({draws} draws, the same at all checkpoints), "
+            f"Clopper-Pearson ends at the effective size; effect by Welch's t over "
+            f"{'canaries' if clusters is None else 'clusters'}; one run carries no between-model "
+            "error"
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Given:
+    scores: Floats
+    checkpoints: Floats
+    last_seen: Floats
+    first_seen: Floats | None
+    repeats: Floats
+    cohort: Ints
+
+    def cells(self) -> list[tuple[int, int]]:
+        planted = self.cohort >= 0
+        pairs = zip(self.cohort[planted].tolist(), self.repeats[planted].tolist(), strict=True)
+        return sorted({(number, int(uses)) for number, uses in pairs})
+
+    def begins(self, number: int) -> float:
+        seen = self.last_seen if self.first_seen is None else self.first_seen
+        return float(seen[self.cohort == number].min())
+
+
+def _row(
+    given: _Given,
+    number: int,
+    uses: int,
+    controls: Ints,
+    calibrate: bool,
+    clusters: Groups | None,
+    *,
+    success: Success,
+    fpr: float,
+    confidence: float,
+    draws: int,
+    rng: np.random.Generator,
+) -> tuple[dict[str, Floats], Measured]:
+    """All rows of one cohort, and the evidence behind their success."""
+    mine = np.flatnonzero((given.cohort == number) & (given.repeats == uses))
+    last = given.last_seen[mine]
+    after = np.flatnonzero(given.checkpoints >= last.max())
+    before = np.flatnonzero(given.checkpoints < given.begins(number))
+    if after.size == 0:
+        raise InvalidInput(
+            f"the canaries last used at step {last.max():g} have no checkpoint after it.",
+            hint="Score the canaries at or after that step as well.",
+        )
+    if calibrate and before.size == 0:
+        raise InvalidInput(
+            f"the canaries planted from step {given.begins(number):g} on have no checkpoint "
+            "before it, so their scores cannot be calibrated.",
+            hint="Score the canaries once before the first window, or pass calibrate=False.",
+        )
+    seen, unseen = given.scores[np.ix_(after, mine)], given.scores[np.ix_(after, controls)]
+    groups = NO_GROUPS
+    if clusters is not None:
+        groups = _numbered(clusters[mine]), _numbered(clusters[controls])
+    effect = np.full((3, after.size), np.nan)
+    ranked = np.full((2, after.size), np.nan)
+    ranked[0] = _rank_p_values(seen, unseen, groups)
+    if before.size:
+        risen = seen - given.scores[before[-1], mine]
+        drifted = unseen - given.scores[before[-1], controls]
+        effect = _difference(risen, drifted, groups)
+        ranked[1] = _rank_p_values(risen, drifted, groups)
+        if calibrate:
+            seen, unseen = risen, drifted
+    measured = measure(
+        seen=seen[:, None],
+        unseen=unseen[:, None],
+        success=success,
+        fpr=float(fpr),
+        draws=draws,
+        rng=rng,
+        groups=groups,
+    )
+    low, high = measured.ends(confidence)
+    value, error, freedom = effect
+    reach = stats.t.isf((1.0 - confidence) / 2.0, freedom) * error
+    same = np.ones(after.size)
+    return {
+        "lags": given.checkpoints[after] - last.mean(),
+        "success": measured.evidence.value[:, 0],
+        "low": low,
+        "high": high,
+        "effect": value,
+        "effect_low": value - reach,
+        "effect_high": value + reach,
+        "rank_score": ranked[0],
+        "rank_rise": ranked[1],
+        "checkpoint": given.checkpoints[after],
+        "cohort": number * same,
+        "planted_from": given.begins(number) * same,
+        "repeats": uses * same,
+        "n_seen": mine.size * same,
+    }, measured
+
+
+def _rank_p_values(seen: Floats, unseen: Floats, groups: GroupPair) -> Floats:
+    """One-sided p-values, row by row, of "seen scores are no higher", by ranks.
+
+    Clusters count with their mean. Few canaries are tested exactly, with ties counted against them.
+    """
+    sides = [
+        side if group is None else _cluster_means(side, group)
+        for side, group in zip((seen, unseen), groups, strict=True)
+    ]
+    few = sides[0].shape[1] <= _EXACT
+    p_values = []
+    for own, others in zip(*sides, strict=True):
+        if few:
+            # Ranks with every seen score under the unseen ones that it ties with.
+            pool = np.concatenate([own, others])
+            order = np.lexsort((np.repeat([0, 1], [own.size, others.size]), pool))
+            places = np.empty(pool.size)
+            places[order] = np.arange(pool.size)
+            test = stats.mannwhitneyu(
+                places[: own.size], places[own.size :], alternative="greater", method="exact"
+            )
+        elif np.ptp(np.concatenate([own, others])) == 0.0:
+            p_values.append(1.0)
+            continue
+        else:
+            test = stats.mannwhitneyu(own, others, alternative="greater", method="asymptotic")
+        p_values.append(float(test.pvalue))
+    return np.array(p_values)
+
+
+def _cluster_means(side: Floats, groups: Groups) -> Floats:
+    sizes = np.bincount(groups)
+    return np.stack([np.bincount(groups, row) / sizes for row in side])
+
+
+def _numbered(labels: Groups) -> Groups:
+    """Clusters numbered from 0 among those that occur."""
+    return np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _difference(risen: Floats, drifted: Floats, groups: GroupPair) -> Floats:
+    """The difference of the means of each row, its standard error, and Welch's degrees of freedom.
+
+    The error is infinite where a side has one canary, or one cluster, only.
+    """
+    (own, n), (other, m) = (
+        _error_of_mean(side, group) for side, group in zip((risen, drifted), groups, strict=True)
+    )
+    value = risen.mean(axis=1) - drifted.mean(axis=1)
+    if min(n, m) < 2:
+        return np.stack([value, np.full(value.shape, np.inf), np.ones(value.shape)])
+    total = own + other
+    freedom = np.full(value.shape, float(n + m - 2))
+    spread = own**2 / (n - 1) + other**2 / (m - 1)
+    np.divide(total**2, spread, out=freedom, where=spread > 0.0)
+    return np.stack([value, np.sqrt(total), freedom])
+
+
+def _error_of_mean(side: Floats, groups: Groups | None) -> tuple[Floats, int]:
+    """The variance of the mean of each row, by canary or by cluster, and how many there are."""
+    n = side.shape[1]
+    if groups is None:
+        return (np.full(len(side), np.nan) if n < 2 else side.var(axis=1, ddof=1) / n), n
+    apart = side - side.mean(axis=1, keepdims=True)
+    units = int(groups.max()) + 1
+    sums = np.stack([np.bincount(groups, row, minlength=units) for row in apart])
+    factor = units / (units - 1.0) if units > 1 else np.nan
+    return (sums**2).sum(axis=1) / n**2 * factor, units
+
+
+def _read(
+    scores: ArrayLike,
+    checkpoints: ArrayLike,
+    last_seen: ArrayLike,
+    repeats: ArrayLike,
+    first_seen: ArrayLike | None,
+    cohorts: ArrayLike | None,
+    faults: list[str],
+) -> _Given | None:
+    table = read_floats("scores", scores, 2, faults)
+    steps = read_floats("checkpoints", checkpoints, 1, faults)
+    rows = {"last_seen": last_seen, "repeats": repeats}
+    rows |= {} if first_seen is None else {"first_seen": first_seen}
+    rows |= {} if cohorts is None else {"cohorts": cohorts}
+    read = {name: read_floats(name, row, 1, faults) for name, row in rows.items()}
+    if table is None or steps is None or any(row is None for row in read.values()):
+        return None
+    if steps.size != table.shape[0]:
+        faults.append(f"checkpoints has {steps.size} entries for {table.shape[0]} rows of scores")
+    if np.any(np.diff(steps) <= 0):
+        faults.append("checkpoints are not strictly increasing")
+    whole = {name: row for name, row in read.items() if row is not None}
+    for name, row in whole.items():
+        if row.size != table.shape[1]:
+            faults.append(f"{name} has {row.size} entries for {table.shape[1]} canaries of scores")
+        elif np.any(row != np.round(row)) or np.any(row < -1):
+            faults.append(f"{name} holds numbers that are neither whole nor -1 for never")
+    if faults:
+        return None
+    last = whole["last_seen"]
+    planted = last >= 0
+    for name in ("first_seen", "cohorts"):
+        if name in whole and not np.array_equal(whole[name] >= 0, planted):
+            faults.append(f"{name} and last_seen disagree on who was never planted")
+    if "first_seen" in whole and np.any(whole["first_seen"] > last):
+        faults.append("first_seen lies after last_seen")
+    if np.any(whole["repeats"][planted] < 1):
+        faults.append("repeats is under 1 for canaries that were planted")
+    if not planted.any():
+        faults.append("last_seen is -1 for all canaries: nothing was planted")
+    if faults:
+        return None
+    cohort = whole["cohorts"].astype(np.int64) if cohorts is not None else _windows(last, steps)
+    return _Given(table, steps, last, whole.get("first_seen"), whole["repeats"], cohort)
+
+
+def _windows(last: Floats, checkpoints: Floats) -> Ints:
+    """The number of each canary's window, from the gaps between last uses."""
+    uses = np.unique(last[last >= 0])
+    gaps = np.diff(uses)
+    parted = np.searchsorted(checkpoints, uses[1:]) > np.searchsorted(checkpoints, uses[:-1])
+    wide = parted & (gaps > 0.1 * np.max(gaps[parted], initial=0.0))
+    number = np.concatenate([[0], np.cumsum(wide)])
+    return np.where(last >= 0, number[np.searchsorted(uses, np.maximum(last, uses[0]))], -1)

@@ -1,0 +1,137 @@
+"""From which lag on is it safe? A fixed sequence of tests, backward from the last lag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.errors import InvalidInput, require
+from remnant.measures.forgetting.control import Control
+from remnant.measures.statistics.checks import check_share
+from remnant.measures.statistics.success import check_limit
+
+Floats = NDArray[np.float64]
+_ONE_TRAINING = "This is about one training, which does not show how trainings differ."
+
+
+@dataclass(frozen=True, slots=True)
+class SafeAfter:
+    """The claim "from this lag on, success is at or under the limit".
+
+    Attributes:
+        lag: The smallest lag that holds; None where not even the last one does, or where the
+            attack never found the canaries.
+        reason: In one sentence, what was shown and what stopped the test.
+        limit: The largest success allowed.
+        confidence: That the claim is true of every lag from ``lag`` on that was measured.
+        tested: How many lags were tested, the one that failed included.
+    """
+
+    lag: float | None
+    reason: str
+    limit: float
+    confidence: float
+    tested: int
+
+
+def safe_after(
+    *,
+    lags: Floats,
+    upper: Callable[[float], Floats],
+    limit: float,
+    chance: float,
+    success: str,
+    confidence: float,
+    most: float = 1.0,
+    control: Control | None,
+    doubtful: NDArray[np.bool_] | None = None,
+    reversed_at: NDArray[np.bool_] | None = None,
+    void: str = "",
+    trials: int | None = None,
+) -> SafeAfter:
+    """Test the lags from the last backward until one fails.
+
+    Args:
+        lags: Strictly increasing; those before planting are not tested.
+        upper: Gives the one-sided upper bound of success at each lag, for a confidence.
+        limit: The largest success allowed, above ``chance``.
+        chance: What an attack without knowledge reaches.
+        success: Its name, for the sentence.
+        confidence: Of the claim, between one half and 1.
+        most: What no value can pass.
+        control: Whether the attack found the canaries; None asks for no control and takes the
+            bounds as they are.
+        doubtful: Lags whose bound proves nothing.
+        reversed_at: Lags at which the reversed attack succeeds; those whose upper bound is under
+            chance, if not given.
+        void: Why the limit proves nothing at any lag, such as one that no attack can pass.
+        trials: Trainings behind the curve; where there is one, the reason says so.
+
+    Raises:
+        InvalidInput: As in ``ForgettingCurve.safe_after``.
+    """
+    check_claim(lags, limit=limit, chance=chance, success=success, confidence=confidence, most=most)
+    if void:
+        return SafeAfter(None, f"{void[0].upper()}{void[1:]}.", limit, confidence, 0)
+    bounds = upper(float(confidence))
+    doubts = np.full(lags.size, "", dtype=object)
+    if control is not None:
+        if doubtful is not None:
+            doubts[doubtful] = "more canaries are at the ceiling than chance explains"
+        turned = bounds < chance if reversed_at is None else reversed_at
+        doubts[turned] = f"{success} is below chance: the reversed attack succeeds"
+    claim = _backward(lags, bounds, doubts, limit, confidence, success)
+    if control is not None and not control.found and claim.lag is not None:
+        return replace(claim, lag=None, reason=control.reason)
+    if trials == 1 and claim.lag is not None:
+        return replace(claim, reason=f"{claim.reason} {_ONE_TRAINING}")
+    return claim
+
+
+def check_claim(
+    lags: Floats, *, limit: float, chance: float, success: str, confidence: float, most: float = 1.0
+) -> None:
+    """Refuse a claim that nothing could show.
+
+    Raises:
+        InvalidInput: ``limit`` is at or under chance or not under ``most``, ``confidence`` is not
+            between one half and 1, or all lags lie before planting.
+    """
+    faults: list[str] = []
+    check_share("confidence", confidence, faults)
+    if not faults and confidence <= 0.5:
+        faults.append(f"confidence={confidence:g} is not above one half")
+    require(faults, hint="Pass a share, such as confidence=0.95.")
+    check_limit(limit, chance=chance, success=success, most=most)
+    if lags[-1] < 0:
+        raise InvalidInput(f"the last lag, {lags[-1]:g}, lies before planting.")
+
+
+def _backward(
+    lags: Floats,
+    bounds: Floats,
+    doubts: NDArray[np.object_],
+    limit: float,
+    confidence: float,
+    success: str,
+) -> SafeAfter:
+    after = np.flatnonzero(lags >= 0)
+    fails = after[(bounds[after] > limit) | (doubts[after] != "")]
+    level = f"one-sided {confidence:.4g} upper bound of {success}"
+    if fails.size == 0:
+        first = int(after[0])
+        reason = f"At every lag from {lags[first]:g} on the {level} is at or under {limit:g}."
+        return SafeAfter(float(lags[first]), reason, limit, confidence, after.size)
+    stop = int(fails[-1])
+    stopped = f"at lag {lags[stop]:g} the {level} is {bounds[stop]:.3f}, above {limit:g}"
+    if doubts[stop]:
+        stopped = f"at lag {lags[stop]:g} {doubts[stop]}"
+    tested = after.size - int(np.flatnonzero(after == stop)[0])
+    if stop == after[-1]:
+        reason = f"Not even the last lag holds: {stopped}."
+        return SafeAfter(None, reason, limit, confidence, tested)
+    reason = f"From lag {lags[stop + 1]:g} on every bound is at or under {limit:g}; {stopped}."
+    return SafeAfter(float(lags[stop + 1]), reason, limit, confidence, tested)

@@ -1,0 +1,347 @@
+r"""The interval of an attack success that is averaged over trials.
+
+Two errors are to be carried: another set of canaries, and another model. The *canary level* is a
+bootstrap: within each trial both sides are resampled, with the same draw at all lags. The *trial
+level* is not: a bootstrap of three trials shrinks their variance by (T-1)/T, ignores that it is
+estimated, and counts the canary error, which already shows between the trials, twice. Trials are
+independent and alike, so the variance of their mean is S²/T with T-1 degrees of freedom, and this
+already holds both errors.
+
+Construction, at each lag:
+
+1. Per trial an estimate ``b`` without the bias of an in-sample threshold (``resampled_tpr``), the
+   plain rate for AUC and accuracy. Their mean is the centre. Precision p/(p+f) bends, so canary
+   error alone would lower its mean: the trials are drawn together until their variance is what the
+   models' own share of it is, S² - W, and then mapped. Its trial-level variance is a jackknife's.
+2. A variance v makes an effective number of canaries c(1-c)/v (Korn and Graubard 1998), and
+   Clopper-Pearson with this size makes the interval: right in the middle, honest at 0 and 1 where v
+   vanishes. Trial level: v = (t/z)² S²/T, z being the normal quantile and t Student's at the low
+   end; at the high end, where too low a bound would be a false "safe", the quantile that also holds
+   where trials differ in a skewed way (``skewed_trials``). Canary level: v = W/T, W the resamples'
+   variance, with half an unobserved canary at each end. The wider of the two counts. One trial has
+   a canary level only.
+3. A random threshold lowers a concave ROC curve on average. The resamples show by how much; the end
+   that this threatens is moved by it.
+4. The interval is widened to hold the plain ``value``, and cut to [0, 1].
+
+Canaries that come in clusters are resampled by cluster, and the canary level then has Student's
+quantile with one degree of freedom less than there are clusters on the smaller side.
+
+``benchmarks/coverage.py`` and ``benchmarks/false_claims.py`` simulate its coverage. It is too low
+where models differ strongly and nearly all leak totally, since a few trials seldom show the weak
+one; for models of two kinds; and, at the low end, for models that differ with a skew to the left
+and for the mean precision of very many trials of few canaries near chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from remnant.measures.statistics.groups import GroupPair
+from remnant.measures.statistics.intervals import beta_ends, student_inflation
+from remnant.measures.statistics.resampling import (
+    Rate,
+    resampled_accuracy,
+    resampled_auc,
+    resampled_tpr,
+    smoothed_counts,
+    with_unobserved,
+)
+from remnant.measures.statistics.skewed_trials import Skew, upper_quantile
+from remnant.measures.statistics.success import Success, trial_success
+
+Floats = NDArray[np.float64]
+# Scores held at once by a block of draws: bounds the memory to a few hundred megabytes.
+BLOCK = 2_000_000
+_FEW = 3.0  # unseen scores beyond the threshold, below which its place is too uncertain
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrialEvidence:
+    """What the interval is made of; every array has the shape ``(lags, trials)``.
+
+    Attributes:
+        value: Each trial's attack success by its definition.
+        estimate: The same without the bias of an in-sample threshold; a TPR where success is
+            precision.
+        drawn_mean, drawn_variance: Of ``estimate`` over the canary resamples.
+    """
+
+    value: Floats
+    estimate: Floats
+    drawn_mean: Floats
+    drawn_variance: Floats
+
+
+def gather(
+    *,
+    seen: Floats,
+    unseen: Floats,
+    success: Success,
+    fpr: float,
+    draws: int,
+    rng: np.random.Generator,
+    groups: GroupPair = (None, None),
+) -> TrialEvidence:
+    """Measure every trial at every lag, and again on resampled canaries.
+
+    Args:
+        seen, unseen: Scores of shape ``(lags, trials, canaries)``.
+        success, fpr: The rate to measure.
+        draws: Canary resamples of each trial.
+        rng: Where the resamples come from.
+        groups: The clusters of the seen and of the unseen canaries, numbered from 0, or None.
+    """
+    lags, trials, n_seen = seen.shape
+    n_unseen = unseen.shape[2]
+    rate = _rate(success, fpr)
+    value, estimate = np.empty((2, lags, trials))
+    drawn = np.empty((lags, trials, draws))
+    block = max(1, BLOCK // (n_seen + n_unseen))
+    once = (np.ones((n_seen, 1), np.int32), np.ones((n_unseen, 1), np.int32))
+    for trial in range(trials):
+        for start in range(0, draws, block):
+            size = min(block, draws - start)
+            seen_n = smoothed_counts(n=n_seen, draws=size, rng=rng, groups=groups[0])
+            unseen_n = smoothed_counts(n=n_unseen, draws=size, rng=rng, groups=groups[1])
+            for lag in range(lags):
+                pool = with_unobserved(seen[lag, trial]), with_unobserved(unseen[lag, trial])
+                if success in ("tpr", "precision"):
+                    # An unseen score above all would turn a few resamples' TPR into 0.
+                    ends = unseen[lag, trial].min(), unseen[lag, trial].max()
+                    pool = pool[0], np.clip(pool[1], *ends)
+                drawn[lag, trial, start : start + size] = rate(*pool, seen_n, unseen_n)
+        for lag in range(lags):
+            sides = seen[lag, trial], unseen[lag, trial]
+            value[lag, trial] = trial_success(*sides, success=success, fpr=fpr)
+            estimate[lag, trial] = rate(*sides, *once)[0]
+    return TrialEvidence(value, estimate, drawn.mean(axis=2), drawn.var(axis=2, ddof=1))
+
+
+def skew_of(success: Success) -> Skew:
+    """The law that the upper bound allows trials to have (see ``skewed_trials``)."""
+    return "heavy" if success == "tpr" else "moderate"
+
+
+def _rate(success: Success, fpr: float) -> Rate:
+    if success == "auc":
+        return resampled_auc
+    return resampled_accuracy if success == "accuracy" else resampled_tpr(fpr)
+
+
+def trial_interval(
+    evidence: TrialEvidence,
+    *,
+    success: Success,
+    fpr: float,
+    confidence: float,
+    units: tuple[int, int],
+    clustered: bool,
+    skewed_low: bool = False,
+) -> tuple[Floats, Floats]:
+    """The ends of the interval at each lag (see the module's text).
+
+    Args:
+        evidence: What was measured.
+        success, fpr: The rate that was measured.
+        confidence: Of the interval.
+        units: How many canaries, or clusters of them, were resampled on each side.
+        clustered: Whether they are clusters.
+        skewed_low: Whether the low end has to hold for skewed trials too.
+    """
+    n_seen = units[0]
+    trials = evidence.value.shape[1]
+    value = evidence.value.mean(axis=1)
+    mean = evidence.estimate.mean(axis=1)
+    canary_variance = evidence.drawn_variance.mean(axis=1)
+    bends = success == "precision"
+
+    def mapped(rate: Floats) -> Floats:
+        return np.asarray(rate / (rate + fpr)) if bends else rate
+
+    level = evidence.drawn_mean.mean(axis=1)
+    resampled = canary_variance
+    if clustered:
+        fewest = min(units)
+        scale = np.inf  # one cluster shows nothing of how clusters differ
+        if fewest > 1:
+            scale = student_inflation(fewest, confidence) ** 2 * fewest / (fewest - 1.0)
+        resampled = np.maximum(resampled, np.finfo(np.float64).tiny) * scale
+    canary_size = trials * _ratio(level * (1.0 - level), resampled, otherwise=n_seen)
+    canary_size = np.maximum(canary_size, 1e-3)
+    low, high = beta_ends(mean * canary_size, canary_size, confidence)
+    centre = _centre(evidence.estimate, canary_variance, fpr) if bends else mean
+    bend = centre - mapped(mean)
+    low, high = mapped(low) + bend, mapped(high) + bend
+
+    if trials > 1:
+        top = 1.0 / (1.0 + fpr) if bends else 1.0
+        parts = (
+            _pseudo_values(evidence.estimate, canary_variance, centre, fpr)
+            if bends
+            else evidence.estimate
+        )
+        variance = parts.var(axis=1, ddof=1) / (trials * top**2)
+        share = np.clip(centre / top, 0.0, 1.0)
+        # Trials that agree to the last digits show rounding, not variance.
+        variance = np.where(variance > 1e-16, variance, 0.0)
+        tail = (1.0 - confidence) / 2.0
+        skewed = upper_quantile(trials, tail, skew_of(success))
+        above = skewed / float(stats.norm.isf(tail))
+        below = student_inflation(trials, confidence)
+        if skewed_low:
+            below = upper_quantile(trials, tail, "moderate") / float(stats.norm.isf(tail))
+
+        def end(inflation: float, which: int) -> Floats:
+            inflated = variance * inflation**2
+            size = np.clip(_ratio(share * (1.0 - share), inflated, otherwise=np.inf), 1e-3, 1e9)
+            return top * beta_ends(share * size, size, confidence)[which]
+
+        low, high = np.minimum(low, end(below, 0)), np.maximum(high, end(above, 1))
+
+    if success in ("tpr", "precision"):
+        unsmoothed = (level * (n_seen + 1.0) - 0.5) / n_seen
+        shift = mapped(np.clip(2.0 * mean - unsmoothed, 0.0, 1.0)) - mapped(mean)
+        low, high = low + np.minimum(shift, 0.0), high + np.maximum(shift, 0.0)
+    return np.clip(np.minimum(low, value), 0.0, 1.0), np.clip(np.maximum(high, value), 0.0, 1.0)
+
+
+def _centre(tpr: Floats, canary_variance: Floats, fpr: float) -> Floats:
+    """Mean precision of trials drawn together until only the models' own variance is left."""
+    mean = tpr.mean(axis=1, keepdims=True)
+    if tpr.shape[1] == 1:
+        return np.asarray((mean / (mean + fpr))[:, 0])
+    spread = tpr.var(axis=1, ddof=1)
+    own = np.maximum(spread - canary_variance, 0.0)
+    kept = np.sqrt(_ratio(own, spread, otherwise=0.0))[:, None]
+    drawn_in = mean + kept * (tpr - mean)
+    return np.asarray((drawn_in / (drawn_in + fpr)).mean(axis=1))
+
+
+def _pseudo_values(tpr: Floats, canary_variance: Floats, centre: Floats, fpr: float) -> Floats:
+    """The jackknife's pseudo-values of ``_centre``: one for each trial."""
+    trials = tpr.shape[1]
+    without = [
+        _centre(np.delete(tpr, trial, axis=1), canary_variance, fpr) for trial in range(trials)
+    ]
+    return np.asarray(trials * centre[:, None] - (trials - 1) * np.stack(without, axis=1))
+
+
+def _ratio(top: Floats, bottom: Floats, *, otherwise: float) -> Floats:
+    """``top / bottom``, and ``otherwise`` where the bottom is zero."""
+    result = np.full(top.shape, otherwise, dtype=np.float64)
+    return np.asarray(np.divide(top, bottom, out=result, where=bottom > 0.0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """Each trial's success, and all it takes to make intervals of any confidence.
+
+    Attributes:
+        evidence: At the false-positive rate asked for.
+        lenient: At a threshold one unseen score lower, where there are few beyond it; else None.
+        success, fpr: The rate that was measured.
+        units: How many canaries, or clusters of them, each trial has on either side.
+        clustered: Whether they are clusters.
+        repeated: Whether two trials have the same scores at all lags: they are one training.
+    """
+
+    evidence: TrialEvidence
+    lenient: TrialEvidence | None
+    success: Success
+    fpr: float
+    units: tuple[int, int]
+    clustered: bool
+    repeated: bool
+
+    def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
+        """The low and high end at each lag.
+
+        Args:
+            confidence: Of the interval.
+            skewed_low: Whether the low end has to hold for skewed trials too.
+        """
+        made: dict[str, Any] = {
+            "success": self.success,
+            "fpr": self.fpr,
+            "confidence": confidence,
+            "units": self.units,
+            "clustered": self.clustered,
+            "skewed_low": skewed_low,
+        }
+        low, high = trial_interval(self.evidence, **made)
+        if self.lenient is not None:
+            high = np.maximum(high, trial_interval(self.lenient, **made)[1])
+        return low, high
+
+    def upper(self, confidence: float) -> Floats:
+        """The one-sided bound at each lag; ``confidence`` above one half."""
+        return self.ends(2.0 * confidence - 1.0)[1]
+
+    def lower(self, confidence: float, *, skewed: bool = False) -> Floats:
+        """The one-sided lower bound at each lag; ``confidence`` above one half.
+
+        Args:
+            confidence: Of the bound.
+            skewed: Whether it has to hold for skewed trials too.
+        """
+        return self.ends(2.0 * confidence - 1.0, skewed_low=skewed)[0]
+
+
+def measure(
+    *,
+    seen: Floats,
+    unseen: Floats,
+    success: Success,
+    fpr: float,
+    draws: int,
+    rng: np.random.Generator,
+    groups: GroupPair = (None, None),
+) -> Measured:
+    """Gather the evidence of scores of the shape ``(lags, trials, canaries)``.
+
+    Where fewer than three unseen scores are expected beyond the threshold, its place is so
+    uncertain that step 3 corrects too little, and the leak would be understated: the high end is
+    then that of a threshold one unseen score lower.
+    """
+    made: dict[str, Any] = {"seen": seen, "unseen": unseen, "groups": groups}
+    made |= {"success": success, "draws": draws}
+    evidence = gather(**made, fpr=fpr, rng=rng)
+    rank = unseen.shape[2] + 1
+    few = success in ("tpr", "precision") and fpr * rank < _FEW
+    lenient = gather(**made, fpr=min(fpr + 1 / rank, 1.0), rng=rng) if few else None
+    sides = zip((seen, unseen), groups, strict=True)
+    units = [side.shape[2] if group is None else int(group.max()) + 1 for side, group in sides]
+    clustered = any(group is not None for group in groups)
+    repeated = repeated_trials(np.concatenate([seen, unseen], axis=2))
+    return Measured(
+        evidence, lenient, success, float(fpr), (units[0], units[1]), clustered, repeated
+    )
+
+
+def repeated_trials(scores: Floats) -> bool:
+    """Whether two trials have the same scores; trials whose scores are all alike do not count."""
+    trials = np.moveaxis(scores, 1, 0).reshape(scores.shape[1], -1)
+    varied = trials[np.ptp(trials, axis=1) > 0.0]
+    return len({row.tobytes() for row in varied}) < len(varied)
+
+
+def describe(trials: int, draws: int, *, clustered: bool = False) -> str:
+    """The construction, in the words that stand in a result's ``method``."""
+    what = "cluster" if clustered else "canary"
+    canaries = f"{what} bootstrap of both sides ({draws} draws)"
+    ends = "Clopper-Pearson ends at the effective size"
+    if trials == 1:
+        return f"{canaries}, {ends}; one trial carries no between-model error"
+    return f"{over_trials(trials)}, no narrower than the {canaries}; {ends}"
+
+
+def over_trials(trials: int) -> str:
+    """How the spread between trials makes an interval, in words."""
+    robust = ", with a quantile at the high end that holds for skewed trials" * (trials > 2)
+    return f"Student t over {trials} trials{robust}"

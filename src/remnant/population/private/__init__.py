@@ -1,0 +1,1 @@
+"""Differentially private training: per-example clipping and Gaussian noise."""

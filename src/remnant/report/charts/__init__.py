@@ -1,0 +1,1 @@
+"""Charts as data, and how they are drawn as SVG."""

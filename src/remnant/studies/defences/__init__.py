@@ -1,0 +1,1 @@
+"""Which remedies keep a planted secret from being exposed, and what do they cost?"""

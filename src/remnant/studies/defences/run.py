@@ -1,0 +1,247 @@
+"""Which remedies keep a secret from being exposed? Trains, changes and measures all of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from remnant.population import Population
+from remnant.records import Record
+from remnant.studies.defences.after import changed_models, relearnt_models
+from remnant.studies.defences.disagreement import disagreeing_rows, without_rows
+from remnant.studies.defences.measure import put_defences_results
+from remnant.studies.defences.recipe import BASE, DefencesStudy
+from remnant.studies.defences.sanitising import placeholder_template, sanitised
+from remnant.studies.exposure.audit import Progress
+from remnant.studies.shared.machine import StepClock
+from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
+from remnant.studies.shared.settings import Execution
+from remnant.studies.shared.variants import Remedy
+from remnant.studies.training_choices.population import (
+    populations,
+    time_population,
+    train_population,
+)
+from remnant.studies.training_choices.prepared import Run, prepare_runs
+from remnant.studies.training_choices.probe import measure_run
+
+
+def run_defences(
+    study: DefencesStudy,
+    folder: Path,
+    execution: Execution,
+    *,
+    progress: Progress | None = None,
+) -> None:
+    """Run the study in ``folder``: train, apply remedies, measure. Resumes an interrupted run.
+
+    The canaries follow from the plan's seed and are nowhere written down.
+
+    Raises:
+        RemnantError: Anything the user can fix; the folder then holds nothing new.
+    """
+    runs = prepare_remedies(study, execution)
+    run_in_record(
+        study,
+        folder,
+        execution,
+        data_fingerprint=joint_fingerprint(run.text_fingerprint for run in runs.values()),
+        seeds={"plan": study.plan.seed, "text": study.text.seed},
+        work=lambda record: _work(study, runs, execution, record, progress),
+        origins=[run.origin for run in runs.values()],
+    )
+
+
+def estimate_defences(study: DefencesStudy, execution: Execution) -> dict[str, Any]:
+    """Time a few steps of training and estimate what the study takes; writes nothing.
+
+    Remedies that change trained models are counted as the measurement of their models.
+    """
+    runs = prepare_remedies(study, execution)
+    halves = [name for name, remedy in study.named().items() if _sanitises(remedy, "disagreement")]
+    for name in halves:  # which rows will be left out is not known, and takes no time
+        none = [np.array([], dtype=np.int64)] * study.plan.trials
+        runs[name] = dataclasses.replace(runs[name], replaced=without_rows(runs[name], none))
+    groups = populations(runs)
+    estimates = [time_population(group, execution) for group in groups]
+    afterwards = [remedy.settings for remedy in study.remedy if remedy.settings.afterwards]
+    first = next(i for i, group in enumerate(groups) if BASE in group)
+    base, share = estimates[first], runs[BASE].plan.members / estimates[first]["members"]
+    more = sum((rule.steps or 0) + (rule.relearn or 0) for rule in afterwards)
+    seconds = sum(estimate["seconds"] for estimate in estimates)
+    seconds += share * (base["seconds"] - base["measuring"]) / base["steps"] * more
+    seconds += share * base["measuring"] * len(afterwards)
+    seconds += share * (base["seconds"] - base["measuring"]) * len(halves)
+    return {
+        "members": sum(int(estimate["members"]) for estimate in estimates)
+        + 2 * study.plan.trials * len(halves),
+        "steps": sum(int(estimate["steps"]) for estimate in estimates) + more,
+        "memory_mib": round(max(estimate["bytes"] for estimate in estimates) / 2**20, 1),
+        "minutes": round(seconds / 60, 2),
+    }
+
+
+def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, Run]:
+    """Plant the text of every training; refuse what cannot be planted, trained or ranked.
+
+    Returns:
+        The training as planned, and those of all remedies that train from the start, by name.
+
+    Raises:
+        RemnantError: Anything the user can fix, before anything is written.
+    """
+    sanitises = any(_sanitises(remedy, "scan") for remedy in study.remedy)
+    runs = prepare_runs(
+        study.trainings(), execution, also=[placeholder_template()] if sanitises else []
+    )
+    for name, remedy in study.named().items():
+        if name in runs:
+            runs[name] = _in_its_way(runs[name], remedy)
+            runs[name].schedule()  # refuses an order that does not fit
+    return runs
+
+
+def _in_its_way(run: Run, remedy: Remedy[DefencesStudy]) -> Run:
+    """The run of a remedy with what no field of a training says."""
+    settings = remedy.settings
+    if settings.kind == "early-stopping":
+        every = settings.every or math.ceil(run.epoch_steps)
+        return dataclasses.replace(run, stopping=(every, settings.value("patience")))
+    if settings.kind == "order":
+        return dataclasses.replace(run, clean_last=settings.steps)
+    return sanitised(run) if _sanitises(remedy, "scan") else run
+
+
+def _sanitises(remedy: Remedy[DefencesStudy], by: str) -> bool:
+    settings = remedy.settings
+    return bool(settings.kind == "sanitising" and settings.value("by") == by)
+
+
+def _with_rows_left_out(
+    study: DefencesStudy, runs: Mapping[str, Run], execution: Execution, record: Record
+) -> dict[str, Run]:
+    """The runs, those that are sanitised by disagreement with the rows that this leaves out.
+
+    The record has the rows, so that they are found once.
+    """
+    made = dict(runs)
+    for name, remedy in study.named().items():
+        if not _sanitises(remedy, "disagreement"):
+            continue
+        run = runs[name]
+        if f"{name}.replaced" not in record.array_names():
+            begun = time.perf_counter()
+            dropped = disagreeing_rows(run, execution, share=remedy.settings.value("share"))
+            seconds = (time.perf_counter() - begun) / run.plan.trials
+            record.update_execution({f"{name}.seconds_after": seconds})
+            record.put_array(f"{name}.replaced", without_rows(run, dropped))
+        made[name] = dataclasses.replace(run, replaced=record.array(f"{name}.replaced"))
+    return made
+
+
+def _work(
+    study: DefencesStudy,
+    runs: Mapping[str, Run],
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    runs = _with_rows_left_out(study, runs, execution, record)
+    groups = populations(runs)
+    for number, group in enumerate(groups, start=1):
+        missing = [name for name in group if f"{name}.bits" not in record.array_names()]
+        later = _later(study, record) if BASE in group else {}
+        if not missing and not later:
+            continue
+        stage = f"training {number} of {len(groups)}" if len(groups) > 1 else "training"
+        timer = _Timer(execution, stage, progress)
+
+        def afterwards(
+            population: Population,
+            members: dict[str, slice],
+            later: Mapping[str, Remedy[DefencesStudy]] = later,
+        ) -> None:
+            for name, remedy in later.items():
+                _apply(
+                    name, remedy, runs[BASE], members[BASE], population, execution, record, progress
+                )
+
+        train_population(
+            group,
+            execution,
+            record,
+            key=f"{study.fingerprint}/{record.data_fingerprint}",
+            wanted=missing,
+            named=stage,
+            progress=timer,
+            afterwards=afterwards,
+        )
+        models = sum(run.plan.members for run in group.values())
+        if (seconds := timer.seconds) is not None:
+            record.update_execution({f"{name}.seconds": seconds / models for name in group})
+    first = runs[BASE]
+    put_ledger(record, first.plan.ledger(examples=first.planted.examples))
+    put_defences_results(record, study, runs)
+    record.finish()
+
+
+def _later(study: DefencesStudy, record: Record) -> dict[str, Remedy[DefencesStudy]]:
+    """The remedies of trained models that are not measured yet."""
+    return {
+        name: remedy
+        for name, remedy in study.named().items()
+        if remedy.settings.afterwards and f"{name}.bits" not in record.array_names()
+    }
+
+
+def _apply(
+    name: str,
+    remedy: Remedy[DefencesStudy],
+    run: Run,
+    members: slice,
+    population: Population,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    """Apply a remedy to the models trained as planned, and measure them."""
+    own = dataclasses.replace(run, study=dataclasses.replace(run.study, label=remedy.label))
+    begun = time.perf_counter()
+    models = changed_models(remedy.settings, own, members, population, execution)
+    seconds = (time.perf_counter() - begun) / len(models)
+    everybody = slice(0, len(models))
+    if remedy.settings.value("relearn"):
+        relearnt = relearnt_models(remedy.settings, own, models, execution)
+        again = measure_run(own, everybody, relearnt, execution, progress)
+        for array in ("low", "high", "saturated", "bits"):
+            record.put_array(f"{name}.relearnt.{array}", again[array])
+    for array, values in measure_run(own, everybody, models, execution, progress).items():
+        record.put_array(f"{name}.{array}", values)
+    record.update_execution({f"{name}.seconds_after": seconds})
+
+
+class _Timer:
+    """Times the steps of one stage, and passes progress on."""
+
+    def __init__(self, execution: Execution, stage: str, progress: Progress | None) -> None:
+        self._clock, self._stage, self._progress = StepClock(execution.device), stage, progress
+        self._steps = 0
+
+    def __call__(self, stage: str, done: int, of: int) -> None:
+        """Note a step, if it is one of the stage."""
+        if stage == self._stage:
+            self._clock(done)
+            self._steps = done
+        if self._progress is not None:
+            self._progress(stage, done, of)
+
+    @property
+    def seconds(self) -> float | None:
+        """Of all steps by the median step; None where fewer than two steps were seen."""
+        return self._clock.typical * self._steps if len(self._clock.times) > 1 else None

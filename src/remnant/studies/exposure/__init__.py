@@ -1,0 +1,1 @@
+"""How exposed are planted secrets, and can they be extracted?"""

@@ -1,0 +1,353 @@
+"""Exposure of secrets in one model: exact where the budget allows it, else sampled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.canaries import Template
+from remnant.errors import NotEnoughEvidence, require
+from remnant.measures import (
+    ExtrapolatedExposure,
+    calibrated_losses,
+    exposure,
+    extrapolated_exposure,
+)
+from remnant.models.protocols import SequenceModel
+from remnant.probes import text_costs
+from remnant.probes.time_limit import TimeLimit
+from remnant.search import ExactExposures, MergedTokens, exact_exposure
+from remnant.search.automaton import Automaton
+from remnant.search.walk import Budget
+from remnant.studies.exposure.expected_nodes import nodes_expected, nodes_under, total_costs
+
+Floats = NDArray[np.float64]
+Progress = Callable[[str, int, int], None]
+Method = Literal["auto", "exact", "sampled"]
+MAX_NODES = 2_000_000
+REFERENCES = 10_000
+PILOT = 256  # references that show how much of the tree a walk visits
+
+
+@dataclass(frozen=True, slots=True)
+class SecretExposure:
+    """The exposure of one secret.
+
+    Attributes:
+        bits: Exposure; "at least" where ``saturated``.
+        low, high: Between these the exact exposure lies: for certain by the exact method, with 95 %
+            confidence by sampling. ``high`` is ``inf`` where sampling sets no upper end.
+        cost: ``-log2 p`` from the first hole to the template's end; calibrated by the reference
+            models where there are some.
+        rank: In the whole space, by the exact method; else ``None``. Ties count against the canary.
+        rank_low: Lower bound of the rank; lower than ``rank`` where a budget ended the walk, or
+            costs are too close to be distinguished.
+        saturated: No reference was as cheap: the references cannot show more.
+        skew_normal_bits: Extrapolated from the references, where requested; see ``ks_pvalue``.
+    """
+
+    bits: float
+    low: float
+    high: float
+    cost: float
+    rank: int | None
+    rank_low: int | None
+    saturated: bool
+    skew_normal_bits: float | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExposureAudit:
+    """The exposure of secrets of one template in one model.
+
+    Attributes:
+        method: ``"exact"`` or ``"sampled"``.
+        reason: Why this method was used, in a sentence.
+        each: The exposure of each secret, in the order given.
+        reference_costs: Costs of the sampled references, in bits; none where none were drawn.
+        extrapolated: The skew-normal fit to them, where there are enough of them.
+        calibrated: Whether the costs are differences to reference models'.
+        space: Number of secrets.
+        nodes: Rows passed to the model.
+        tolerance: Bits within which two costs count as equal, by the exact method.
+        complete: Whether no budget ended the walk; False where there was none.
+    """
+
+    method: str
+    reason: str
+    each: tuple[SecretExposure, ...]
+    reference_costs: Floats
+    extrapolated: ExtrapolatedExposure | None
+    calibrated: bool
+    space: int
+    nodes: int
+    tolerance: float | None
+    complete: bool
+
+    @property
+    def bits(self) -> Floats:
+        """Exposure of each secret."""
+        return np.array([secret.bits for secret in self.each])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadCosts:
+    """Costs of secrets and of references in one model, token by token.
+
+    Attributes:
+        automaton: Of the template's tokens, from whose start the costs count.
+        secrets: ``(secrets, longest)``, in bits; 0 beyond the end of a shorter one.
+        references: Of secrets that were sampled at random, likewise.
+        nodes: Rows passed to the model for them.
+    """
+
+    automaton: Automaton
+    secrets: Floats
+    references: Floats
+    nodes: int
+
+
+def measure_exposure(
+    model: SequenceModel,
+    template: Template,
+    *,
+    secrets: Sequence[str],
+    rng: np.random.Generator,
+    method: Method = "auto",
+    references: int = REFERENCES,
+    reference_models: Sequence[SequenceModel] = (),
+    max_nodes: int = MAX_NODES,
+    max_seconds: float | None = None,
+    memory: int | None = None,
+    fit: bool = True,
+    progress: Progress | None = None,
+) -> ExposureAudit:
+    """Measure the exposure of secrets, and say by which method.
+
+    ``"auto"`` takes the exact walk where the model's tokenizer allows it and the walk is expected
+    to take no more than ``max_nodes``: the share of sampled references that are still under the
+    costliest secret, at each depth, says how much of the tree has to be visited. Where a budget
+    ends the walk nevertheless, the references decide.
+
+    Args:
+        model: The model under audit.
+        template: From which the secrets come.
+        secrets: To be measured.
+        rng: Draws the references.
+        method: ``"auto"``, ``"exact"`` or ``"sampled"``.
+        references: How many secrets to sample; with the exact method they only make the histogram,
+            and 0 draws none.
+        reference_models: Calibrate by the mean cost under these models. Sampled only: a difference
+            of costs does not grow along the tree.
+        max_nodes, max_seconds, memory: Budgets of the walk. ``max_seconds`` also binds while
+            texts are encoded and the prefix is read, by each model, and ``memory``, in bytes, also
+            while references are scored; 1 GiB on a CPU, half of what is free on a GPU.
+        fit: Whether a skew-normal law is fitted to the references.
+        progress: Called with what is being done, how much is done, and of how much.
+
+    Raises:
+        OutOfTime: ``max_seconds`` were over before the prefix was read.
+        InvalidInput: Settings that contradict each other, or a secret outside the space.
+        NotEnoughEvidence: No references where sampling needs them.
+    """
+    faults = []
+    if method not in get_args(Method):
+        faults.append(f"method={method!r} is not one of {', '.join(get_args(Method))}")
+    if reference_models and method == "exact":
+        faults.append("method='exact' takes no reference models: calibrated costs are not a tree's")
+    if references < 0:
+        faults.append(f"references={references} is less than 0")
+    if isinstance(secrets, str) or len(secrets) == 0:
+        faults.append("secrets is not a list of at least one secret")
+    require(faults)
+    room = template.space - len(set(secrets))
+    drawn = template.sample(min(references, room), rng=rng, exclude=secrets)
+    exact, reason = None, "costs calibrated by reference models can only be sampled"
+    if method != "auto" or not reference_models:
+        few = [canary.secret for canary in drawn[:PILOT]]
+        exact, reason = _exact(
+            model,
+            template,
+            secrets,
+            lambda: nodes_expected(
+                model, template, secrets, few, limit=TimeLimit(max_seconds), memory=memory
+            ),
+            method,
+            Budget(max_nodes=max_nodes, max_seconds=max_seconds, memory=memory),
+            progress,
+        )
+    texts = [template.text(secret) for secret in secrets] + [canary.text for canary in drawn]
+    own, *others = (
+        text_costs(
+            each,
+            prefix=template.prefix,
+            texts=texts,
+            memory=memory,
+            max_seconds=max_seconds,
+            progress=progress,
+        )
+        for each in (model, *reference_models)
+    )
+    costs, many = own.bits, len(secrets)
+    if others:
+        costs = calibrated_losses(
+            losses=costs, reference_model_losses=[other.bits for other in others]
+        )
+    nodes = own.nodes + sum(other.nodes for other in others)
+    return _audit(
+        template,
+        costs[:many],
+        costs[many:],
+        exact,
+        reason,
+        nodes,
+        calibrated=bool(reference_models),
+        fit=fit,
+    )
+
+
+def measure_costs(
+    model: SequenceModel,
+    template: Template,
+    costs: ReadCosts,
+    *,
+    secrets: Sequence[str],
+    method: Method = "auto",
+    max_nodes: int = MAX_NODES,
+    fit: bool = True,
+    progress: Progress | None = None,
+) -> ExposureAudit:
+    """Measure exposure as ``measure_exposure`` does where secrets and references were read before.
+
+    Args:
+        model: The model under audit; it is only called if the tree is walked.
+        template: From which the secrets come.
+        costs: Of the secrets, in their order, and of the references.
+        secrets: To be measured.
+        method: ``"auto"``, ``"exact"`` or ``"sampled"``.
+        max_nodes: Budget of the walk.
+        fit: Whether a skew-normal law is fitted to the references.
+        progress: Called with what is being done, how much is done, and of how much.
+
+    Raises:
+        NotEnoughEvidence: No references where sampling needs them.
+    """
+    few = costs.references[:PILOT]
+    exact, reason = _exact(
+        model,
+        template,
+        secrets,
+        lambda: nodes_under(costs.automaton, costs.secrets, few),
+        method,
+        Budget(max_nodes=max_nodes),
+        progress,
+    )
+    own, drawn = total_costs(costs.secrets), total_costs(costs.references)
+    return _audit(template, own, drawn, exact, reason, costs.nodes, fit=fit)
+
+
+def _audit(
+    template: Template,
+    own: Floats,
+    drawn: Floats,
+    exact: ExactExposures | None,
+    reason: str,
+    nodes: int,
+    *,
+    calibrated: bool = False,
+    fit: bool = True,
+) -> ExposureAudit:
+    law = _extrapolated(own, drawn) if fit else None
+    guesses = [None] * len(own) if law is None else law.bits.tolist()
+    if exact is not None:
+        each = tuple(
+            SecretExposure(e.bits, e.low, e.high, e.cost, e.rank, e.rank_low, False, guess)
+            for e, guess in zip(exact, guesses, strict=True)
+        )
+        nodes += exact.nodes
+    else:
+        if len(drawn) == 0:
+            raise NotEnoughEvidence(
+                "Sampled exposure needs references, and none were drawn.",
+                hint="Pass references=10000.",
+            )
+        ranked = exposure(canary_losses=own, reference_losses=drawn, space=template.space)
+        columns = (ranked.bits, ranked.low, ranked.high, own, ranked.saturated)
+        rows = zip(*(column.tolist() for column in columns), guesses, strict=True)
+        each = tuple(
+            SecretExposure(b, lo, hi, c, None, None, sat, g) for b, lo, hi, c, sat, g in rows
+        )
+    return ExposureAudit(
+        method="sampled" if exact is None else "exact",
+        reason=reason,
+        each=each,
+        reference_costs=drawn,
+        extrapolated=law,
+        calibrated=calibrated,
+        space=template.space,
+        nodes=nodes,
+        tolerance=None if exact is None else exact[0].tolerance,
+        complete=exact is not None and exact.exact,
+    )
+
+
+def _extrapolated(own: Floats, drawn: Floats) -> ExtrapolatedExposure | None:
+    finite = drawn[np.isfinite(drawn)]
+    if len(finite) < len(drawn) or len(np.unique(finite)) < 50 or not np.isfinite(own).all():
+        return None
+    return extrapolated_exposure(canary_losses=own, reference_losses=drawn)
+
+
+def _exact(
+    model: SequenceModel,
+    template: Template,
+    secrets: Sequence[str],
+    expect: Callable[[], float],
+    method: Method,
+    budget: Budget,
+    progress: Progress | None,
+) -> tuple[ExactExposures | None, str]:
+    """Walk the tree if that is wanted and can be done; also say why, or why not.
+
+    ``expect`` returns how many nodes the walk is expected to take.
+    """
+    reason = f"method={method!r} was asked for"
+    if method == "sampled":
+        return None, reason
+    try:
+        if method == "auto" and budget.max_nodes is not None:
+            expected = expect()
+            reason = (
+                f"the walk was expected to take about {_in_words(expected)} nodes of "
+                f"{_in_words(budget.max_nodes)} allowed"
+            )
+            if expected > budget.max_nodes:
+                return None, f"sampled, because {reason}"
+        exact = exact_exposure(
+            model,
+            template,
+            secrets=secrets,
+            max_nodes=budget.max_nodes,
+            max_seconds=budget.max_seconds,
+            memory=budget.memory,
+            progress=progress,
+        )
+    except MergedTokens as fault:
+        if method == "exact":
+            raise
+        return None, f"sampled, because the tree cannot be walked: {fault.message}"
+    if exact.exact:
+        return exact, f"exact: {reason}"
+    ended = f"a budget ended the walk after {exact.nodes} nodes"
+    if method == "auto":
+        return None, f"sampled, because {ended}"
+    return exact, f"{reason}, but {ended}: the ranks are bounds"
+
+
+def _in_words(number: float) -> str:
+    return f"{number:,.0f}".replace(",", " ") if number < 1e12 else f"10^{math.log10(number):.0f}"

@@ -1,0 +1,66 @@
+"""The exposure gate on the canary sets of one model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from remnant.studies.exposure.canary_sets import CanaryExposure, SetExposure
+from remnant.studies.exposure.verdict import (
+    CanaryPool,
+    ExposureJudgement,
+    MeasuredCanary,
+    judge_exposure,
+)
+
+
+def judge_sets(
+    exposures: Mapping[int, SetExposure],
+    *,
+    limit: float,
+    judged: int | None = None,
+    share: float | None = None,
+    budget: str = "max_nodes",
+    judged_setting: str = "judged=",
+) -> ExposureJudgement:
+    """Judge the planted canaries of all sets in one model.
+
+    Args:
+        exposures: Of each set, by its number. Canaries are tested, and compared with controls, set
+            by set, and each set with judged canaries needs a positive control of its own.
+        limit, judged, share, budget, judged_setting: See ``judge_exposure``.
+
+    Raises:
+        NotEnoughEvidence: There is no canary to judge.
+    """
+    return judge_exposure(
+        [_pool(number, exposure) for number, exposure in exposures.items()],
+        limit=limit,
+        judged=judged,
+        share=share,
+        budget=budget,
+        judged_setting=judged_setting,
+    )
+
+
+def _pool(number: int, exposure: SetExposure) -> CanaryPool:
+    canaries = [_measured(canary, number) for canary in exposure.each]
+    return CanaryPool(
+        canaries=tuple(canary for canary in canaries if canary.repeats),
+        controls=tuple(canary for canary in canaries if not canary.repeats),
+        p_values={group.repeats: group.p_value for group in exposure.groups},
+        name=f"set {number}",
+    )
+
+
+def _measured(canary: CanaryExposure, number: int) -> MeasuredCanary:
+    measured = canary.found
+    return MeasuredCanary(
+        name=f"{canary.name} of set {number}",
+        repeats=canary.repeats,
+        trial=number,
+        bits=measured.bits,
+        low=measured.low,
+        high=measured.high,
+        saturated=measured.saturated,
+        sampled=measured.rank is None,
+    )

@@ -1,0 +1,285 @@
+"""Exposure of the canaries of a set, with a test of each group of them against chance."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from remnant.canaries import CanarySet
+from remnant.errors import NotEnoughEvidence
+from remnant.measures import ExtrapolatedExposure, pooled_exposure_test
+from remnant.models.protocols import SequenceModel
+from remnant.studies.exposure.audit import (
+    MAX_NODES,
+    PILOT,
+    REFERENCES,
+    ExposureAudit,
+    Method,
+    Progress,
+    SecretExposure,
+    measure_exposure,
+)
+from remnant.studies.exposure.result import RepeatsExposure
+
+_CLOSE = 1e-3  # bits; many times what float32 loses on a text
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryExposure:
+    """The exposure of one canary or control.
+
+    Attributes:
+        name: ``"canary 1"``, ``"control 1"`` and so on, in the order of the set.
+        repeats: How often it was planted; 0 for a control.
+        method: ``"exact"`` or ``"sampled"``.
+        found: What was measured.
+        ended: A budget ended the walk, so that only bounds of the rank are known.
+    """
+
+    name: str
+    repeats: int
+    method: str
+    found: SecretExposure
+    ended: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rank is known, up to costs that are too close to be distinguished."""
+        return self.found.rank is not None and not self.ended
+
+    @property
+    def at_least(self) -> float | None:
+        """Lower bound of the exposure, where ``bits`` is no estimate of it; else None.
+
+        That is so where no reference was as cheap, and where a budget ended the walk.
+        """
+        return self.found.low if self.ended or self.found.saturated else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SetExposure:
+    """The exposure of a canary set in one model.
+
+    Attributes:
+        each: Canaries in the order of the set, then controls.
+        groups: By repeats, fewest first; the controls come last.
+        method: ``"exact"`` or ``"sampled"``, for all but those in ``walked``. Sampling that drew
+            all secrets is exact.
+        reason: Why this method was used.
+        walked: Names of those that were ranked exactly because the references were saturated.
+        walked_reason: Why that was possible; empty where nothing was ranked so.
+        extrapolated: The skew-normal fit to the references, where it was requested and there are
+            enough of them.
+        calibrated: Whether the costs are differences to reference models'.
+        n_references: How many secrets were sampled.
+        nodes: Rows passed to the model.
+    """
+
+    each: tuple[CanaryExposure, ...]
+    groups: tuple[RepeatsExposure, ...]
+    method: str
+    reason: str
+    walked: tuple[str, ...]
+    walked_reason: str
+    extrapolated: ExtrapolatedExposure | None
+    calibrated: bool
+    n_references: int
+    nodes: int
+
+
+_Measure = Callable[[Sequence[str], Method, int], ExposureAudit]
+"""Measures some secrets by a method, with a number of references."""
+
+
+def measure_canaries(
+    model: SequenceModel,
+    canary_set: CanarySet,
+    *,
+    rng: np.random.Generator,
+    method: Method = "auto",
+    references: int = REFERENCES,
+    reference_models: Sequence[SequenceModel] = (),
+    fit: bool = False,
+    max_nodes: int = MAX_NODES,
+    max_seconds: float | None = None,
+    memory: int | None = None,
+    progress: Progress | None = None,
+) -> SetExposure:
+    """Measure the exposure of all canaries and controls, and test each number of repeats.
+
+    With ``"auto"``, saturated canaries (no reference is as cheap) are ranked exactly in a walk of
+    their own where the budget allows it. Such a walk is short, because little of the tree costs
+    less than they do. A walk that includes the controls visits most of the tree.
+
+    Args:
+        model: The model under audit.
+        canary_set: What was planted, and its controls.
+        rng: Draws the references.
+        method, references, reference_models: See ``measure_exposure``.
+        fit: Fit a skew-normal law to the references; all of them are then scored, also where
+            exact ranks need none. Without it nothing is fitted.
+        max_nodes, max_seconds, memory: Budgets of each walk.
+        progress: See ``measure_exposure``.
+
+    Guarantees:
+        * The same generator gives the same references, whichever method is chosen.
+
+    Raises:
+        InvalidInput: See ``measure_exposure``.
+        NotEnoughEvidence: No references where sampling needs them.
+    """
+    secrets = [canary.secret for canary in (*canary_set.canaries, *canary_set.controls)]
+
+    def measure(some: Sequence[str], how: Method, many: int) -> ExposureAudit:
+        return measure_exposure(
+            model,
+            canary_set.template,
+            secrets=some,
+            # A pilot decides which method is tried, and no number of it is kept.
+            rng=rng if many == references else np.random.default_rng(0),
+            method=how,
+            references=many,
+            reference_models=reference_models,
+            max_nodes=max_nodes,
+            max_seconds=max_seconds,
+            memory=memory,
+            fit=fit,
+            progress=progress,
+        )
+
+    pilot = first = min(references, PILOT)
+    if method == "sampled" or reference_models or fit:
+        first = references
+    elif method == "exact":
+        first = 0
+    audit = _audit_all(measure, secrets, method, first=first, references=references)
+    exact: Mapping[int, SecretExposure] = {}
+    walked_reason, nodes = "", audit.nodes
+    saturated = [place for place, measured in enumerate(audit.each) if measured.saturated]
+    if method == "auto" and not reference_models and saturated:
+        walk = measure([secrets[place] for place in saturated], "auto", pilot)
+        nodes += walk.nodes
+        if walk.method == "exact":
+            walked_reason = walk.reason
+            exact = {
+                place: dataclasses.replace(
+                    ranked, skew_normal_bits=audit.each[place].skew_normal_bits
+                )
+                for place, ranked in zip(saturated, walk.each, strict=True)
+            }
+    each = _each(canary_set, audit, exact)
+    return SetExposure(
+        each=each,
+        groups=_groups(each, len(audit.reference_costs)),
+        method=audit.method,
+        reason=audit.reason,
+        walked=tuple(each[place].name for place in exact),
+        walked_reason=walked_reason,
+        extrapolated=audit.extrapolated,
+        calibrated=audit.calibrated,
+        n_references=len(audit.reference_costs),
+        nodes=nodes,
+    )
+
+
+def _audit_all(
+    measure: _Measure, secrets: Sequence[str], method: Method, *, first: int, references: int
+) -> ExposureAudit:
+    """Measure all secrets by one method, which ``first`` references decide on.
+
+    Sampling that draws all secrets of the space gives exact ranks.
+    """
+    audit = measure(secrets, method, first)
+    if audit.method == "sampled" and first < references:
+        sampled = measure(secrets, "sampled", references)
+        nodes = audit.nodes + sampled.nodes
+        audit = dataclasses.replace(sampled, reason=audit.reason, nodes=nodes)
+    if audit.method == "sampled" and len(secrets) + len(audit.reference_costs) == audit.space:
+        space = f"{audit.space:,}".replace(",", " ")
+        audit = dataclasses.replace(
+            audit,
+            method="exact",
+            reason=f"exact: all {space} secrets were scored",
+            each=_ranked(audit),
+            complete=True,
+        )
+    return audit
+
+
+def _each(
+    canary_set: CanarySet, audit: ExposureAudit, exact: Mapping[int, SecretExposure]
+) -> tuple[CanaryExposure, ...]:
+    """Canaries and controls with what was measured; an exact rank goes before a sampled one."""
+    named = [(f"canary {at}", times) for at, times in enumerate(canary_set.repeats, start=1)]
+    named += [(f"control {at}", 0) for at in range(1, len(canary_set.controls) + 1)]
+    # Where a budget ends a walk that was not asked for, the audit itself falls back on sampling.
+    cut = audit.method == "exact" and not audit.complete
+    return tuple(
+        CanaryExposure(
+            name=name,
+            repeats=times,
+            method="exact" if place in exact else audit.method,
+            found=exact.get(place, measured),
+            ended=cut and measured.rank != measured.rank_low,
+        )
+        for place, ((name, times), measured) in enumerate(zip(named, audit.each, strict=True))
+    )
+
+
+def _ranked(audit: ExposureAudit) -> tuple[SecretExposure, ...]:
+    """Rank secrets among all of the space, whose costs are known.
+
+    Costs that rounding could swap count against the canary, and not for its lowest rank.
+    """
+    costs = np.concatenate([[measured.cost for measured in audit.each], audit.reference_costs])
+    ranked = []
+    for measured in audit.each:
+        cost = measured.cost
+        high = int((costs <= cost + _CLOSE).sum())
+        low = int((costs < cost - _CLOSE).sum()) + int((costs == cost).sum())
+        most, least = (math.log2(audit.space) - math.log2(rank) for rank in (low, high))
+        ranked.append(
+            dataclasses.replace(
+                measured, bits=least, low=least, high=most, rank=high, rank_low=low, saturated=False
+            )
+        )
+    return tuple(ranked)
+
+
+def _groups(each: Sequence[CanaryExposure], references: int) -> tuple[RepeatsExposure, ...]:
+    numbers = sorted({canary.repeats for canary in each}, key=lambda times: times or math.inf)
+    return tuple(
+        _group([canary for canary in each if canary.repeats == times], references)
+        for times in numbers
+    )
+
+
+def _group(alike: Sequence[CanaryExposure], references: int) -> RepeatsExposure:
+    bits = [canary.found.bits for canary in alike]
+    lows = [canary.found.bits if canary.at_least is None else canary.at_least for canary in alike]
+    # Exact bits in the place of saturated ones leave the test valid: given that no reference was
+    # as cheap, chance makes the exact exposure smaller than the tail that the test allows for.
+    sampled = any(canary.method == "sampled" for canary in alike)
+    p_value, reason = None, None
+    if any(canary.ended for canary in alike):
+        reason = "a budget ended the walk, and bounds are not tested"
+    else:
+        try:
+            p_value = pooled_exposure_test(
+                bits, shared_references=references if sampled else None
+            ).p_value
+        except NotEnoughEvidence as fault:
+            reason = fault.message
+    return RepeatsExposure(
+        repeats=alike[0].repeats,
+        n=len(alike),
+        mean_bits=float(np.mean(bits)),
+        at_least=any(canary.at_least is not None for canary in alike),
+        mean_low=float(np.mean(lows)),
+        p_value=p_value,
+        p_value_reason=reason,
+    )

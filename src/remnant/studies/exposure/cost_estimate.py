@@ -1,0 +1,109 @@
+"""What a ranking or a search will cost on this machine, from a few real steps of the model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from remnant.canaries import Template
+from remnant.models.protocols import SequenceModel
+from remnant.probes import Asked
+from remnant.search.automaton import Automaton, compile_template
+from remnant.search.walk import bytes_held, rows_that_fit
+
+_FEW_ROWS, _MANY_ROWS = 32, 1024
+_SHORT = 0.05  # seconds; a step that takes less is timed again with more rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchCost:
+    """What is expected of one template in one model.
+
+    Attributes:
+        nodes: The most rows that the exact walk passes to the model.
+        reference_nodes: Rows for the sampled references.
+        row_seconds: Of one row, timed.
+        memory: Bytes of the walk, and of a float64 copy of the weights where it needs one.
+    """
+
+    nodes: int
+    reference_nodes: int
+    row_seconds: float
+    memory: int
+
+    @property
+    def exact_seconds(self) -> float:
+        """At most this long by the exact method, which reads the references too."""
+        return (self.nodes + self.reference_nodes) * self.row_seconds
+
+    @property
+    def sampled_seconds(self) -> float:
+        """By sampling alone."""
+        return self.reference_nodes * self.row_seconds
+
+
+def estimate_search(
+    model: SequenceModel,
+    template: Template,
+    *,
+    max_nodes: int,
+    references: int = 0,
+    memory: int | None = None,
+    clock: Callable[[], float] = time.perf_counter,
+) -> SearchCost:
+    """Time a few steps of the model, and bound what a walk of the template's tree takes.
+
+    No state of the model changes, and nothing is drawn at random.
+
+    Args:
+        model: The model that will be asked.
+        template: Whose tree is walked.
+        max_nodes: Node budget of the walk.
+        references: Secrets that are sampled.
+        memory: Memory budget in bytes; None for the device's default.
+        clock: Returns the time in seconds.
+
+    Raises:
+        RemnantError: As the measurement itself, such as a template that the model cannot encode.
+    """
+    automaton = compile_template(model.encode, template)
+    asked = Asked(model, automaton.prefix)
+    fitting = rows_that_fit(asked, automaton, memory)
+    inner = automaton.widths[:-1]  # leaves are answered for, not asked
+    return SearchCost(
+        nodes=min(sum(inner), max_nodes),
+        reference_nodes=sum(min(width, references) for width in inner),
+        row_seconds=_row_seconds(asked, automaton, fitting, clock),
+        memory=bytes_held(asked, automaton, fitting) + _twin_bytes(model, asked),
+    )
+
+
+def _row_seconds(
+    asked: Asked, automaton: Automaton, fitting: int, clock: Callable[[], float]
+) -> float:
+    token = int(automaton.tokens[0]) if len(automaton.tokens) else 0
+    seconds = rows = 1.0
+    for many in (_FEW_ROWS, _FEW_ROWS, _MANY_ROWS):  # the first step warms the model up
+        rows = min(many, fitting)
+        start = clock()
+        taken = asked.take(asked.first_state, torch.zeros(rows, dtype=torch.int64).to(asked.device))
+        asked.step(taken, torch.full((rows,), token, device=asked.device))
+        if asked.device.type == "cuda":
+            torch.cuda.synchronize(asked.device)
+        seconds = clock() - start
+        if seconds > _SHORT and many == _FEW_ROWS:
+            break
+    return seconds / rows
+
+
+def _twin_bytes(model: SequenceModel, asked: Asked) -> int:
+    """Bytes of the float64 copy in which close calls are decided; 0 where there is none."""
+    if asked.dtype == torch.float64 or not hasattr(model, "in_float64"):
+        return 0
+    module = getattr(model, "_model", None)
+    if not isinstance(module, torch.nn.Module):
+        return 0
+    return 8 * sum(parameter.numel() for parameter in module.parameters())

@@ -1,0 +1,1 @@
+"""Did a classifier memorise a patch that was in one training image?"""

@@ -1,0 +1,273 @@
+"""Does a classifier memorise what stood on one training image only? FEATURE, many models."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.data import AuditData
+from remnant.data.other_images import other_images
+from remnant.errors import PlanError
+from remnant.plans.fingerprint import fingerprint
+from remnant.records import Record
+from remnant.records.typed import put_parts
+from remnant.studies.features.measure import variant_result
+from remnant.studies.features.reactions import Stamps, draw_nulls, draw_stamps
+from remnant.studies.features.recipe import FeatureStudy
+from remnant.studies.features.result import (
+    Features,
+    PatchPlace,
+    PictureKind,
+    PictureRow,
+    ProbeImages,
+    VariantResult,
+)
+from remnant.studies.features.training import (
+    Job,
+    Progress,
+    Stamped,
+    first_influence,
+    fit_members,
+    influential_places,
+    random_places,
+    stamp_canaries,
+    total_steps,
+    train_variant,
+)
+from remnant.studies.features.verdict import feature_gate, feature_scope
+from remnant.studies.shared.classifiers import check_training, load_data, task_fields
+from remnant.studies.shared.machine import StepClock
+from remnant.studies.shared.parts import ClassifierTask
+from remnant.studies.shared.recording import run_in_record
+from remnant.studies.shared.settings import Execution
+from remnant.studies.shared.variants import difference
+
+_OTHER, _OWN = 5, 6  # of the plan's streams: what is drawn for other and for own images
+_SHOWN = 5  # pictures of a kind
+_CONVENTION = (
+    "mean KL(clean‖patch) - mean KL(clean‖random), {control} random patches, in nats; p-value: "
+    "rank among {nulls} patches never planted"
+)
+
+
+def run_features(
+    study: FeatureStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
+) -> None:
+    """Run the study in ``folder``: train every variant's members, ask them, measure.
+
+    A run that was cut short goes on, from the last checkpoint of the variant it was at.
+
+    Raises:
+        RemnantError: Anything the user can fix; the folder then holds nothing new.
+    """
+    data = load_data(study, execution)
+    images = _check(study, data, execution)
+    run_in_record(
+        study,
+        folder,
+        execution,
+        data_fingerprint=fingerprint([data.fingerprint, _digest(images)]),
+        seeds={"plan": study.plan.seed, "data": study.data.seed, "images": study.images.seed},
+        origins=[data.origin],
+        work=lambda record: _work(study, data, images, Job(execution, record, progress)),
+    )
+
+
+def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], job: Job) -> None:
+    record = job.record
+    stamped, high = _stamped(study, data, job)
+    other = _stamps(study, stamped, images, _OTHER)
+    own = _stamps(study, stamped, data.pool.images, _OWN), data.pool.labels
+    ways = study.ways()
+    for name, (_, way) in ways.items():
+        if f"{name}.unique" not in record.array_names():
+            influence = study.influence.on and name == "plain"
+            train_variant(way, name, stamped, other, own, job, influence=influence)
+    epoch = study.plan.epoch(stamped.examples)
+    variants = tuple(
+        variant_result(
+            way, record, name, label=label, changes=_changes(study, way), high=high, epoch=epoch
+        )
+        for name, (label, way) in ways.items()
+    )
+    features = _features(study, variants, _pictures(record, stamped, other))
+    bare = record.array("plain.test_accuracy")[study.plan.bare]
+    task = task_fields(bare, data)
+    put_parts(
+        record,
+        features=features,
+        task=ClassifierTask(**task),
+        verdict=feature_gate(study, features.plain, majority=task["majority"]),
+        scope=feature_scope(study, variants),
+    )
+    record.finish()
+
+
+def _stamped(
+    study: FeatureStudy, data: AuditData, job: Job
+) -> tuple[Stamped, NDArray[np.bool_] | None]:
+    """Choose the canaries and stamp them; also return which were chosen for a high influence."""
+    patch, count, record = study.patch.made(), study.plan.canaries, job.record
+    places, high = random_places(study, study.plan.trained(len(data.clean))), None
+    if study.canaries.choice == "influence":
+        if "influence.all" not in record.array_names():
+            bare = stamp_canaries(study, data, patch, places)
+            first_influence(study, bare, job)
+        places = influential_places(record.array("influence.all"), count)
+        high = np.arange(count) < (count + 1) // 2
+    stamped = stamp_canaries(study, data, patch, places)
+    record.put_array("canaries.places", places)
+    record.put_array("canaries.labels", stamped.clean.labels)
+    return stamped, high
+
+
+def _stamps(
+    study: FeatureStudy, stamped: Stamped, images: NDArray[np.float32], stream: int
+) -> Stamps:
+    return draw_stamps(
+        images,
+        study.patch.made(),
+        study.score,
+        mean=stamped.mean,
+        spread=stamped.spread,
+        rng=np.random.default_rng([study.plan.seed, stream]),
+    )
+
+
+def _features(
+    study: FeatureStudy, variants: tuple[VariantResult, ...], pictures: tuple[PictureRow, ...]
+) -> Features:
+    plan, score = study.plan, study.score
+    return Features(
+        patch=PatchPlace.of(study.patch.made(), study.patch.what),
+        images=ProbeImages(name=study.images.name, n=study.images.count),
+        canaries=plan.canaries,
+        seeds=plan.seeds,
+        unplanted=len(plan.bare),
+        nulls=score.nulls,
+        significance=score.significance,
+        confidence=score.confidence,
+        convention=_CONVENTION.format(control=score.control, nulls=score.nulls),
+        pictures=pictures,
+        variants=variants,
+    )
+
+
+def _pictures(record: Record, stamped: Stamped, other: Stamps) -> tuple[PictureRow, ...]:
+    """Put a few images of each kind into the record, and say where they are."""
+    shown = np.arange(min(_SHOWN, len(other.images)))
+    few = stamped.clean.images[: len(shown)]
+    chance = other.controls
+    made: dict[PictureKind, tuple[str, NDArray[np.float32]]] = {
+        "clean": ("training images as they are", few),
+        "patched": ("the same as planted", stamped.patched.images[: len(shown)]),
+        "random": ("the same with random patches", chance.take(shown[: len(few)]).stamp(few)),
+        "image": ("images that models were asked about", other.images[shown]),
+        "image patched": ("the same with the patch", other.patch.stamp(other.images[shown])),
+        "image random": (
+            "the same with random patches",
+            chance.take(shown).stamp(other.images[shown]),
+        ),
+    }
+    rows = []
+    for what, (title, images) in made.items():
+        name = f"pictures.{what.replace(' ', '-')}"
+        record.put_array(name, images)
+        rows.append(PictureRow(what=what, title=title, array=name))
+    return tuple(rows)
+
+
+def _changes(study: FeatureStudy, way: FeatureStudy) -> str:
+    """In which a variant differs, in words."""
+    alone = dataclasses.replace(study, variants=()).to_dict()
+    return ", ".join(_changed_settings(difference(alone, way.to_dict()), alone))
+
+
+def _changed_settings(changes: dict[str, Any], alone: dict[str, Any]) -> Iterable[str]:
+    for section, fields in changes.items():
+        for name, value in fields.items():
+            if isinstance(value, dict):
+                old = alone[section].get(name, {})
+                yield from (
+                    f"{key.replace('_', ' ')} {_word(option)}"
+                    for key, option in value.items()
+                    if old.get(key) != option
+                )
+                yield from (f"no {key.replace('_', ' ')}" for key in old if key not in value)
+            else:
+                yield f"{section if section == name else name.replace('_', ' ')} {_word(value)}"
+
+
+def _word(value: Any) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else f"{value}"
+
+
+def _check(study: FeatureStudy, data: AuditData, execution: Execution) -> NDArray[np.float32]:
+    """Refuse what cannot be planted, trained or asked before anything is written."""
+    shape, plan = data.clean.images.shape[1:], study.plan
+    if data.are_features:
+        raise PlanError(
+            f"A patch is stamped on images, and {study.data.title} has rows of features.",
+            hint="Give images: (examples, height, width) or with channels.",
+        )
+    for _, way in study.ways().values():
+        way.patch.check(shape, crop=way.augment.crop)
+        check_training(way, data, execution)
+    trained = plan.trained(len(data.clean))
+    if plan.canaries > trained:
+        raise PlanError(
+            f"plan.canaries={plan.canaries} are more than the {trained} training examples of "
+            f"{study.data.title}.",
+            hint="Plant fewer, or give more data.",
+        )
+    missing = sorted(set(data.clean.labels[:trained].tolist()) - set(data.pool.labels.tolist()))
+    if missing:
+        raise PlanError(
+            f"no held-out image of {study.data.title} has the class {missing[0]}, on which the "
+            "white-box score is measured."
+        )
+    images = other_images(
+        study.images.name,
+        shape=shape,
+        count=study.images.count,
+        folder=execution.data_folder,
+        seed=study.images.seed,
+    )
+    draw_nulls(study.patch.made(), study.score.nulls, np.random.default_rng(0))
+    return images
+
+
+def _digest(images: NDArray[np.float32]) -> str:
+    return hashlib.sha256(images.tobytes()).hexdigest()[:16]
+
+
+def estimate_features(study: FeatureStudy, execution: Execution) -> dict[str, Any]:
+    """Time a few steps of the real thing, write nothing, and say what the whole would take at most.
+
+    Members stop early, as a rule long before the plan's last epoch.
+    """
+    data = load_data(study, execution)
+    _check(study, data, execution)
+    places = random_places(study, study.plan.trained(len(data.clean)))
+    stamped = stamp_canaries(study, data, study.patch.made(), places)
+    memory, seconds = 0, 0.0
+    for _, way in study.ways().values():
+        clock = StepClock(execution.device)
+        # On a CPU hundreds of models take seconds a step, and a few steps tell.
+        few = 12 if execution.device.startswith("cuda") else 4
+        fit, _ = fit_members(way, stamped, execution, steps=few, on_step=clock)
+        seconds += clock.typical * total_steps(way, stamped)
+        memory = max(memory, fit.memory)
+    return {
+        "members": study.plan.members * len(study.ways()),
+        "steps": total_steps(study, stamped),
+        "memory_mib": round((memory + stamped.store.images.nbytes) / 2**20, 1),
+        "minutes": round(seconds / 60, 2),
+        "at_most": True,
+    }

@@ -1,0 +1,1 @@
+"""How fast does a classifier forget examples, measured with twins (INJECT, POISON)?"""

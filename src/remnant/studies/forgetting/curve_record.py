@@ -1,0 +1,81 @@
+"""The record of ``remnant curve --out FOLDER``: its finding, and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from remnant.records.outcomes import finding_row
+from remnant.records.typed import Absent
+from remnant.report.blocks import Block, Missing, section
+from remnant.report.curve import SPACE, Curve, Point, lag_text
+from remnant.studies.shared.curve_blocks import curve_page, measured_by
+from remnant.studies.shared.curves import CurveResult
+from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.parts import Finding, Tested
+
+QUESTION = "attack-curve"
+TITLE = "Attack success against lag"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What the record holds; ``measured`` is what the command prints as JSON."""
+
+    VERSION: ClassVar[int] = 1
+
+    verdict: Finding | Absent
+    measured: CurveResult | Absent
+    scope: Tested | Absent
+
+    @classmethod
+    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
+        """Return the parts as they are: all records have version 1."""
+        return parts
+
+
+def stored(result: CurveResult) -> Stored:
+    """Return a curve with its finding."""
+    curve = result.shown()
+    first, last = _value(curve, curve.start), _value(curve, curve.end)
+    chance = "" if curve.chance is None else f" Guessing gives {_plain(curve.show(curve.chance))}."
+    return Stored(
+        verdict=Finding(
+            **finding_row(
+                headline=f"{_plain(curve.label)}: {last} at the last lag",
+                sentence=f"It is {first} at lag {_plain(lag_text(curve.start.lag))} and {last} at "
+                f"lag {_plain(lag_text(curve.end.lag))}.{chance}",
+                advice="Nothing was judged. A recipe with a limit says PASS or FAIL.",
+            )
+        ),
+        measured=result,
+        scope=Tested(
+            tested=(_plain(measured_by(curve)),),
+            not_tested=("other attacks: these are the scores of one",),
+        ),
+    )
+
+
+def page(result: Stored, run: Run) -> Iterator[Block]:
+    """Yield the page of a record."""
+    yield headline(result.verdict, {})
+    measured = result.measured
+    blocks = (
+        [Missing("The curve", measured.reason)]
+        if isinstance(measured, Absent)
+        else curve_page(measured)
+    )
+    yield section(TITLE, blocks)
+    yield scope_section(result.scope)
+    yield from closing(run, ledger=False)
+
+
+def _value(curve: Curve, point: Point) -> str:
+    interval = curve.show_interval(point)
+    return _plain(curve.show(point.value) + (f" ({interval})" if interval else ""))
+
+
+def _plain(text: str) -> str:
+    """A text with plain spaces, as records and JSON have it."""
+    return text.replace(SPACE, " ")

@@ -1,0 +1,84 @@
+"""What a curve means for a decision, as a record keeps it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from remnant.errors import InvalidInput
+from remnant.measures import ForgettingCurve, forgetting_decision
+from remnant.records import Record
+from remnant.records.typed import Absent, put_parts
+from remnant.studies.forgetting.result import (
+    DecayLaw,
+    Decision,
+    Forecast,
+    ProtectLast,
+    SafeAfter,
+)
+from remnant.studies.shared.curves import Ends, Unmeasured
+
+
+def put_decision(record: Record, curve: ForgettingCurve, *, limit: float, batch: int) -> None:
+    """Put the decision into the record, or why there is none.
+
+    No lag is called safe where the run's own verdict says otherwise about a curve that by itself
+    would pass: residual memory above the limit, or one pair of twins.
+    """
+    try:
+        decision = decide(curve, limit=limit, batch=batch)
+        verdict = record.results().get("verdict", {})
+        if curve.verdict(limit).outcome == "PASS" and verdict.get("outcome") != "PASS":
+            reason = str(verdict.get("claim", "The run's verdict is no PASS."))
+            decision = replace(
+                decision,
+                safe_after=SafeAfter(lag=None, reason=reason),
+                protect_last=ProtectLast(steps=None, examples=None, reason=reason),
+            )
+    except InvalidInput as fault:  # such as a confidence of one half, at which nothing is claimed
+        put_parts(record, decision=Absent(str(fault)))
+    else:
+        put_parts(record, decision=decision)
+
+
+def decide(curve: ForgettingCurve, *, limit: float, batch: int) -> Decision:
+    """Return safe lag, protected examples, decay and forecast; None stands for unbounded ends."""
+    measured = forgetting_decision(curve, limit, batch=batch, confidence=curve.confidence)
+    safe, protect = measured.safe, measured.protect
+    decay: Unmeasured | DecayLaw = Unmeasured(absent=measured.no_decay or "")
+    forecast: Unmeasured | Forecast = Unmeasured(absent=measured.no_decay or "")
+    if measured.decay is not None and measured.floor is not None and measured.reaches is not None:
+        law, floor, reaches = measured.decay, measured.floor, measured.reaches
+        decay = DecayLaw(
+            law=law.law,
+            shown=law.drop_low > 0.0,
+            start=law.start,
+            half_life=Ends(**_finite(law.half_life, law.half_life_low, law.half_life_high)),
+            floor=Ends(**_finite(floor.value, floor.low, floor.high)),
+            error=law.error,
+            trials=law.trials,
+        )
+        reached = _finite(reaches.value, reaches.low, reaches.high)
+        forecast = Forecast(**reached, beyond=reaches.beyond)
+    return Decision(
+        limit=limit,
+        confidence=curve.confidence,
+        success=curve.success,
+        fpr=curve.fpr,
+        last_lag=float(curve.lags[-1]),
+        batch=batch,
+        safe_after=SafeAfter(lag=safe.lag, reason=safe.reason),
+        protect_last=ProtectLast(
+            steps=protect.steps, examples=protect.examples, reason=protect.reason
+        ),
+        decay=decay,
+        forecast=forecast,
+    )
+
+
+def _finite(value: float | None, low: float, high: float) -> dict[str, float | None]:
+    """Return a number and its interval by name; None stands for what is not finite."""
+    return {
+        name: None if number is None or not math.isfinite(number) else float(number)
+        for name, number in {"value": value, "low": low, "high": high}.items()
+    }

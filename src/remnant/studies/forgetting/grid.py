@@ -1,0 +1,191 @@
+"""Trains a study and its variants in as few populations as they allow.
+
+Runs go into one population where models, data, batch and the optimizer's switches are the same;
+seeds, canaries, moments of planting and the optimizer's numbers may differ. Runs with the same
+start share one row until the first of them parts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.data import AuditData, Images
+from remnant.plans import InjectPlan, PoisonPlan
+from remnant.plans.bounds import is_number
+from remnant.plans.fingerprint import fingerprint
+from remnant.plans.joined import JoinedSchedule, Joint
+from remnant.population import Checkpoint, remove_checkpoint
+from remnant.records import Record
+from remnant.studies.forgetting.recipe import ForgettingStudy
+from remnant.studies.forgetting.residual_memory_probe import hidden_probe, kept_disturbed
+from remnant.studies.shared.classifiers import (
+    Members,
+    Probe,
+    Question,
+    accuracy_of,
+    check_converged,
+    fit_classifiers,
+    how_trained,
+)
+from remnant.studies.shared.image_canaries import Planting, canary_count, draw_canaries, plant
+from remnant.studies.shared.machine import StepClock
+from remnant.studies.shared.settings import Execution
+
+TwinPlan = InjectPlan | PoisonPlan
+Runs = Mapping[str, ForgettingStudy]
+
+
+def grids(runs: Runs) -> list[dict[str, ForgettingStudy]]:
+    """Sort runs into those that one population can hold, in their order."""
+    made: dict[str, dict[str, ForgettingStudy]] = {}
+    for name, run in runs.items():
+        plain = run.to_dict()
+        training = dict(plain["training"])
+        options = training.pop("options")
+        fixed = {key: None if is_number(value) else value for key, value in options.items()}
+        plan = [plain["plan"]["batch"], plain["plan"]["precision"]]
+        made.setdefault(fingerprint([plain["model"], training, fixed, plan]), {})[name] = run
+    return list(made.values())
+
+
+def _probe_steps(study: ForgettingStudy) -> tuple[int, ...]:
+    """Return after how many updates canaries are scored: at the shared checkpoint, then by lag."""
+    plan = study.plan
+    return (plan.checkpoint_step, *(plan.planted_until + lag for lag in study.lags()))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cast:
+    """What one population is made of: its members, their canaries, and the probes."""
+
+    members: Members
+    planting: Planting
+    ask: dict[str, Question]
+
+
+def _cast(runs: Runs, data: AuditData, losses: NDArray[np.float64] | None) -> _Cast:
+    """Draw every run's canaries and put its members into one schedule."""
+    steps = max(run.plan.steps for run in runs.values())
+    sets: dict[Any, tuple[int, Images]] = {}
+    joints, places, count = [], [], 0
+    for run in runs.values():
+        own = (run.canaries.kind, run.plan.seed, canary_count(run.plan))
+        if own not in sets:
+            drawn = draw_canaries(run.plan, run.canaries, data, losses)
+            sets[own], count = (count, drawn), count + len(drawn)
+        shift = sets[own][0]
+        places.append(slice(shift, shift + canary_count(run.plan)))
+        # A shorter run trains on to the end of the longest; those steps are not measured.
+        extra = steps - run.plan.steps
+        longer = dataclasses.replace(run.plan, watch_steps=run.plan.watch_steps + extra)
+        start = (run.plan.seed, run.plan.sampling, fingerprint(run.training.options))
+        joints.append(Joint(longer.schedule(examples=len(data.clean)), shift=shift, start=start))
+    schedule = JoinedSchedule(joints, examples=len(data.clean))
+    plans = [run.plan for run in runs.values()]
+    options = [run.training.options for run in runs.values()]
+    members = Members(
+        schedule=schedule,
+        seeds=[seed for plan in plans for seed in plan.seeds],
+        dropout_seeds=[seed for plan in plans for seed in plan.dropout_seeds],
+        noise_seeds=[seed for plan in plans for seed in plan.noise_seeds],
+        options={key: _spread([chosen[key] for chosen in options], plans) for key in options[0]},
+        precision=plans[0].precision,
+    )
+    ask = {}
+    for i, (name, run) in enumerate(runs.items()):
+        who = schedule.members_of(i)
+        ask[name] = Question(slice(int(who[0]), int(who[-1]) + 1), places[i], _probe_steps(run))
+    return _Cast(members, plant(data, [images for _, images in sets.values()]), ask)
+
+
+def _spread(values: list[Any], plans: list[TwinPlan]) -> Any:
+    """Return one value for all members, or a list with each member's own."""
+    if all(value == values[0] for value in values):
+        return values[0]
+    return [value for value, plan in zip(values, plans, strict=True) for _ in range(plan.members)]
+
+
+def train_grid(
+    runs: Runs,
+    data: AuditData,
+    losses: NDArray[np.float64] | None,
+    execution: Execution,
+    record: Record,
+    *,
+    key: str,
+    on_step: Callable[[int, int], None] | None = None,
+) -> None:
+    """Train one population and put each run's signals and test accuracy into the record."""
+    cast = _cast(runs, data, losses)
+    name, first = next(iter(runs.items()))
+    path = record.folder / f"checkpoint-{name}.safetensors"
+    steps = cast.members.schedule.steps
+    # A run is disturbed at its own last lag, though a longer run beside it may continue.
+    hidden = {
+        f"{run_name}.hidden": Probe(
+            hidden_probe(run, data, losses, cast.planting, question, device=execution.device),
+            question.steps[-1:],
+        )
+        for (run_name, run), question in zip(runs.items(), cast.ask.values(), strict=True)
+        if run.hidden is not None
+    }
+    fit, population = fit_classifiers(
+        first,
+        cast.members,
+        cast.planting,
+        execution,
+        ask=cast.ask,
+        also=hidden,
+        checkpoint=Checkpoint(path, seconds=execution.checkpoint_seconds, key=f"{key}/{name}"),
+        on_step=None if on_step is None else lambda done: on_step(done, steps),
+    )
+    for probe, signals in fit.probes.items():
+        check_converged(signals, probe)
+    for probe in hidden:
+        for array_name, array in kept_disturbed(probe, fit.probes[probe][0]).items():
+            record.put_array(array_name, array)
+    accuracy = accuracy_of(population, cast.planting)
+    for run_name, question in cast.ask.items():
+        record.put_array(f"{run_name}.test_accuracy", accuracy[question.members])
+        record.put_array(f"{run_name}.signals", fit.probes[run_name])
+    record.update_execution(how_trained(name, fit))
+    remove_checkpoint(path)
+
+
+def time_grid(runs: Runs, data: AuditData, execution: Execution) -> dict[str, float]:
+    """Time a few steps and return members, steps, bytes and seconds of the whole training."""
+    short = {
+        name: dataclasses.replace(run, plan=_shortened(run.plan), attack=_unasked(run))
+        for name, run in runs.items()
+    }
+    quick = _cast(short, data, None)
+    clock = StepClock(execution.device)
+    fit, _ = fit_classifiers(
+        next(iter(runs.values())), quick.members, quick.planting, execution, on_step=clock
+    )
+    gaps = [after - before for before, after in itertools.pairwise(clock.times)]
+    together, apart = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
+    plans = [run.plan for run in runs.values()]
+    shared = min(plan.checkpoint_step for plan in plans)
+    steps = max(plan.steps for plan in plans)
+    return {
+        "members": sum(plan.members for plan in plans),
+        "steps": steps,
+        "bytes": fit.memory + quick.planting.store.images.nbytes,
+        "seconds": together * shared + apart * (steps - shared),
+    }
+
+
+def _shortened(plan: TwinPlan) -> TwinPlan:
+    return dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
+
+
+def _unasked(run: ForgettingStudy) -> Any:
+    return dataclasses.replace(run.attack, lags=(0,))

@@ -1,0 +1,135 @@
+"""Residual memory: which searches were run for it, which were not, and what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from remnant.records.typed import Absent
+from remnant.report.blocks import Block, Cell, Column, Missing, Section, Table, prose, section
+from remnant.report.curve import Curve, Point, lag_text, percent
+from remnant.report.numerals import count_text, counted, p_equals, pvalue_text
+from remnant.studies.forgetting.result import Disturbance, ResidualMemory, Returning
+
+READINGS = {
+    "comes back": "comes back: detected better than before",
+    "hidden": "residual: detected now, not before; a rise by itself is not shown",
+    "still found": "still detected, as before",
+    "not found": "not detected",
+}
+_OUTCOMES = {
+    "comes back": "brought the canaries back in {}: the attack succeeds better than before",
+    "hidden": "revealed the canaries in {}: the attack succeeds where it did not before",
+    "still found": "brought nothing more back; the attack still succeeds in {}",
+    "not found": "brought nothing back; the attack detects nothing in {}",
+}
+
+
+def residual_memory_section(
+    memory: ResidualMemory | Absent, returning: Returning | Absent
+) -> Section:
+    """Whether what the attack does not detect was erased, as far as it was searched for."""
+    return section("Is it erased, or only undetected?", _blocks(memory, returning))
+
+
+def _blocks(memory: ResidualMemory | Absent, returning: Returning | Absent) -> Iterator[Block]:
+    yield prose(" ".join(search_results(memory, returning)), depth="summary")
+    if isinstance(memory, Absent):
+        yield Missing("Weight noise and relearning", memory.reason)
+    else:
+        yield _table(memory)
+    if isinstance(returning, Absent):
+        yield Missing("Scan of later checkpoints", returning.reason)
+
+
+def searches(memory: ResidualMemory | Absent, returning: Returning | Absent) -> str:
+    """Which of the three searches were run, and which were not."""
+    ran = {
+        "weight noise": isinstance(memory, ResidualMemory) and bool(memory.of("noise")),
+        "relearning on similar examples": isinstance(memory, ResidualMemory)
+        and bool(memory.of("relearn")),
+        "a scan of later checkpoints": isinstance(returning, Returning),
+    }
+    done = [name for name, was_run in ran.items() if was_run]
+    missing = [name for name, was_run in ran.items() if not was_run]
+    parts = [f"{_listed(done)} {_was(done)} run"] if done else []
+    parts += [f"{_listed(missing)} {_was(missing)} not run"] if missing else []
+    text = "; ".join(parts)
+    return f"Undetected is not erased. {text[0].upper()}{text[1:]}."
+
+
+def search_results(memory: ResidualMemory | Absent, returning: Returning | Absent) -> Iterator[str]:
+    """Which searches were run and what they found, in sentences."""
+    yield searches(memory, returning)
+    if isinstance(memory, ResidualMemory):
+        for name, rows in (
+            ("Weight noise", memory.of("noise")),
+            ("Relearning", memory.of("relearn")),
+        ):
+            if rows:
+                yield f"{name} {_outcome(rows)}."
+    if isinstance(returning, Returning):
+        yield scan_sentence(returning)
+
+
+def scan_sentence(returning: Returning) -> str:
+    """What the scan of checkpoints found."""
+    more = "more than" if returning.significant else "not shown to be more than"
+    return (
+        f"Scan of {counted(returning.checkpoints, 'checkpoint')}: of "
+        f"{counted(returning.canaries, 'planted canary', 'planted canaries')}, "
+        f"{count_text(returning.lost)} were not found at two checkpoints in a row. Of these, "
+        f"{count_text(returning.returned)} were clearly found at a later one; "
+        f"{count_text(returning.chance_returned)} were in models that never saw them "
+        f"({returning.reference}). This is {more} chance (excess {percent(returning.excess)}, "
+        f"{percent(returning.excess_low)} to {percent(returning.excess_high)}; "
+        f"{p_equals(returning.pvalue)})."
+    )
+
+
+def _outcome(rows: tuple[Disturbance, ...]) -> str:
+    """What the strongest reading says, and in how many of the cases it holds."""
+    readings = [row.reading for row in rows]
+    strongest = next(reading for reading in READINGS if reading in readings)
+    cases = f"{readings.count(strongest)} of {counted(len(readings), 'case')}"
+    return _OUTCOMES[strongest].format(cases)
+
+
+def _table(memory: ResidualMemory) -> Table:
+    curve = memory.curve
+
+    def show(point: Point) -> Cell:
+        return _cell(curve, point)
+
+    return Table(
+        caption=f"{curve.label} at lag {lag_text(memory.lag)}, before and after the models were "
+        "disturbed",
+        key="disturbances",
+        rows=memory.disturbances,
+        columns=(
+            Column("Disturbance", "label"),
+            Column("Before", lambda row: memory.undisturbed, show),
+            Column("After", "success", show, strong=True),
+            Column("p, above chance", "pvalue_after", pvalue_text),
+            Column("p, rose", "pvalue_rise", pvalue_text),
+            Column("A/A twins after", "control", show, optional=True),
+            Column("Test accuracy", "test_accuracy", percent),
+            Column("Reading", "reading", READINGS.__getitem__),
+        ),
+        note="Planted models and their twins were disturbed in the same way: the same noise "
+        f"(scores averaged over {memory.draws} draws), the same {memory.neighbours} examples like "
+        "the canaries in the same order. The attack is measured against the twin after the same "
+        "disturbance, so what both learn from these examples does not count. p-values are "
+        f"corrected for the number of disturbances. {memory.method}.",
+    )
+
+
+def _cell(curve: Curve, point: Point) -> Cell:
+    return Cell(curve.show(point.value), curve.show_interval(point))
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _was(names: list[str]) -> str:
+    return "was" if len(names) == 1 else "were"

@@ -1,0 +1,112 @@
+"""A probe at the last lag that disturbs a study's models while they are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.canaries import MADE
+from remnant.data import AuditData, Images
+from remnant.errors import PlanError
+from remnant.population import Population
+from remnant.studies.forgetting.disturbances import Bench, Disturbed, Plan, disturb, draw_neighbours
+from remnant.studies.forgetting.recipe import ForgettingStudy, HiddenSettings
+from remnant.studies.shared.classifiers import Question, maker_of
+from remnant.studies.shared.image_canaries import (
+    Planting,
+    canary_count,
+    columns,
+    draw_canaries,
+    standardised,
+)
+from remnant.studies.shared.settings import CanarySettings
+
+Floats = NDArray[np.float64]
+
+
+def hidden_probe(
+    study: ForgettingStudy,
+    data: AuditData,
+    losses: Floats | None,
+    planting: Planting,
+    question: Question,
+    *,
+    device: str,
+) -> Callable[[Population], Floats]:
+    """Return a probe that disturbs the study's members and scores their canaries.
+
+    Args:
+        study: Whose plan, canaries and settings they are.
+        data, losses: As its canaries were drawn.
+        planting: The population's store.
+        question: Which members and canaries of the population are the study's.
+        device: Where to compute.
+
+    Raises:
+        PlanError: There are too few neighbours.
+    """
+    settings = study.hidden or HiddenSettings()
+    probed = Images(
+        planting.probed.images[question.canaries], planting.probed.labels[question.canaries]
+    )
+    neighbours = _neighbours(study, settings, data, losses, probed)
+    make_model = maker_of(study, shape=planting.shape, classes=planting.classes)
+
+    def read(population: Population) -> Floats:
+        members = range(len(population))[question.members]
+        bench = Bench(
+            make_model=make_model,
+            states=[population.state_dict(member) for member in members],
+            plan=study.plan,
+            probed=probed,
+            test=planting.test,
+            device=device,
+        )
+        return disturb(bench, settings, study.training, neighbours).answers
+
+    return read
+
+
+def kept_disturbed(name: str, answers: Floats) -> dict[str, Floats]:
+    """Return the arrays that the record keeps of a probe, by name."""
+    disturbed = Disturbed(answers)
+    return {name: disturbed.signals, f"{name}_accuracy": disturbed.accuracy}
+
+
+def check_neighbours(
+    plan: Plan, canaries: CanarySettings, settings: HiddenSettings, data: AuditData
+) -> None:
+    """Refuse neighbours that the pool does not have, before anything is trained.
+
+    Raises:
+        PlanError: It has too few.
+    """
+    left = len(data.pool) - canary_count(plan)
+    drawn = settings.relearn_steps and plan.controls < settings.neighbours
+    if drawn and canaries.kind not in MADE and left < settings.neighbours:
+        raise PlanError(
+            f"hidden.neighbours={settings.neighbours} are more than the {left} examples that the "
+            f"canaries leave of the pool, and than plan.controls={plan.controls}.",
+            hint="Ask for fewer neighbours, plant fewer canaries, or give the plan controls.",
+        )
+
+
+def _neighbours(
+    study: ForgettingStudy,
+    settings: HiddenSettings,
+    data: AuditData,
+    losses: Floats | None,
+    probed: Images,
+) -> list[Images]:
+    """Return each trial's neighbours: its controls where they are enough, or fresh draws."""
+    plan, count = study.plan, settings.neighbours
+    if not settings.relearn_steps:
+        return []
+    if plan.controls >= count:
+        first = [columns(plan, trial, controls=True).start for trial in range(plan.trials)]
+        return [probed.take(np.arange(start, start + count)) for start in first]
+    canaries = draw_canaries(plan, study.canaries, data, losses)
+    drawn = draw_neighbours(plan, study.canaries, data, losses, canaries, count=count)
+    return standardised(data, *drawn)

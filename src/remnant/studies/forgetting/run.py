@@ -1,0 +1,87 @@
+"""How fast does a classifier forget examples that it saw? INJECT and POISON on images."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from remnant.data import AuditData
+from remnant.records import Record
+from remnant.studies.forgetting.grid import grids, time_grid, train_grid
+from remnant.studies.forgetting.measure import measure_forgetting
+from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
+from remnant.studies.forgetting.residual_memory_probe import check_neighbours
+from remnant.studies.shared.classifiers import check_classifier, kept_losses, load_data, task_fields
+from remnant.studies.shared.recording import Progress, put_ledger, run_on_images
+from remnant.studies.shared.settings import Execution
+
+
+def run_forgetting(
+    study: ForgettingStudy,
+    folder: Path,
+    execution: Execution,
+    *,
+    progress: Progress | None = None,
+) -> None:
+    """Run the study in ``folder``: train, probe, measure. Resumes an interrupted run.
+
+    Raises:
+        RemnantError: Anything the user can fix; the folder then holds nothing new.
+    """
+    run_on_images(study, folder, execution, progress, check=check_fit, work=_work)
+
+
+def _work(
+    study: ForgettingStudy,
+    data: AuditData,
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    canaries = [part.canaries for part in study.parts().values()]
+    losses = kept_losses(study, data, execution, record, canaries)
+    for runs in _grids(study):
+        first = next(iter(runs))
+        if f"{first}.signals" not in record.array_names():
+            train_grid(
+                runs,
+                data,
+                losses,
+                execution,
+                record,
+                key=f"{study.fingerprint}/{record.data_fingerprint}",
+                on_step=None if progress is None else partial(progress, first),
+            )
+    put_ledger(record, study.plan.ledger(examples=len(data.clean)))
+    record.put_result("task", task_fields(record.array("primary.test_accuracy"), data))
+    measure_forgetting(record, study)
+    record.finish()
+
+
+def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[str, Any]:
+    """Time a few steps, write nothing, and return the time and memory of the whole run."""
+    data = load_data(study, execution)
+    check_fit(study, data, execution)
+    timed = [time_grid(runs, data, execution) for runs in _grids(study)]
+    return {
+        "members": sum(int(grid["members"]) for grid in timed),
+        "steps": sum(int(grid["steps"]) for grid in timed),
+        "memory_mib": round(max(grid["bytes"] for grid in timed) / 2**20, 1),
+        "minutes": round(sum(grid["seconds"] for grid in timed) / 60, 2),
+    }
+
+
+def _grids(study: ForgettingStudy) -> list[dict[str, ForgettingStudy]]:
+    """Return the runs to train, sorted into populations; each run is named after its first part."""
+    parts = study.parts()
+    return grids({name: parts[name] for name in dict.fromkeys(runs_of(parts).values())})
+
+
+def check_fit(study: ForgettingStudy, data: AuditData, execution: Execution) -> None:
+    """Refuse what cannot be planted or trained before anything is written."""
+    for part in study.parts().values():
+        check_classifier(part, data, execution)
+        part.plan.schedule(examples=len(data.clean))  # refuses canaries that do not fit
+    if study.hidden is not None:
+        check_neighbours(study.plan, study.canaries, study.hidden, data)

@@ -1,0 +1,1 @@
+"""How exposed are secrets that were found in the training text?"""

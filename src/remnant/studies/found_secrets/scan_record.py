@@ -1,0 +1,108 @@
+"""The record of ``remnant scan --out``: its verdict or finding, and its page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from remnant.records.outcomes import finding_row
+from remnant.records.typed import Absent
+from remnant.report.blocks import Block, Missing, section
+from remnant.studies.found_secrets import page as scan_page
+from remnant.studies.found_secrets.result import ScanResult
+from remnant.studies.found_secrets.verdict import ADVICE, TITLES
+from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.parts import Finding, Gate, Tested
+from remnant.studies.shared.wording import counted
+
+QUESTION = "found-secrets"
+TITLE = scan_page.TITLE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What the record holds; ``measured`` is what the command prints as JSON."""
+
+    VERSION: ClassVar[int] = 1
+
+    verdict: Gate | Finding | Absent
+    measured: ScanResult | Absent
+    scope: Tested | Absent
+
+    @classmethod
+    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
+        """Return the parts as they are: all records have version 1."""
+        return parts
+
+
+def stored(result: ScanResult) -> Stored:
+    """Return a result with the verdict of its gate, or else its finding."""
+    return Stored(
+        verdict=result.verdict or _finding(result),
+        measured=result,
+        scope=Tested(tested=tuple(_tested(result)), not_tested=tuple(_not_tested(result))),
+    )
+
+
+def page(result: Stored, run: Run) -> Iterator[Block]:
+    """Yield the page of a record."""
+    yield headline(result.verdict, TITLES, advice=ADVICE)
+    measured = result.measured
+    if isinstance(measured, Absent):
+        yield section("What was found", [Missing("The scan", measured.reason)])
+    else:
+        yield from scan_page.sections(measured)
+    yield scope_section(result.scope)
+    yield from closing(run, ledger=False)
+
+
+def _finding(result: ScanResult) -> Finding:
+    found = {kind: count for kind, count in result.kinds.items() if count.secrets}
+    files = counted(len(result.files), "file")
+    if not found:
+        return Finding(
+            **finding_row(
+                headline="No secret was found",
+                sentence=f"{files}: nothing of {', '.join(result.kinds)}.",
+                advice="Nothing to do about these kinds. Others were not looked for.",
+            )
+        )
+    kinds = ", ".join(f"{kind} {count.secrets}" for kind, count in found.items())
+    exposed = "" if result.exposure is None else _exposed(result)
+    return Finding(
+        **finding_row(
+            headline=f"{counted(len(result.secrets), 'secret')} found",
+            sentence=f"{files}: {kinds}.{exposed}",
+            advice="Remove these secrets from the text, and replace keys that are in use, before "
+            "a model is trained on it.",
+        )
+    )
+
+
+def _exposed(result: ScanResult) -> str:
+    exposure = result.exposure
+    if exposure is None or not exposure.measured:
+        return " None could be measured in the model."
+    extracted = sum(tried.extracted for tried in exposure.tried)
+    tried = f", {extracted} of {len(exposure.tried)} extracted" if exposure.tried else ""
+    most = exposure.measured[0].shown
+    highest = "" if most is None else f", the highest exposure is {most.shown_bits.text} bits"
+    return f" In the model {len(exposure.measured)} were measured{highest}{tried}."
+
+
+def _tested(result: ScanResult) -> Iterator[str]:
+    yield f"{counted(len(result.files), 'file')} for {', '.join(result.kinds)}"
+    if result.exposure is not None:
+        many = counted(len(result.exposure.secrets), "secret")
+        yield f"exposure of {many} in a model, the most frequent first"
+
+
+def _not_tested(result: ScanResult) -> Iterator[str]:
+    yield "secrets of other kinds, and such as are written in another way"
+    if result.exposure is None:
+        yield "whether a model memorised them: --model measures that"
+    elif result.twin is None and not result.exposure.calibrated:
+        yield "whether they were likely before training: --twin compares with another model"
+    if result.skipped:
+        yield f"{counted(len(result.skipped), 'file')} that are not text"

@@ -1,0 +1,1 @@
+"""Can the records that a model was trained on be distinguished from held-out ones?"""

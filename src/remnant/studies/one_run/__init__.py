@@ -1,0 +1,1 @@
+"""How fast does a classifier forget examples, measured along one run?"""

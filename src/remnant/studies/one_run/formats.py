@@ -1,0 +1,57 @@
+"""How a one-run page prints cohorts, lags, successes and effects."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from remnant.report.curve import Curve, Point, lag_text
+from remnant.report.numerals import count_text
+from remnant.studies.one_run.result import Cohort, OneRunCurves
+
+
+def cohort_name(curves: OneRunCurves, cohort: Cohort) -> str:
+    """A cohort in a few letters, such as ``16×, from 200``; the window only where it matters."""
+    uses = uses_text(cohort.repeats)
+    return uses if len(curves.starts) == 1 else f"{uses}, from {count_text(cohort.start)}"
+
+
+def uses_text(repeats: int) -> str:
+    """How often a canary was used, such as ``16×``."""
+    return f"{count_text(repeats)}×"
+
+
+def whole_lag(lag: float) -> str:
+    """A lag in whole steps."""
+    return lag_text(round(lag))
+
+
+def after_text(point: Point) -> str:
+    """When a point was taken, such as ``1 703 steps after the last use``."""
+    steps = round(point.lag)
+    return f"{lag_text(steps)} step{'' if steps == 1 else 's'} after the last use"
+
+
+def success_text(curve: Curve, point: Point) -> str:
+    """A success with its interval, such as ``74.1 % (68.0 % to 80.2 %)``."""
+    interval = curve.show_interval(point)
+    return curve.show(point.value) + (f" ({interval})" if interval else "")
+
+
+def effect_text(point: Point) -> str:
+    """An effect in nats with its interval; a dash where it was not measured."""
+    if point.value is None:
+        return "–"
+    if point.low is None or point.high is None:
+        return nats_text(point.value)
+    return f"{nats_text(point.value)} ({nats_text(point.low)} to {nats_text(point.high)})"
+
+
+def nats_text(value: float) -> str:
+    """Nats without their unit, with a true minus sign."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def listed(words: Sequence[str], joint: str = "and") -> str:
+    """Words in a row, such as ``1, 4 and 16``."""
+    *others, last = words
+    return f"{', '.join(others)} {joint} {last}" if others else last

@@ -1,0 +1,106 @@
+"""From the scores of one run's canaries to its curves and a verdict; touches no model."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.measures import OneRunForgetting, Success, one_run_forgetting
+from remnant.records import Record
+from remnant.records.typed import put_parts
+from remnant.studies.one_run.recipe import OneRunStudy
+from remnant.studies.one_run.result import COLUMNS, OneRunCurves
+from remnant.studies.shared.gates import put_verdict
+from remnant.studies.shared.parts import Tested
+
+_SETTINGS = ("rate", "fpr", "confidence", "chance", "calibrated", "method", "n_unseen")
+
+
+def measure_one_run(record: Record, study: OneRunStudy) -> None:
+    """Measure the run's curves, judge them, and put both into the record."""
+    measured = one_run_curve(study, record.array("scores"))
+    put_parts(record, one_run=curves_of(study, measured))
+    put_verdict(
+        record,
+        lambda: measured.verdict(study.attack.limit),
+        task=record.results().get("task"),
+    )
+    put_parts(record, scope=_scope(study))
+
+
+def one_run_curve(study: OneRunStudy, scores: Any) -> OneRunForgetting:
+    """Return the curve of the run; lag 0 is right after a canary's last use."""
+    plan, attack = study.plan, study.attack
+    return one_run_forgetting(
+        scores=scores,
+        checkpoints=np.array(study.probe_steps()) - 1,
+        last_seen=plan.last_seen,
+        first_seen=plan.first_seen,
+        cohorts=plan.cohort_of,
+        repeats=plan.repeats_of,
+        success=cast(Success, attack.success),
+        fpr=attack.fpr,
+        confidence=attack.confidence,
+        calibrate=attack.calibrate,
+        rng=np.random.default_rng([plan.seed, 2]),
+    )
+
+
+def curves_of(study: OneRunStudy, measured: OneRunForgetting) -> OneRunCurves:
+    """Return the curves as a record keeps them, one entry a cohort and checkpoint."""
+    plan = study.plan
+    return curves_from(
+        measured, starts=tuple(plan.starts), window=plan.window, steps=plan.total_steps
+    )
+
+
+def curves_from(
+    measured: OneRunForgetting,
+    *,
+    starts: tuple[int, ...],
+    window: int,
+    steps: int,
+    ends: tuple[int, ...] | None = None,
+) -> OneRunCurves:
+    """Return the curves as a record keeps them.
+
+    Args:
+        measured: What was measured.
+        starts, window, steps, ends: See ``OneRunCurves``.
+    """
+    return OneRunCurves(
+        **{name: getattr(measured, name) for name in _SETTINGS},
+        starts=starts,
+        window=window,
+        steps=steps,
+        **{name: _known(getattr(measured, name)) for name in ("lags", *COLUMNS)},
+        ends=ends,
+    )
+
+
+def _known(column: NDArray[Any]) -> Any:
+    """Return a column as a tuple of numbers, with None for what is not finite."""
+    return tuple(value if math.isfinite(value) else None for value in column.tolist())
+
+
+def _scope(study: OneRunStudy) -> Tested:
+    plan = study.plan
+    return Tested(
+        tested=(
+            f"STAGGERED: one run of {plan.total_steps} steps of {study.model.name} on "
+            f"{study.data.title}, {plan.canaries - plan.never} {study.canaries.kind} canaries "
+            f"planted in {len(plan.starts)} windows of {plan.window} steps",
+            f"{plan.never} canaries drawn the same way, never planted: controls of every window",
+        ),
+        not_tested=(
+            "how much another run would differ: there was one",
+            "adversaries who know the batch order, see gradients, or query the model while it "
+            "trains",
+            "whether what the attack no longer finds is gone or only hidden: no weight noise, no "
+            "relearning, no scan of later checkpoints was run",
+            "lags beyond the end of the run, other models, other data and other kinds of canary",
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Which samples will a classifier memorise?"""

@@ -1,0 +1,235 @@
+"""The questions, and where the code of each is: one table, imported on first use.
+
+A question is a room under ``remnant.studies`` and one entry here. Importing the registry loads
+neither PyTorch nor any room, so that a record can be read and shown without them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from remnant.errors import InvalidInput
+from remnant.studies.shared.study import Recipe, Study
+
+if TYPE_CHECKING:
+    from remnant.studies.shared.settings import Execution
+
+Progress = Callable[[str, int, int], None]
+ASSUMED = "forgetting"  # the question of a recipe that names none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """Where the code of one question is, each as ``"module:name"``.
+
+    Attributes:
+        title: The question in one sentence.
+        result: The class that a record's results are read into.
+        page: Makes the page of a result: ``page(result, run)``.
+        heading: The heading of the page, a text.
+        recipe: The room's ``Recipe``: study, plans and sections. Empty, as are the next two, for
+            what a command measures without a recipe.
+        run: Runs a study: ``run(study, folder, execution, *, progress=None)``.
+        estimate: Times a few steps: ``estimate(study, execution)``.
+        repeatable: Whether a record of it holds the whole recipe.
+    """
+
+    title: str
+    result: str
+    page: str
+    heading: str
+    recipe: str = ""
+    run: str = ""
+    estimate: str = ""
+    repeatable: bool = True
+
+
+def _room(room: str, title: str, *, run: str, result: str, repeatable: bool = True) -> Question:
+    """Return the entry of a room whose files have the usual names.
+
+    Args:
+        room: The folder in ``remnant.studies``.
+        title: The question in one sentence.
+        run: What ``run_`` and ``estimate_`` are followed by.
+        result: The result class.
+        repeatable: Whether a record of it holds the whole recipe.
+    """
+    home = f"remnant.studies.{room}"
+    return Question(
+        title=title,
+        result=f"{home}.result:{result}",
+        page=f"{home}.page:page",
+        heading=f"{home}.page:TITLE",
+        recipe=f"{home}.recipe:RECIPE",
+        run=f"{home}.run:run_{run}",
+        estimate=f"{home}.run:estimate_{run}",
+        repeatable=repeatable,
+    )
+
+
+def _measurement(module: str, title: str, *, result: str = "") -> Question:
+    """Return the entry of what a command measures without a recipe.
+
+    Args:
+        module: In ``remnant.studies``; it has ``page``, ``TITLE`` and the result class ``Stored``.
+        title: The question in one sentence.
+        result: The result class, where it is another one.
+    """
+    home = f"remnant.studies.{module}"
+    return Question(
+        title=title,
+        result=result or f"{home}:Stored",
+        page=f"{home}:page",
+        heading=f"{home}:TITLE",
+        repeatable=False,  # the model is the user's own
+    )
+
+
+QUESTIONS: dict[str, Question] = {
+    "forgetting": _room(
+        "forgetting",
+        "How fast does a classifier forget examples that it was trained on?",
+        run="forgetting",
+        result="ForgettingResult",
+    ),
+    "one-run": _room(
+        "one_run",
+        "How fast does one ordinary training run forget?",
+        run="one_run",
+        result="OneRunResult",
+    ),
+    "text-forgetting": _room(
+        "text_forgetting",
+        "How fast does a language model forget sequences that it was trained on?",
+        run="text_forgetting",
+        result="TextForgettingResult",
+    ),
+    "prediction": _room(
+        "prediction",
+        "Which samples will a classifier memorise, and can they be predicted early?",
+        run="prediction",
+        result="PredictionResult",
+    ),
+    "text-prediction": _room(
+        "text_prediction",
+        "Which samples will a fine-tuned language model memorise?",
+        run="text_prediction",
+        result="TextPredictionResult",
+    ),
+    "unique-features": _room(
+        "features",
+        "Does a classifier memorise a feature that only one training image has?",
+        run="features",
+        result="FeaturesResult",
+        repeatable=False,  # the record has the pixels of the patch, not its text or file
+    ),
+    "exposure": _room(
+        "exposure",
+        "How exposed is a secret in the training text, and can it be extracted?",
+        run="exposure",
+        result="ExposureResult",
+    ),
+    "translation-exposure": _room(
+        "translation",
+        "How exposed is a secret in a translator's training pairs?",
+        run="translation",
+        result="TranslationResult",
+    ),
+    "defences": _room(
+        "defences",
+        "Which remedies keep a planted secret from being exposed, and what do they cost?",
+        run="defences",
+        result="DefencesResult",
+    ),
+    "exposure-training": _room(
+        "training_choices",
+        "Which training choices expose a secret?",
+        run="exposure_training",
+        result="TrainingResult",
+    ),
+    "training-audit": _measurement(
+        "training_audit.page",
+        "What does this training remember of the canaries planted in it?",
+        result="remnant.studies.training_audit.result:TrainingAuditResult",
+    ),
+    "membership-audit": _measurement(
+        "membership.page",
+        "Can this model's training records be distinguished from held-out ones?",
+        result="remnant.studies.membership.result:MembershipResult",
+    ),
+    "feature-audit": _measurement(
+        "features.audit_page",
+        "Did this model memorise a patch?",
+        result="remnant.studies.features.audit_result:FeatureAuditResult",
+    ),
+    "exposure-audit": _measurement(
+        "exposure.exposure_record", "How exposed are these canaries in this model?"
+    ),
+    "extraction": _measurement(
+        "exposure.extract_record", "What are the likeliest secrets of this model?"
+    ),
+    "found-secrets": _measurement(
+        "found_secrets.scan_record",
+        "Which secrets are in this text, and how exposed are they in a model?",
+    ),
+    "early-prediction": _measurement(
+        "prediction.early_record", "Which samples will this model memorise?"
+    ),
+    "attack-curve": _measurement(
+        "forgetting.curve_record", "How fast does the success of this attack fall?"
+    ),
+}
+RECIPES = tuple(name for name, question in QUESTIONS.items() if question.recipe)
+
+
+def load(reference: str) -> Any:
+    """Import the module of a ``"module:name"`` reference and return what it names.
+
+    Example:
+        >>> load("remnant.errors:InvalidInput").__name__
+        'InvalidInput'
+    """
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)
+
+
+def recipe_of(name: str) -> Recipe:
+    """Return what a recipe of the question may hold.
+
+    Raises:
+        InvalidInput: No recipe asks such a question.
+    """
+    if name not in RECIPES:
+        raise InvalidInput(
+            f"question={name!r} is not one of {', '.join(RECIPES)}.",
+            hint="Name one of these questions.",
+        )
+    recipe: Recipe = load(QUESTIONS[name].recipe)
+    return recipe
+
+
+def run_study(
+    study: Study, folder: Path, execution: Execution, *, progress: Progress | None = None
+) -> None:
+    """Run a study in ``folder``. Skips a completed run and resumes an interrupted one.
+
+    Args:
+        study: Of any question.
+        folder: Where the record is written.
+        execution: Device, data folder and what else does not change numbers.
+        progress: Called with the name of a stage, the steps done and the steps in all.
+
+    Raises:
+        RemnantError: Anything that the user can fix.
+    """
+    load(QUESTIONS[study.QUESTION].run)(study, folder, execution, progress=progress)
+
+
+def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
+    """Time a few steps of a study and return what the whole run would take; writes nothing."""
+    estimate: dict[str, Any] = load(QUESTIONS[study.QUESTION].estimate)(study, execution)
+    return estimate

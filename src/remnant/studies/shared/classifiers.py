@@ -1,0 +1,339 @@
+"""What the studies of image classifiers share: data, canaries, models and their training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from remnant.canaries import MADE
+from remnant.data import AuditData, load_images
+from remnant.data.catalogue import load_own_images
+from remnant.data.images import examples_needed
+from remnant.errors import InvalidInput, PlanError
+from remnant.models import model_maker
+from remnant.plans import Schedule
+from remnant.population import Checkpoint, Fit, Population
+from remnant.population.optimizers import make_optimizer
+from remnant.probes import label_signals
+from remnant.records import Record
+from remnant.studies.shared.image_canaries import (
+    ImagePlan,
+    Planting,
+    canary_count,
+    judge_pool,
+    needs_judge,
+)
+from remnant.studies.shared.settings import (
+    CanarySettings,
+    DataSettings,
+    Execution,
+    ModelSettings,
+    TrainingSettings,
+)
+from remnant.studies.shared.study import SectionedStudy
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classifiers(SectionedStudy):
+    """A study that trains image classifiers: what all of them have."""
+
+    data: DataSettings = field(default_factory=DataSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierStudy(Classifiers):
+    """A study that plants canaries into some models' training and keeps them out of others'."""
+
+    plan: ImagePlan
+    canaries: CanarySettings = field(default_factory=CanarySettings)
+
+
+def load_data(study: Classifiers, execution: Execution) -> AuditData:
+    """Return the study's data, cut into clean, pool and test."""
+    settings = study.data
+    if settings.path is not None:
+        return load_own_images(
+            execution.own_files(settings),
+            inputs=settings.inputs,
+            labels=settings.labels,
+            examples=settings.examples,
+            seed=settings.seed,
+        )
+    return load_images(
+        settings.name,
+        folder=execution.data_folder,
+        examples=settings.examples,
+        seed=settings.seed,
+    )
+
+
+def check_pool(
+    settings: DataSettings, data: AuditData, count: int, *, needs: str, hint: str
+) -> None:
+    """Refuse a plan that draws more canaries from the pool than it holds.
+
+    Args:
+        settings, data: The study's data.
+        count: Canaries that are drawn from the pool.
+        needs: What needs them, as the beginning of a sentence, such as ``"The plan needs 12"``.
+        hint: What to do where the data cannot be changed.
+
+    Raises:
+        PlanError: The pool is too small; for the user's own files it says how many it takes.
+    """
+    if count <= len(data.pool):
+        return
+    more = ""
+    if settings.path is not None:
+        needed = examples_needed(count, held_out=settings.held_out is not None)
+        more = f" Or give at least {needed}."
+    raise PlanError(
+        f"{needs}, and the pool of {settings.title} holds {len(data.pool)} examples.",
+        hint=f"{hint}.{more}",
+    )
+
+
+def check_made(data: AuditData, kinds: Iterable[str]) -> None:
+    """Refuse canaries that are made as images where the data are features.
+
+    Raises:
+        PlanError: Such a kind is asked for.
+    """
+    made = [kind for kind in kinds if kind in MADE]
+    if made and data.are_features:
+        raise PlanError(
+            f"{made[0]} canaries are images, and the data are rows of features.",
+            hint="Plant mislabelled canaries.",
+        )
+
+
+def check_training(study: Classifiers, data: AuditData, execution: Execution) -> None:
+    """Refuse a model, a device or an optimizer that is not there before anything is written."""
+    Population(_maker(study, data), seeds=[0], device=execution.device)
+    make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+
+
+def check_classifier(study: ClassifierStudy, data: AuditData, execution: Execution) -> None:
+    """Refuse what cannot be planted or trained before anything is written."""
+    check_training(study, data, execution)
+    check_made(data, [study.canaries.kind])
+    count = canary_count(study.plan)
+    check_pool(
+        study.data,
+        data,
+        0 if study.canaries.kind in MADE else count,
+        needs=f"The plan needs {count} canaries and controls",
+        hint="Plant fewer, or share them among the trials (fresh_canaries = false)",
+    )
+
+
+def judged_losses(
+    study: ClassifierStudy,
+    data: AuditData,
+    execution: Execution,
+    settings: CanarySettings | None = None,
+) -> NDArray[np.float64]:
+    """Train the study's judges, by these settings or its own, and return their losses."""
+    return judge_pool(
+        _maker(study, data),
+        study.plan,
+        settings or study.canaries,
+        study.training,
+        data,
+        device=execution.device,
+    )
+
+
+def kept_losses(
+    study: ClassifierStudy,
+    data: AuditData,
+    execution: Execution,
+    record: Record,
+    settings: Sequence[CanarySettings],
+) -> NDArray[np.float64] | None:
+    """Return what the judges say of the pool, from the record if it is there already.
+
+    Args:
+        study: Whose model and training the judges have.
+        data, execution, record: As the study is run.
+        settings: Those of all canaries; the first that are chosen by a judge say how it is trained.
+    """
+    judged = [part for part in settings if needs_judge(part)]
+    if not judged:
+        return None
+    if "pool_losses" not in record.array_names():
+        record.put_array("pool_losses", judged_losses(study, data, execution, judged[0]))
+    return record.array("pool_losses")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Members:
+    """Who is trained, and on what.
+
+    Attributes:
+        schedule: Who is given which rows at which step.
+        seeds, dropout_seeds, noise_seeds: One per member.
+        options: The optimizer's, each once or once per member.
+        precision: In which arithmetic.
+    """
+
+    schedule: Schedule
+    seeds: list[int]
+    dropout_seeds: list[int]
+    noise_seeds: list[int]
+    options: dict[str, Any]
+    precision: str
+
+
+def members_of(study: ClassifierStudy, plan: ImagePlan, planting: Planting) -> Members:
+    """Return the members of one plan."""
+    return Members(
+        schedule=plan.schedule(examples=planting.examples),
+        seeds=plan.seeds,
+        dropout_seeds=plan.dropout_seeds,
+        noise_seeds=plan.noise_seeds,
+        options=study.training.options,
+        precision=plan.precision,
+    )
+
+
+class SomeMembers:
+    """Some members of a population that is in training, for a probe to ask."""
+
+    def __init__(self, population: Population, members: slice) -> None:
+        self._population, self._members = population, members
+
+    def logits(self, inputs: Any) -> Any:
+        """Return their logits."""
+        return self._population.logits(inputs, members=self._members)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What is asked of some members about some canaries while they are trained.
+
+    Attributes:
+        members: Which members.
+        canaries: Which of the canaries and controls.
+        steps: After how many updates.
+    """
+
+    members: slice
+    canaries: slice
+    steps: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Probe:
+    """Anything else that is read off the models, after some numbers of updates."""
+
+    read: Callable[[Population], Any]
+    steps: tuple[int, ...]
+
+
+def fit_classifiers(
+    study: Classifiers,
+    members: Members,
+    planting: Planting,
+    execution: Execution,
+    *,
+    ask: Mapping[str, Question] | None = None,
+    also: Mapping[str, Probe] | None = None,
+    checkpoint: Checkpoint | None = None,
+    on_step: Callable[[int], None] | None = None,
+) -> tuple[Fit, Population]:
+    """Train the members, and put the questions on the way; the answers are the fit's probes.
+
+    Args:
+        study: Whose model and training it is.
+        members, planting, execution: Who is trained on what, and where.
+        ask: What is asked about canaries, by name.
+        also: Further probes, by name.
+        checkpoint, on_step: As in ``Population.fit``.
+    """
+    population = Population(
+        maker_of(study, shape=planting.shape, classes=planting.classes),
+        seeds=members.seeds,
+        dropout_seeds=members.dropout_seeds,
+        noise_seeds=members.noise_seeds,
+        device=execution.device,
+        precision=members.precision,
+    )
+    questions, probes = ask or {}, also or {}
+
+    def probe(question: Question) -> Callable[[Population], Any]:
+        images = planting.probed.images[question.canaries]
+        labels = planting.probed.labels[question.canaries]
+        return lambda models: label_signals(SomeMembers(models, question.members), images, labels)
+
+    fit = population.fit(
+        planting.store.images,
+        planting.store.labels,
+        members.schedule,
+        optimizer=study.training.optimizer,
+        learning_rate=study.training.rate(),
+        clip=study.training.clip,
+        probes={name: probe(question) for name, question in questions.items()}
+        | {name: further.read for name, further in probes.items()},
+        probe_steps={name: question.steps for name, question in questions.items()}
+        | {name: further.steps for name, further in probes.items()},
+        checkpoint=checkpoint,
+        compiled=execution.compiled,
+        on_step=on_step,
+        **members.options,
+    )
+    return fit, population
+
+
+def check_converged(signals: NDArray[np.float64], name: str) -> None:
+    """Refuse signals that are not finite.
+
+    Raises:
+        InvalidInput: Training diverged.
+    """
+    if not bool((abs(signals) < 1e30).all()):
+        raise InvalidInput(
+            f"Training diverged: a member's logits are not finite in part {name!r}.",
+            hint="Lower training.options.lr, or clip the gradient.",
+        )
+
+
+def accuracy_of(population: Population, planting: Planting) -> NDArray[np.float64]:
+    """Return each member's accuracy on test examples."""
+    correct = label_signals(population, planting.test.images, planting.test.labels)[:, 2]
+    accuracy: NDArray[np.float64] = correct.mean(1).cpu().numpy()
+    return accuracy
+
+
+def how_trained(name: str, fit: Fit) -> dict[str, Any]:
+    """Return what the record keeps of how a population was trained."""
+    return {
+        f"{name}.backend": f"{fit.backend} ({fit.reason})",
+        f"{name}.split": fit.split,
+        f"{name}.precision": fit.precision,
+    }
+
+
+def task_fields(test_accuracy: NDArray[np.float64], data: AuditData) -> dict[str, Any]:
+    """Return how well the models do what they are for."""
+    return {
+        "test_accuracy": float(test_accuracy.mean()),
+        "test_examples": len(data.test),
+        "majority": float(np.bincount(data.test.labels).max() / len(data.test)),
+    }
+
+
+def maker_of(study: Classifiers, *, shape: Sequence[int], classes: int) -> Callable[[], nn.Module]:
+    """Return what makes the study's model for images of this shape."""
+    return model_maker(study.model.name, shape=shape, classes=classes, **study.model.options)
+
+
+def _maker(study: Classifiers, data: AuditData) -> Callable[[], nn.Module]:
+    return maker_of(study, shape=data.clean.images.shape[1:], classes=data.classes)

@@ -1,0 +1,204 @@
+"""A gate's verdict, and what the same run has to say about it.
+
+A gate judges one curve. The same run has a negative control (A/A twins) and may have searched for
+residual memory (weight noise, relearning, a scan of later checkpoints). What these found enters the
+outcome, or the claim names it. A model that did not learn its task has nothing to forget: its PASS
+becomes INCONCLUSIVE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any
+
+from remnant.errors import InvalidInput
+from remnant.measures import ExposureCurve, ForgettingCurve, Verdict
+from remnant.measures.statistics.intervals import clopper_pearson
+from remnant.records import Record, gate_row
+
+_CLAIMED = 0.05  # an adjusted p-value at or under this is named
+_UNTRAINED = 0.99  # of the bits of a uniform guess: what a language model has to be under
+
+
+def put_verdict(
+    record: Record, judged: Callable[[], Verdict], *, task: Mapping[str, Any] | None = None
+) -> None:
+    """Put a verdict into the record, or why there is none.
+
+    There is none where nothing can be claimed, such as at a confidence of one half.
+
+    Args:
+        record: That it is put into.
+        judged: Returns the verdict.
+        task: The record's ``task``: how well the models do what they were trained for. See
+            ``with_learnt_task``; None where that was not measured.
+    """
+    try:
+        gate = judged()
+    except InvalidInput as fault:
+        record.put_absent("verdict", str(fault))
+    else:
+        record.put_result("verdict", with_learnt_task(gate_row(**asdict(gate)), task or {}))
+
+
+def not_learnt(task: Mapping[str, Any]) -> str:
+    """Why the models count as untrained, as the end of a sentence; empty where they do not.
+
+    Args:
+        task: Of classifiers ``test_accuracy``, ``test_examples`` and ``majority``, the share of the
+            commonest class among test examples; of language models and translators
+            ``validation_bits`` and ``uniform_bits`` a ``token``. Where these are missing or None,
+            nothing is checked.
+
+    Guarantees:
+        * Classifiers count as trained only where the exact one-sided 95 % lower bound of their mean
+          test accuracy, on ``test_examples`` examples, is above ``majority``.
+        * Language models count as trained only where a validation token costs at least 1 % fewer
+          bits than a uniform guess: random weights are within 1 % of it, on either side.
+
+    Example:
+        >>> not_learnt({"test_accuracy": 0.5, "test_examples": 100, "majority": 0.13})
+        ''
+    """
+    majority, uniform = task.get("majority"), task.get("uniform_bits")
+    if majority is not None:
+        examples = int(task["test_examples"])
+        accuracy = float(task["test_accuracy"])
+        low = float(clopper_pearson(accuracy * examples, examples, confidence=0.90)[0])
+        if low <= majority:
+            return (
+                f"the models did not learn their task: test accuracy is {accuracy:.1%} (at least "
+                f"{low:.1%} with 95% confidence, {examples} test examples), and always naming the "
+                f"commonest class gives {majority:.1%}"
+            )
+    if uniform is not None and not float(task["validation_bits"]) < _UNTRAINED * float(uniform):
+        token = task.get("token", "token")
+        return (
+            f"the models did not learn their task: a validation {token} costs "
+            f"{task['validation_bits']:.2f} bits, and a uniform guess {uniform:.2f} bits"
+        )
+    return ""
+
+
+def with_learnt_task(row: Mapping[str, Any], task: Mapping[str, Any]) -> dict[str, Any]:
+    """A gate's row beside how well the models do what they were trained for.
+
+    A PASS becomes INCONCLUSIVE where the models did not learn their task (``not_learnt``): there is
+    nothing that they could have forgotten. A FAIL stays.
+
+    Args:
+        row: As ``gate_row`` makes it.
+        task: The record's ``task``; empty where it was not measured.
+    """
+    reason = not_learnt(task) if row["outcome"] == "PASS" else ""
+    if not reason:
+        return dict(row)
+    return {
+        **row,
+        "outcome": "INCONCLUSIVE",
+        "sentence": f"{row['sentence']} But {reason}. Train longer, or with another learning rate.",
+        "claim": f"No claim: {reason}.",
+    }
+
+
+def with_plan(verdict: Verdict, *, trials: int, fresh_canaries: bool) -> Verdict:
+    """The verdict of twins beside what their plan can show.
+
+    With one trial a PASS becomes INCONCLUSIVE: two models always differ a little, so one pair can
+    make the attack look able to find canaries. Where all trials planted the same canaries, the
+    claim says so.
+
+    Args:
+        verdict: Of a curve that compares planted models with unplanted ones.
+        trials: Pairs.
+        fresh_canaries: Whether each trial planted canaries of its own.
+    """
+    if trials == 1 and verdict.outcome == "PASS":
+        reason = "one pair of twins cannot show whether they differ by memory or by training"
+        sentence = f"{verdict.sentence} But {reason}: run several trials."
+        return replace(
+            verdict, outcome="INCONCLUSIVE", sentence=sentence, claim=f"No claim: {reason}."
+        )
+    if fresh_canaries or trials == 1 or verdict.claim.startswith("No claim"):
+        return verdict
+    same = "all trainings planted the same canaries, so nothing is claimed about others"
+    return replace(verdict, claim=f"{verdict.claim.removesuffix('.')}; {same}.")
+
+
+def with_negative_control(
+    verdict: Verdict, unplanted: ForgettingCurve | ExposureCurve | None
+) -> Verdict:
+    """The verdict beside the A/A twins, of which neither saw a canary.
+
+    Where the attack distinguishes even these beyond the limit at the last lag, a FAIL is not shown
+    to be memory, and becomes INCONCLUSIVE. Where it distinguishes them at all, the claim says so.
+    """
+    if unplanted is None or unplanted.confidence <= 0.5:
+        return verdict
+    chance = unplanted.chance if isinstance(unplanted, ForgettingCurve) else unplanted.null
+    low = float(unplanted.evidence.lower(unplanted.confidence)[-1])
+    if low <= chance:
+        return verdict
+    seen = (
+        f"the A/A twins, which never saw a canary, are distinguished too (at least {low:.3g} at "
+        f"the last lag; chance {chance:.3g})"
+    )
+    if verdict.outcome == "FAIL" and low > verdict.limit:
+        sentence = f"{verdict.sentence} But {seen}, so this need not be memory."
+        return replace(
+            verdict, outcome="INCONCLUSIVE", sentence=sentence, claim=f"No claim: {seen}."
+        )
+    return replace(verdict, claim=f"{verdict.claim.removesuffix('.')}; {seen}.")
+
+
+def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, Any]]) -> Verdict:
+    """The verdict beside what disturbances and later checkpoints brought back.
+
+    A PASS becomes FAIL where success after a disturbance is shown to be above the limit. Otherwise
+    its claim names every search that found the canaries, and the largest success after a
+    disturbance that the run does not exclude, where that is above the limit.
+
+    Args:
+        verdict: Of the curve.
+        results: The record's; ``hidden`` and ``returning`` are read where they were measured.
+    """
+    if verdict.outcome != "PASS":
+        return verdict
+    disturbed = results.get("hidden", {}).get("disturbances", ())
+    rows = [row for row in disturbed if row["reading"] != "not found"]
+    worst = max(rows, key=lambda row: float(row["after_low"]), default=None)
+    if worst is not None and float(worst["after_low"]) > verdict.limit:
+        said = (
+            f"after {worst['label']} attack success is at least {worst['after_low']:.3f}, above "
+            f"the limit of {verdict.limit:g}"
+        )
+        sentence = f"{verdict.sentence} But the canaries are not erased: {said}."
+        claim = f"Residual memory: {said}."
+        return replace(verdict, outcome="FAIL", sentence=sentence, claim=claim)
+    named = []
+    if rows:
+        named.append(
+            f"the canaries are found after {len(rows)} of {len(disturbed)} disturbances (weight "
+            "noise, relearning)"
+        )
+    most = max(disturbed, key=lambda row: float(row["after_high"]), default=None)
+    if most is not None and float(most["after_high"]) > verdict.limit:
+        named.append(
+            f"after {most['label']} attack success may be up to {most['after_high']:.3f}, above "
+            "the limit"
+        )
+    back = results.get("returning", {})
+    if "absent" not in back and float(back.get("pvalue", 1.0)) <= _CLAIMED:
+        named.append(
+            f"{back['returned']} of {back['lost']} lost canaries come back at a later checkpoint "
+            f"({back['chance_returned']} by chance, p = {back['pvalue']:.2g})"
+        )
+    if not named:
+        return verdict
+    said = " and ".join(named)
+    return replace(
+        verdict,
+        sentence=f"{verdict.sentence} Yet not shown to be erased: {said}.",
+        claim=f"{verdict.claim.removesuffix('.')}; yet not shown to be erased: {said}.",
+    )

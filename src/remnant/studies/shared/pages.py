@@ -1,0 +1,266 @@
+"""What the pages of all questions share: the headline, the task, the scope, what was run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from remnant.errors import RecordError
+from remnant.records import Record
+from remnant.records.typed import Absent
+from remnant.report.blocks import (
+    Block,
+    Column,
+    Depth,
+    Facts,
+    Fold,
+    Headline,
+    Missing,
+    Reading,
+    Scope,
+    Section,
+    Table,
+    prose,
+    section,
+)
+from remnant.report.curve import lag_text, percent
+from remnant.report.numerals import bits_text
+from remnant.report.provenance_tables import (
+    Group,
+    LedgerRow,
+    ledger_rows,
+    machine_group,
+    plan_groups,
+)
+from remnant.studies.shared.parts import (
+    ClassifierTask,
+    Finding,
+    LanguageTask,
+    Task,
+    Tested,
+    Verdict,
+)
+
+_LEDGER_ROWS = 100
+_REPLACED = ("Text", "Pairs", "Questions")  # what own files take the place of
+UNDECIDED = "Not enough evidence to decide"
+# A PASS may name what was detected all the same; its advice then begins with that.
+_YET = r"(?i)\byet\b"
+_LOOK_FIRST = "The limit holds, yet something was detected: look at it before you release."
+_NOTHING_TO_DO = "No action is"
+
+
+def _no_array(name: str) -> NDArray[Any]:
+    raise RecordError(f"the run holds no array {name!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What a page says about the run itself.
+
+    Attributes:
+        plan: The plan's own fields, for the sentences that need them.
+        recipe: The whole recipe as the record holds it.
+        groups: What was run, one small table each.
+        array: Reads an array of the record by its name, for pages that show pictures or spreads;
+            raises ``RecordError`` where there is none.
+        execution: What the record keeps of how the run was executed, such as measured times.
+    """
+
+    name: str
+    question: str
+    complete: bool
+    fingerprint: str
+    plan: Mapping[str, Any]
+    recipe: Mapping[str, Any]
+    ledger: tuple[LedgerRow, ...]
+    groups: tuple[Group, ...]
+    array: Callable[[str], NDArray[Any]] = _no_array
+    execution: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_run(record: Record) -> Run:
+    """Read what a page says about a record's run."""
+    inner = record.plan.get("plan", record.plan)
+    return Run(
+        name=record.folder.resolve().name,
+        question=record.question,
+        complete=record.status == "complete",
+        fingerprint=record.plan_fingerprint,
+        plan=inner if isinstance(inner, Mapping) else {},
+        recipe=record.plan,
+        ledger=ledger_rows(record.ledger()),
+        groups=(*_of_own_files(plan_groups(record.plan)), machine_group(record)),
+        array=record.array,
+        execution=record.execution,
+    )
+
+
+def _of_own_files(groups: Iterable[Group]) -> Iterator[Group]:
+    """The groups of a plan; text of one's own files has no name of a shipped text beside it."""
+    every = tuple(groups)
+    own = any(group.title == "Data" and ("name", "files") in group.rows for group in every)
+    for group in every:
+        if own and group.title in _REPLACED:
+            rows = tuple(row for row in group.rows if row[0] not in ("name", "source"))
+            group = replace(group, rows=rows)
+        yield group
+
+
+def headline(
+    verdict: Verdict | Absent,
+    titles: Mapping[str, str],
+    *,
+    reading: Reading | None = None,
+    advice: Mapping[str, str] | None = None,
+) -> Headline:
+    """The headline of a verdict.
+
+    Args:
+        verdict: Of the result.
+        titles: A few words for each outcome of a gate.
+        reading: The number it rests on.
+        advice: What to do, for each outcome of a gate; a finding has its own.
+    """
+    if isinstance(verdict, Absent):
+        return Headline(None, "No verdict", verdict.reason, reading=reading)
+    if isinstance(verdict, Finding):
+        return Headline(
+            "FINDING",
+            verdict.headline,
+            verdict.sentence,
+            advice=verdict.advice or "",
+            reading=reading,
+        )
+    what_to_do = (advice or {}).get(verdict.outcome, "")
+    if verdict.outcome == "PASS" and re.search(_YET, f"{verdict.sentence} {verdict.claim}"):
+        what_to_do = f"{_LOOK_FIRST} {what_to_do.replace(_NOTHING_TO_DO, 'No other action is')}"
+    return Headline(
+        verdict.outcome,
+        titles.get(verdict.outcome, UNDECIDED),
+        verdict.sentence,
+        claim=verdict.claim_apart,
+        advice=what_to_do,
+        reading=reading,
+    )
+
+
+def task_sentence(task: Task | Absent) -> str:
+    """How useful the trained model is."""
+    if isinstance(task, Absent):
+        return f"The model's usefulness was not measured: {task.reason}."
+    if isinstance(task, LanguageTask):
+        return _language_task(task)
+    return _classifier_task(task)
+
+
+def useless_sentence(task: Task | Absent) -> str:
+    """A warning where a language model is worse than guessing blindly; else nothing."""
+    if not isinstance(task, LanguageTask) or task.uniform_bits is None or not task.useless:
+        return ""
+    return (
+        f"Warning: no use as a language model: {bits_text(task.validation_bits)} a {task.token} on "
+        f"held-out text; guessing blindly needs {bits_text(task.uniform_bits)}."
+    )
+
+
+def _classifier_task(task: ClassifierTask) -> str:
+    beside = (
+        ""
+        if task.majority is None
+        else f"; always naming the commonest class would give {percent(task.majority)}"
+    )
+    return (
+        f"The trained model is right on {percent(task.test_accuracy)} of "
+        f"{lag_text(task.test_examples)} test examples{beside}."
+    )
+
+
+def _language_task(task: LanguageTask) -> str:
+    blind = (
+        "" if task.uniform_bits is None else f" (guessing blindly: {bits_text(task.uniform_bits)})"
+    )
+    needs = (
+        f"On held-out text the model needs {bits_text(task.validation_bits)} a {task.token}{blind}"
+        f", over {lag_text(task.validation_tokens)} {task.token}s"
+    )
+    if task.useless:
+        return (
+            f"{needs}: it is worse than guessing blindly and no use as a language model, so these "
+            "results need not hold for a useful one."
+        )
+    return f"{needs}; fewer bits are better."
+
+
+def scope_section(scope: Tested | Absent, *, depth: Depth = "page") -> Section:
+    """What was tested, and what was not.
+
+    Args:
+        scope: Of the result.
+        depth: Whether a terminal prints it too.
+    """
+    found: Block = (
+        Missing("Scope", scope.reason)
+        if isinstance(scope, Absent)
+        else Scope(scope.tested, scope.not_tested, depth)
+    )
+    return section("What was tested, and what was not", [found])
+
+
+def closing(run: Run, *, ledger: bool = True) -> Iterator[Block]:
+    """The end of a page: when canaries were used, and what was run.
+
+    Args:
+        run: What was run.
+        ledger: Whether a run of this question keeps a ledger; one that is there is always shown.
+    """
+    if run.ledger or ledger:
+        yield section("When the canaries were used", _ledger(run))
+    groups = tuple((group.title, group.rows) for group in run.groups)
+    yield section("What was run", [Fold("Plan, machine and versions", (Facts(groups),))])
+
+
+def _ledger(run: Run) -> Iterator[Block]:
+    tiled = _tiled_sentence(run)
+    if tiled:
+        yield prose(tiled)
+    if not run.ledger:
+        yield Missing("Ledger", "it was not recorded")
+        return
+    many = len(run.ledger) > 20
+    yield Table(
+        caption="Uses of the canaries; canaries used the same way share a row",
+        key="ledger",
+        rows=run.ledger,
+        columns=(
+            Column("Canaries", "canaries"),
+            Column("How many", "count"),
+            Column("Members that used each", "members"),
+            Column("Uses per member", lambda row: row.uses, _uses),
+            Column("First step", "first_step", lag_text),
+            Column("Last step", "last_step", lag_text),
+        ),
+        fold=f"Ledger of uses ({len(run.ledger)} rows)" if many else "",
+        limit=_LEDGER_ROWS,
+    )
+
+
+def _uses(ends: tuple[int, int]) -> str:
+    return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
+
+
+def _tiled_sentence(run: Run) -> str:
+    """Why the ledger counts more uses than the plan has repeats; nothing where it does not."""
+    repeats = run.plan.get("repeats")
+    uses = max((row.uses[1] for row in run.ledger), default=0)
+    if run.plan.get("kind") != "inject" or not isinstance(repeats, int) or uses <= repeats:
+        return ""
+    return (
+        f"The plan injects the canaries {'once' if repeats == 1 else f'{repeats} times'}, and the "
+        f"ledger counts up to {uses} uses: an injected batch holds several copies of a canary, "
+        "because the canaries are repeated to fill it."
+    )

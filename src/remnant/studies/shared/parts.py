@@ -1,0 +1,83 @@
+"""The parts that every study's result has: its verdict, how useful the models are, its scope."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from remnant.records.outcomes import Outcome
+from remnant.records.typed import optional
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The outcome of a gate; see ``records.outcomes.gate_row``.
+
+    Attributes:
+        limit: In the units of the measurement; None where the row has none.
+        lag: Steps since planting at which it was judged; None where there is no such number.
+        rules: Version of the rules that judged it; None in older records.
+    """
+
+    outcome: Outcome
+    sentence: str
+    claim: str | None = None
+    limit: float | None = None
+    lag: float | None = None
+    rules: int | None = optional()
+
+    @property
+    def claim_apart(self) -> str:
+        """The claim, where the sentence does not say it already."""
+        claim = self.claim or ""
+        return "" if claim in self.sentence else claim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """A headline and what to do: the question has no limit on harm."""
+
+    headline: str
+    sentence: str
+    advice: str | None = None
+    rules: int | None = optional()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageTask:
+    """How useful a language model is: bits a token on held-out text.
+
+    Attributes:
+        token: What a token is, such as ``"character"``.
+        uniform_bits: What guessing blindly needs; None where it is not known.
+    """
+
+    validation_bits: float
+    validation_tokens: int
+    token: str = "token"
+    uniform_bits: float | None = None
+
+    @property
+    def useless(self) -> bool:
+        """Whether the model predicts worse than guessing blindly."""
+        return self.uniform_bits is not None and self.validation_bits > self.uniform_bits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassifierTask:
+    """How useful a classifier is: its test accuracy beside the commonest class's share."""
+
+    test_accuracy: float
+    test_examples: int
+    majority: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tested:
+    """What was tested and what was not, in sentences."""
+
+    tested: tuple[str, ...] = ()
+    not_tested: tuple[str, ...] = ()
+
+
+Verdict = Finding | Gate
+Task = LanguageTask | ClassifierTask

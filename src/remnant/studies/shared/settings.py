@@ -1,0 +1,219 @@
+"""The parts of a study beside its plan: data, canaries, model, training and attack, as frozen data.
+
+Everything here changes numbers, so all of it is in the study's fingerprint. How a study is run
+(``Execution``) may not change them and is not in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any
+
+from remnant.canaries import KINDS
+from remnant.data import DATA_SETS
+from remnant.data.own_files import FILES, OwnFiles
+from remnant.errors import PlanError, RemnantError
+from remnant.measures.statistics.success import chance_level, out_of_reach
+from remnant.models import CATALOGUE
+from remnant.plans.bounds import Count, FromZero, Positive, is_number, is_whole, one_of, text
+from remnant.plans.fingerprint import added_later
+from remnant.population import LearningRate
+from remnant.population.optimizers import make_optimizer
+from remnant.population.private.checks import check_clip
+from remnant.studies.shared.section import Section
+
+_MOST = 1e9  # of a model's option, far beyond what fits in memory
+
+
+def option_faults(options: dict[str, Any], build: Any) -> list[str]:
+    """Return a fault for each of a model's options that is not of the kind of its default.
+
+    Args:
+        options: As a recipe gives them, a table.
+        build: The function that makes the model; its keyword-only arguments are the options.
+    """
+    defaults = getattr(build, "__kwdefaults__", None) or {}
+    faults = []
+    for name, value in options.items():
+        default = defaults.get(name)
+        if isinstance(default, bool):
+            wrong, kind = not isinstance(value, bool), "true or false"
+        elif isinstance(default, int):
+            wrong, kind = not (is_whole(value) and value >= 0), "a whole number from 0"
+        elif isinstance(default, float):
+            wrong = not (is_number(value) and abs(value) <= _MOST)
+            kind = f"a number of at most {_MOST:g}"
+        else:
+            continue
+        faults += [f"model.options.{name}={value!r} is not {kind}"] if wrong else []
+    return faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataSettings(Section, name="data"):
+    """Which images or features the models are trained on.
+
+    Attributes:
+        name: Data set, or ``files`` for your own. All but the digits are read from files.
+        examples: Clean examples to train on. Not set: all.
+        seed: Determines the split into clean examples, canary pool and test set.
+        path: With ``name = "files"``: an ``.npz`` file with inputs and labels, or a folder with a
+            sub-folder of PNG or JPEG images for each class. A relative path starts at ``--data``,
+            or at the recipe's folder without it. Not set: a named data set.
+        held_out: A second such file or folder, half of which is the canary pool and half the test
+            set. Not set: they are cut from ``path``.
+        inputs: Array of the ``.npz`` file with images or, one row an example, features. Not set:
+            ``images`` or ``inputs``.
+        labels: Array of the ``.npz`` file with labels: whole numbers or names.
+    """
+
+    name: Annotated[str, one_of((*DATA_SETS, FILES))] = "digits"
+    examples: Count | None = None
+    seed: FromZero = 0
+    path: Annotated[str, text("a path")] | None = added_later(None)
+    held_out: Annotated[str, text("a path")] | None = added_later(None)
+    inputs: Annotated[str, text("the name of an array")] | None = added_later(None)
+    labels: Annotated[str, text("the name of an array")] = added_later("labels")
+
+    def _contradictions(self) -> list[str]:
+        own = self.name == FILES
+        if own and self.path is None:
+            return [f'data.path is needed with data.name = "{FILES}"']
+        given = [
+            known.name
+            for known in fields(self)
+            if known.name in ("path", "held_out", "inputs", "labels")
+            and getattr(self, known.name) != known.default
+        ]
+        return [] if own else [f'data.{name} needs data.name = "{FILES}"' for name in given]
+
+    @property
+    def title(self) -> str:
+        """The data set in words: its name, or the path of the user's own files."""
+        return self.name if self.path is None else self.path
+
+
+@dataclass(frozen=True, kw_only=True)
+class CanarySettings(Section, name="canaries"):
+    """Which images are planted.
+
+    Attributes:
+        kind: Kind of canary: ``mislabelled``, ``odd`` (random blocks), ``blank`` (one colour), or
+            ``hard``, ``medium`` and ``easy`` images of the pool, by the loss of models that did not
+            see them.
+        judges: Models that rank the pool for ``hard``, ``medium`` and ``easy``.
+        judge_steps: Updates of each of these models.
+    """
+
+    kind: Annotated[str, one_of(KINDS)] = "mislabelled"
+    judges: Count = 4
+    judge_steps: Count = 400
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings(Section, name="model"):
+    """Which classifier is trained.
+
+    Attributes:
+        name: Architecture.
+        options: Its options, such as ``{ width = 0.5, dropout = 0.2 }``.
+    """
+
+    name: Annotated[str, one_of(CATALOGUE)] = "mlp1"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def _contradictions(self) -> list[str]:
+        return option_faults(self.options, CATALOGUE[self.name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(Section, name="training"):
+    """How the models are trained.
+
+    Attributes:
+        optimizer: Optimizer: ``sgd``, ``adam``, ``adamw``, ``rmsprop``, ``adagrad`` or
+            ``adadelta``. ``dp-sgd``, ``dp-rmsprop`` and ``dp-adam`` train with differential
+            privacy: they need ``clip`` and the option ``noise``.
+        options: Its options, with the names of ``torch.optim``, such as ``{ lr = 0.1, momentum =
+            0.9 }``. ``noise`` is the noise multiplier of a private optimizer.
+        learning_rate: Learning-rate schedule, such as ``{ kind = "step", milestones = [200], gamma
+            = 0.1 }`` or ``{ kind = "cosine", total = 700, warmup = 50 }``. Empty: constant.
+        clip: Largest gradient norm; with a private optimizer, of each example. Not set: no
+            clipping.
+    """
+
+    optimizer: Annotated[str, text("the name of an optimizer")] = "sgd"
+    options: dict[str, Any] = field(default_factory=lambda: {"lr": 0.1})
+    learning_rate: dict[str, Any] = field(default_factory=dict)
+    clip: Positive | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rate()
+
+    def check_options(self) -> None:
+        """Refuse an optimizer or options of it that training would refuse.
+
+        Raises:
+            PlanError: The optimizer or an option is unknown, or a value is outside its range.
+        """
+        try:
+            rule = make_optimizer(self.optimizer, members=1, options=self.options)
+            if rule.is_private:
+                check_clip(self.optimizer, self.clip)
+        except RemnantError as fault:
+            raise PlanError(f"training.options: {fault.message}", hint=fault.hint) from fault
+
+    def rate(self) -> LearningRate:
+        """Return the learning-rate schedule."""
+        try:
+            return LearningRate(**self.learning_rate)
+        except TypeError as fault:
+            known = ", ".join(LearningRate.__dataclass_fields__)
+            raise PlanError(
+                f"training.learning_rate={self.learning_rate} has an unknown field.",
+                hint=f"It may have: {known}.",
+            ) from fault
+
+
+def limit_faults(attack: Any) -> list[str]:
+    """Return a fault if the limit of an attack is not above chance, or too high to be reached."""
+    if attack.limit <= (chance := chance_level(attack.success, attack.fpr)):
+        return [f"attack.limit={attack.limit} is not above chance ({chance})"]
+    too_high = out_of_reach(attack.limit, attack.success, attack.fpr)
+    return [f"attack.limit={attack.limit} could not fail: {too_high}"] if too_high else []
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """How a study is run; none of it may change the numbers.
+
+    Attributes:
+        device: Where models compute.
+        data_folder: Holds the data sets.
+        checkpoint_seconds: Least time between two checkpoints.
+        compiled: Whether convolutional models are compiled on a GPU.
+        pool_folder: Of the shadow pool; by default ``pool`` in the run's own folder.
+        pool_block: Models of a shadow pool that are trained and stored together.
+        recipe_folder: Of the recipe, where there is one.
+    """
+
+    device: str = "cpu"
+    data_folder: Path | None = None
+    checkpoint_seconds: float = 30.0
+    compiled: bool = False
+    pool_folder: Path | None = None
+    pool_block: int = 32
+    recipe_folder: Path | None = None
+
+    def own_files(self, settings: Any) -> OwnFiles:
+        """Return where the user's own files are.
+
+        Relative paths start at the data folder or, without one, at the recipe's folder.
+
+        Args:
+            settings: A section with ``path`` and ``held_out``.
+        """
+        home = self.recipe_folder if self.data_folder is None else self.data_folder
+        return OwnFiles(path=settings.path, held_out=settings.held_out, folder=home)

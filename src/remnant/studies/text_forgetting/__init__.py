@@ -1,0 +1,1 @@
+"""How fast does a language model forget token sequences?"""

@@ -1,0 +1,271 @@
+"""From what sequences cost to exposure curves and a verdict: reads arrays, touches no model."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, replace
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.measures import (
+    ExposureCurve,
+    ForgettingCurve,
+    Success,
+    exposure_curve,
+    forgetting_curve,
+)
+from remnant.plans import InjectPlan
+from remnant.probes import WINDOW_SIGNALS
+from remnant.records import Record
+from remnant.records.typed import Absent, put_parts
+from remnant.studies.shared.curves import Traditional
+from remnant.studies.shared.differences import put_comparison
+from remnant.studies.shared.gates import put_verdict, with_negative_control
+from remnant.studies.shared.measured_curves import curve_result
+from remnant.studies.shared.parts import Tested
+from remnant.studies.shared.wording import times
+from remnant.studies.text_forgetting.recipe import TextForgettingStudy
+from remnant.studies.text_forgetting.result import ByUses, ExposureCurveResult, SafeAfter
+
+Floats = NDArray[np.float64]
+_LEVELS = (2.0, 3.0, 5.0)  # bits
+
+
+def measure_text_forgetting(
+    record: Record, study: TextForgettingStudy, *, examples: int, tokens: int
+) -> None:
+    """Measure everything the study asks for and put it into the record; no canary is in it.
+
+    Args:
+        record: Holds the arrays, and is given the results.
+        study: The study that was run.
+        examples: Clean windows, from which an epoch's length follows.
+        tokens: Of a canary.
+    """
+    parts = study.parts()
+    primary = _exposure(record, "primary", parts["primary"], "planted")
+    put_parts(record, curve_exposure=exposure_result(primary, study.attack.limit))
+    unplanted = _controls(record, parts["primary"])
+    put_verdict(
+        record,
+        lambda: with_negative_control(primary.verdict(study.attack.limit), unplanted),
+        task=record.results().get("task"),
+    )
+    for success in get_args(Success):
+        name = "curve" if success == "precision" else f"curve_{success}"
+        curve = _success(record, study, "planted", success)
+        put_parts(record, **{name: curve_result(curve)})
+    put_parts(record, by_uses=_by_uses(record, study, examples))
+    put_parts(record, traditional=_traditional(record, study, tokens))
+    _compare(record, study, primary)
+    put_parts(record, scope=_scope(study, tokens))
+
+
+def calibrated_bits(
+    record: Record, name: str, study: TextForgettingStudy, arm: str
+) -> tuple[Floats, Floats]:
+    """Return the calibrated costs of canaries and references under one arm.
+
+    Returns:
+        Bits of the shapes ``(lags, trials, canaries)`` and ``(lags, trials, references)``.
+    """
+    plan = study.plan
+    bits = record.array(f"{name}.signals")[:, :, WINDOW_SIGNALS.index("bits")]
+    own = bits[:, plan.members_of(arm)]
+    if study.attack.calibration == "twin":
+        own = own - bits[:, plan.members_of("twin")]
+    elif study.attack.calibration == "references":
+        own = own - record.array(f"{name}.reference_bits").mean(axis=1)
+    return own[..., : plan.canaries], own[..., plan.canaries :]
+
+
+def exposure_result(curve: ExposureCurve, limit: float) -> ExposureCurveResult:
+    """Return an exposure curve in its stored form."""
+    levels = sorted({bits for bits in (*_LEVELS, float(limit)) if bits < curve.ceiling})
+    return ExposureCurveResult(
+        chance=curve.null,
+        confidence=curve.confidence,
+        method=curve.method,
+        trials=curve.trials,
+        n_canaries=curve.n_canaries,
+        n_references=curve.n_references,
+        ceiling=curve.ceiling,
+        lags=tuple(curve.lags.tolist()),
+        value=tuple(curve.value.tolist()),
+        low=tuple(curve.low.tolist()),
+        high=tuple(curve.high.tolist()),
+        saturated=tuple(curve.saturated.tolist()),
+        per_trial=tuple(tuple(row) for row in curve.per_trial.tolist()),
+        steps_to={f"{bits:g}": curve.steps_to(bits) for bits in levels},
+        safe_after=SafeAfter(**asdict(curve.safe_after(limit))),
+    )
+
+
+def _controls(record: Record, study: TextForgettingStudy) -> ExposureCurve | None:
+    """Put what the attack finds in the A/A twins, which saw no canary, into the record."""
+    if study.plan.aa and moved(record, study).any():
+        exposed = _exposure(record, "primary", study, "aa")
+        put_parts(
+            record,
+            curve_exposure_aa=exposure_result(exposed, study.attack.limit),
+            curve_aa=curve_result(_success(record, study, "aa", "precision")),
+        )
+        return exposed
+    reason = (
+        "the A/A twins have not parted within the lags that were measured"
+        if study.plan.aa
+        else "the plan has no A/A twins"
+    )
+    put_parts(record, curve_exposure_aa=Absent(reason), curve_aa=Absent(reason))
+    return None
+
+
+def moved(record: Record, study: TextForgettingStudy) -> NDArray[np.bool_]:
+    """At which lags the A/A twin is another model than the one that its costs are calibrated by.
+
+    INJECT's twins are one model until the canaries were planted: at lag 0 all their costs are
+    equal, and nothing can be compared.
+    """
+    seen, references = calibrated_bits(record, "primary", study, "aa")
+    return np.asarray(np.any(np.concatenate([seen, references], axis=2) != 0.0, axis=(1, 2)))
+
+
+def _sides(
+    record: Record, name: str, study: TextForgettingStudy, arm: str
+) -> tuple[Floats, Floats, Floats]:
+    """Lags, and costs of canaries and references at them."""
+    seen, references = calibrated_bits(record, name, study, arm)
+    lags = np.asarray(study.lags(), dtype=np.float64)
+    there = moved(record, study) if arm == "aa" else np.ones(len(lags), dtype=bool)
+    return lags[there], seen[there], references[there]
+
+
+def _exposure(
+    record: Record,
+    name: str,
+    study: TextForgettingStudy,
+    arm: str,
+    *,
+    canaries: NDArray[np.intp] | slice = slice(None),
+) -> ExposureCurve:
+    lags, seen, references = _sides(record, name, study, arm)
+    return exposure_curve(
+        canary_losses=seen[..., canaries],
+        reference_losses=references,
+        lags=lags,
+        confidence=study.attack.confidence,
+        rng=np.random.default_rng([study.plan.seed, 2]),
+        control_at_zero=True,
+    )
+
+
+def _success(
+    record: Record, study: TextForgettingStudy, arm: str, success: Success
+) -> ForgettingCurve:
+    """Return how well an attack distinguishes planted from never-planted sequences.
+
+    Both are scored by the same member. What it learnt about random tokens in general applies to
+    both, so only what it kept of the canaries themselves distinguishes them.
+    """
+    lags, seen, references = _sides(record, "primary", study, arm)
+    return forgetting_curve(
+        seen_scores=-seen,
+        unseen_scores=-references,
+        lags=lags,
+        success=success,
+        fpr=study.attack.fpr,
+        confidence=study.attack.confidence,
+        rng=np.random.default_rng([study.plan.seed, 2]),
+        control_at_zero=True,
+    )
+
+
+def canary_uses(study: TextForgettingStudy, examples: int) -> NDArray[np.int64]:
+    """Return how often the planted member of the first trial used each canary."""
+    plan = study.plan
+    ledger = plan.ledger(examples=examples)
+    mine = ledger.member == plan.members_of("planted")[0]
+    uses = np.bincount(ledger.canary[mine], ledger.uses[mine], minlength=plan.canaries)
+    return uses.astype(np.int64)
+
+
+def _by_uses(record: Record, study: TextForgettingStudy, examples: int) -> ByUses | Absent:
+    """Return one exposure curve for each number of copies, or why there is but one number."""
+    plan = study.plan
+    if not isinstance(plan, InjectPlan) or not isinstance(plan.copies, tuple):
+        return Absent("all canaries were planted equally often")
+    uses = canary_uses(study, examples)
+    series = []
+    for many in np.unique(uses).tolist():
+        who = np.flatnonzero(uses == many)
+        curve = _exposure(record, "primary", study.parts()["primary"], "planted", canaries=who)
+        stored = exposure_result(curve, study.attack.limit)
+        series.append(replace(stored, label=f"seen {times(many)}", uses=many))
+    return ByUses(
+        title="Canaries seen more or less often", chance=series[0].chance, series=tuple(series)
+    )
+
+
+def _traditional(record: Record, study: TextForgettingStudy, tokens: int) -> Traditional:
+    """Return the canaries' mean loss a token, in nats, and the share of tokens guessed right."""
+    plan, signals = study.plan, record.array("primary.signals")
+    columns: dict[str, tuple[float, ...]] = {}
+    for side, arm in (("seen", "planted"), ("unseen", "twin")):
+        own = signals[:, plan.members_of(arm), :, : plan.canaries].mean(axis=(1, 3))
+        columns[f"{side}_accuracy"] = tuple(own[:, WINDOW_SIGNALS.index("right")].tolist())
+        nats = own[:, WINDOW_SIGNALS.index("bits")] * math.log(2.0) / tokens
+        columns[f"{side}_loss"] = tuple(nats.tolist())
+    return Traditional(lags=tuple(study.lags()), **columns)
+
+
+def _compare(record: Record, study: TextForgettingStudy, primary: ExposureCurve) -> None:
+    """Put the variants' exposure curves beside the study's own."""
+    variants = []
+    for name, part in list(study.parts().items())[1:]:
+        curve = _exposure(record, name, part, "planted")
+        variants.append((name, curve, exposure_result(curve, part.attack.limit)))
+    put_comparison(record, study, primary, variants, success="exposure", chance=primary.null)
+
+
+def _scope(study: TextForgettingStudy, tokens: int) -> Tested:
+    plan, attack = study.plan, study.attack
+    ways = {
+        "twin": "less what the trial's unplanted twin pays for it",
+        "references": f"less the mean of {attack.reference_models} reference models, each trained "
+        f"on a random {attack.fraction:.0%} of the clean text",
+        "none": "as it is",
+    }
+    what = (
+        f"{tokens} random {study.text.level}s"
+        if study.canaries.kind == "random"
+        else (f"{tokens} {study.text.level}s of held-out text")
+    )
+    tested = [
+        f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries of {what} in "
+        f"{study.model.name} on {study.data.path if study.data else study.text.name}",
+        f"a sequence's cost, {ways[attack.calibration]}, ranked among {study.canaries.references} "
+        f"references of the trial's own, for {plan.watch_steps} steps after the canaries were last "
+        "used",
+    ]
+    tested += ["A/A twins as the negative control"] if plan.aa else []
+    others = {
+        "random": "text that a model can predict: random tokens are learnt as such, by heart",
+        "text": "text that no model can predict, such as passwords and numbers",
+    }
+    not_tested = [
+        others[study.canaries.kind],
+        f"exposure beyond {math.log2(study.canaries.references + 1):.1f} bits a canary: more "
+        "references would show it",
+        "extraction: a rank among references does not say that a canary can be extracted",
+        "adversaries who know the batch order, see gradients, or query the model while it trains",
+        f"lags beyond {plan.watch_steps} steps, other models and other text",
+    ]
+    if not plan.fresh_canaries and plan.trials > 1:
+        not_tested.append("other canaries: all trials planted the same ones")
+    if not plan.aa:
+        not_tested.append("A/A twins: there was no negative control")
+    if plan.trials == 1:
+        not_tested.append("how much another training run would differ: there was one trial")
+    return Tested(tested=tuple(tested), not_tested=tuple(not_tested))

@@ -1,0 +1,170 @@
+"""The recipe of a forgetting study on text: planted sequences, and the attack."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from remnant.errors import PlanError, require
+from remnant.measures import null_exposure
+from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
+from remnant.plans.bounds import Count, FromZero, Share, at_least, one_of
+from remnant.studies.shared.compared_study import ComparedStudy, check_threshold
+from remnant.studies.shared.section import Section
+from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.study import Recipe
+from remnant.studies.shared.text_settings import (
+    Bits,
+    LanguageModelSettings,
+    TextFileSettings,
+    TextSettings,
+    named_twice,
+)
+from remnant.studies.shared.variants import Variant, label_faults
+
+KINDS = ("random", "text")
+CALIBRATIONS = ("twin", "references", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextCanarySettings(Section, name="canaries"):
+    """Which sequences are planted, and among how many they are ranked.
+
+    Attributes:
+        kind: ``random``: tokens drawn at random, which nothing predicts; ``text``: passages of the
+            held-out text, which a model partly predicts.
+        tokens: Tokens of a canary, at the end of its window, after clean text. Not set: the whole
+            window except the first token.
+        references: Sequences of each trial that are drawn the same way and never planted.
+        commonest: Draw random tokens uniformly from this many of the most frequent ones. Not set:
+            from the whole vocabulary.
+    """
+
+    kind: Annotated[str, one_of(KINDS)] = "random"
+    tokens: Count | None = None
+    references: Count = 500
+    commonest: Annotated[int, at_least(2)] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextAttackSettings(Section, name="attack"):
+    """How exposure is measured, and the limit that the verdict is about.
+
+    Attributes:
+        calibration: What is subtracted from the loss of a sequence: ``twin``, its loss under the
+            unplanted twin; ``references``, its mean loss under reference models, each trained on a
+            random part of the clean text; or ``none``.
+        reference_models: Reference models, for ``references``.
+        fraction: Share of the clean text that each reference model sees.
+        fpr: False-positive rate at which precision and TPR are read.
+        confidence: Confidence of the intervals.
+        limit: Bits that the mean exposure at the last lag must stay below.
+        lags: Lags to measure at, in steps. Empty: a grid up to the last step.
+    """
+
+    calibration: Annotated[str, one_of(CALIBRATIONS)] = "twin"
+    reference_models: Count = 11
+    fraction: Share = 0.8
+    fpr: Share = 0.1
+    confidence: Share = 0.95
+    limit: Bits = 3.0
+    lags: tuple[FromZero, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextForgettingStudy(ComparedStudy):
+    """A forgetting study on text: the plan and everything else that changes its numbers.
+
+    Attributes:
+        plan: INJECT or POISON.
+        label: What the study itself is called beside its variants.
+        title: Of the figure that shows them together.
+        compare: Variants, which have no A/A twins of their own.
+    """
+
+    QUESTION: ClassVar[str] = "text-forgetting"
+    SECTIONS: ClassVar[tuple[str, ...]] = (
+        "data",
+        "text",
+        "canaries",
+        "model",
+        "training",
+        "attack",
+    )
+
+    plan: InjectPlan | PoisonPlan
+    data: TextFileSettings | None = None
+    text: TextSettings = field(default_factory=TextSettings)
+    canaries: TextCanarySettings = field(default_factory=TextCanarySettings)
+    model: LanguageModelSettings = field(default_factory=LanguageModelSettings)
+    training: TrainingSettings = field(
+        default_factory=lambda: TrainingSettings(optimizer="adam", options={"lr": 2e-3})
+    )
+    attack: TextAttackSettings = field(default_factory=TextAttackSettings)
+    label: str = "as planned"
+    title: str = "The same study, varied"
+    compare: tuple[Variant[TextForgettingStudy], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compare", tuple(self.compare))
+        references, limit = self.canaries.references, self.attack.limit
+        faults = label_faults([self.label, *(variant.label for variant in self.compare)])
+        faults += named_twice(self.data, self.text)
+        if self.plan.controls:
+            faults.append(
+                f"plan.controls={self.plan.controls}: here canaries.references are the controls"
+            )
+        chance, ceiling = null_exposure(references), float(np.log2(references + 1))
+        if not chance < limit < ceiling:
+            faults.append(
+                f"attack.limit={limit:g} is not between {chance:.2f} bits, which chance gives, and "
+                f"{ceiling:.2f}, the most that {references} references can show"
+            )
+        require(faults, error=PlanError, hint="Fix the recipe.")
+        check_threshold(
+            "canaries.references", references, self.attack.fpr, more="Draw more references"
+        )
+        self.lags()
+
+    def parts(self) -> dict[str, TextForgettingStudy]:
+        """Return the study alone and its variants, by name."""
+        made = {"primary": dataclasses.replace(self, compare=())}
+        for i, variant in enumerate(self.compare, start=1):
+            plan = dataclasses.replace(variant.study.plan, aa=False)
+            made[f"variant{i}"] = dataclasses.replace(variant.study, plan=plan, compare=())
+        return made
+
+    def reference_plan(self) -> ShadowPlan | None:
+        """Return the plan of the reference models, where the attack is calibrated by them.
+
+        They are probed after as many clean updates as the members have had.
+        """
+        if self.attack.calibration != "references":
+            return None
+        return ShadowPlan(
+            models=self.attack.reference_models,
+            steps=max(1, clean_updates(self.plan) + self.plan.watch_steps),
+            batch=self.plan.batch,
+            seed=self.plan.seed,
+            fraction=self.attack.fraction,
+            sampling=self.plan.sampling,
+            precision=self.plan.precision,
+        )
+
+
+def clean_updates(plan: InjectPlan | PoisonPlan) -> int:
+    """Return how many updates the unplanted twin has had at lag 0."""
+    skipped = len(plan.injected_steps) if isinstance(plan, InjectPlan) else 0
+    return plan.planted_until - skipped
+
+
+RECIPE = Recipe(
+    study=TextForgettingStudy,
+    example={
+        "plan": {"canaries": 16, "step": 200, "watch_steps": 200},
+        "data": {"path": "train.jsonl"},
+    },
+)

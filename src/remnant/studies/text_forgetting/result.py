@@ -1,0 +1,173 @@
+"""What a study of forgetting of text stores: exposure curves, attack success, comparisons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from remnant.errors import InvalidInput
+from remnant.records.typed import Absent, optional
+from remnant.report.curve import Curve, Point
+from remnant.studies.shared.curves import (
+    Comparison,
+    CurveResult,
+    Numbers,
+    Traditional,
+    Unmeasured,
+    check_lags,
+    check_levels,
+    levels,
+    points,
+)
+from remnant.studies.shared.parts import Finding, Gate, LanguageTask, Tested
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SafeAfter:
+    """From which lag on exposure is shown to be within the limit; None where from none.
+
+    Attributes:
+        tested: How many lags were tested, from the last one backward.
+    """
+
+    lag: float | None
+    reason: str
+    limit: float | None = optional()
+    confidence: float | None = optional()
+    tested: int | None = optional()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExposureCurveResult:
+    """Mean exposure at each lag; one entry of ``value``, ``low`` and ``high`` a lag.
+
+    Attributes:
+        label: A variant's name, or how often the canaries were seen; None for the study's own.
+        uses: How often these canaries were seen; None where they are all of them.
+        success: Always ``"exposure"``.
+        chance: Mean exposure of a sequence that was never planted, in bits.
+        n_canaries, n_references: Of each trial.
+        ceiling: The maximum that so many references can show, in bits.
+        lags: Steps since planting, rising.
+        saturated: Share of the canaries at the ceiling, at each lag.
+        per_trial: Mean exposure of each trial, one row a lag.
+        steps_to: The lag at which exposure falls to a level in bits, by level.
+        safe_after: From which lag on the limit holds, or why that was not judged.
+    """
+
+    label: str | None = optional()
+    uses: int | None = optional()
+    success: str = "exposure"
+    chance: float | None
+    confidence: float | None = None
+    method: str | None = None
+    trials: int | None = None
+    n_canaries: int
+    n_references: int
+    ceiling: float
+    lags: tuple[float, ...]
+    value: Numbers
+    low: Numbers | None = optional()
+    high: Numbers | None = optional()
+    saturated: tuple[float, ...]
+    per_trial: tuple[Numbers, ...] | None = optional()
+    steps_to: dict[str, float | None] | None = optional()
+    safe_after: Unmeasured | SafeAfter
+
+    def __post_init__(self) -> None:
+        names = ("value", "low", "high", "saturated", "per_trial")
+        check_lags(self.lags, {name: getattr(self, name) for name in names})
+        check_levels(self.steps_to)
+
+    @property
+    def curve(self) -> Curve:
+        """The curve as pages show it."""
+        return Curve(
+            success=self.success,
+            points=points(self.lags, self.value, self.low, self.high),
+            chance=self.chance,
+            fpr=None,
+            confidence=self.confidence,
+            trials=self.trials,
+            n_seen=None,
+            n_unseen=None,
+            method=self.method or None,
+            steps_to=levels(self.steps_to),
+        )
+
+    @property
+    def peak(self) -> Point:
+        """The lag at which the canaries are most exposed."""
+        return max(self.curve.points, key=lambda point: point.value or 0.0)
+
+    @property
+    def safe_reason(self) -> str:
+        """From which lag on the limit holds, in a sentence."""
+        if isinstance(self.safe_after, Unmeasured):
+            return f"From which lag on the limit holds is not shown: {self.safe_after.reason}."
+        return self.safe_after.reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByUses:
+    """Exposure by how often canaries were seen."""
+
+    title: str
+    success: str = "exposure"
+    chance: float | None = None
+    series: tuple[ExposureCurveResult, ...]
+
+    def __post_init__(self) -> None:
+        if not self.series:
+            raise InvalidInput(".series is empty")
+
+    @property
+    def curves(self) -> tuple[tuple[str, Curve], ...]:
+        """Label and curve of each number of uses."""
+        return tuple((series.label or "", series.curve) for series in self.series)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextForgettingResult:
+    """Everything that a study of forgetting of text stores of its measurements.
+
+    A record also holds each variant's whole curve, an ``ExposureCurveResult`` in a row of its own
+    (``curve_variant1``, ``curve_variant2``, …); ``compare`` has what pages show of them.
+
+    Attributes:
+        curve_exposure: Mean exposure of the canaries in the models that saw them.
+        curve_exposure_aa: The same in the A/A twins, which did not.
+        curve: Precision of an attack that distinguishes planted from never-planted sequences.
+        curve_tpr, curve_auc, curve_accuracy: The same attack by other measures.
+        curve_aa: Precision in the A/A twins.
+        by_uses: Exposure by how often canaries were seen.
+        traditional: Accuracy and loss on the canaries.
+        compare: The study beside its variants.
+    """
+
+    VERSION: ClassVar[int] = 1
+
+    verdict: Finding | Gate | Absent
+    task: LanguageTask | Absent
+    scope: Tested | Absent
+    curve_exposure: ExposureCurveResult | Absent
+    curve_exposure_aa: ExposureCurveResult | Absent
+    curve: CurveResult | Absent
+    curve_tpr: CurveResult | Absent
+    curve_auc: CurveResult | Absent
+    curve_accuracy: CurveResult | Absent
+    curve_aa: CurveResult | Absent
+    by_uses: ByUses | Absent
+    traditional: Traditional | Absent
+    compare: Comparison | Absent
+
+    @classmethod
+    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
+        """Version 1 is the only one; what older records lack has a default."""
+        return parts
+
+    @property
+    def attack_success(self) -> tuple[CurveResult, ...]:
+        """Attack success by every measure that was taken."""
+        measures = (self.curve, self.curve_tpr, self.curve_auc, self.curve_accuracy)
+        return tuple(curve for curve in measures if isinstance(curve, CurveResult))

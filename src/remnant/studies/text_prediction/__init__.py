@@ -1,0 +1,1 @@
+"""Which questions will a fine-tuned language model memorise?"""

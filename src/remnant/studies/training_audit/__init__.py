@@ -1,0 +1,1 @@
+"""What does this training still remember of the canaries planted in it?"""

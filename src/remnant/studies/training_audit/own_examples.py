@@ -1,0 +1,360 @@
+"""From scores of one's own examples in one training to the parts of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.errors import NotEnoughEvidence
+from remnant.measures.exposure.detection import Detection, detection
+from remnant.measures.forgetting.control import ERROR
+from remnant.measures.forgetting.recency import Uses
+from remnant.measures.forgetting.verdict import (
+    CHECK_SIGN,
+    REVERSED,
+    cannot_exclude,
+    percent,
+    rounded_down,
+    rounded_up,
+)
+from remnant.measures.statistics.success import trial_success
+from remnant.records.outcomes import Outcome, finding_row, gate_row
+from remnant.records.typed import Absent
+from remnant.studies.exposure.result import ExposureGate
+from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.wording import counted
+from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
+from remnant.studies.training_audit.result import (
+    AucAtStep,
+    DetectedExamples,
+    DetectedLevel,
+    Forgetting,
+    Overhead,
+    RankedExample,
+    Sightings,
+    TrainingAuditResult,
+)
+
+Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+_STREAM = 7  # of random numbers, beside those of the audit
+_NO_TEMPLATE = Absent("examples of one's own have no template, so there are no secrets to rank")
+_NEVER_USED = "No planted example was in any batch that was trained on, so that nothing was tested."
+_MORE_EXAMPLES = "Pass more examples and more controls."
+_MORE = "Plant more examples, plant them more often, or train longer."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredExamples:
+    """What was measured in one training with examples of one's own.
+
+    Attributes:
+        kind: What the examples are.
+        repeats: How often each planted example was planted.
+        controls: How many controls there are.
+        drawn: Whether they were drawn at random from one pool with the planted ones.
+        scores: By step, higher = more likely seen, of planted examples and then of controls.
+        score: What a score is, in words.
+        final: The step of the trained model's scores.
+        uses: ``(lines, 3)``: step, example and how often it was in the step's batches.
+        context: Tokens before an example's own in a training row.
+        overhead: What scoring cost.
+        data: What was trained on, in words.
+        seed: Draws the resamples behind the intervals.
+        windows: The window of each planted example that a staggered plan meant, else None.
+    """
+
+    kind: Literal["texts", "images"]
+    repeats: Whole
+    controls: int
+    drawn: bool
+    scores: Mapping[int, Floats]
+    score: str
+    final: int
+    uses: Whole
+    context: int
+    overhead: Overhead
+    data: str
+    seed: int
+    windows: Whole | None = None
+
+
+def examples_audit(
+    measured: MeasuredExamples, *, limit: float | None, judged: int | None
+) -> TrainingAuditResult:
+    """Return the result of an audit with examples of one's own.
+
+    Args:
+        measured: What was measured.
+        limit: The gate's limit, an AUC above 0.5 and under 1; None for a finding.
+        judged: Only examples planted at most so often are judged; None judges all.
+
+    Raises:
+        NotEnoughEvidence: The trained model was not scored.
+    """
+    if measured.final not in measured.scores:
+        raise NotEnoughEvidence(
+            "The trained model was not scored, so that nothing can be judged.",
+            hint="Its scores were not numbers: lower the learning rate.",
+        )
+    planted = len(measured.repeats)
+    counts = np.bincount(
+        measured.uses[:, 1], weights=measured.uses[:, 2], minlength=planted
+    ).astype(np.int64)
+    sightings = _sightings(measured, counts)
+    detected = _detection(measured)
+    part = _part(measured, detected, counts)
+    if limit is None:
+        verdict: ExposureGate | Finding = _finding(part, sightings)
+    else:
+        row = judge_detection(detected, part, limit=limit, judged=judged, used=sightings.uses > 0)
+        verdict = ExposureGate(**row)
+    return TrainingAuditResult(
+        verdict=verdict,
+        exposure=_NO_TEMPLATE,
+        repeats=_NO_TEMPLATE,
+        costs=_NO_TEMPLATE,
+        course=_NO_TEMPLATE,
+        forgetting=_forgetting(measured),
+        sightings=sightings,
+        overhead=measured.overhead,
+        scope=_scope(measured, sightings),
+        detection=part,
+    )
+
+
+def judge_detection(
+    detected: Detection, part: DetectedExamples, *, limit: float, judged: int | None, used: bool
+) -> dict[str, Any]:
+    """Judge the AUC of each group of examples planted equally often.
+
+    FAIL where the one-sided lower bound of a judged group, corrected for their number, is above the
+    limit. PASS where every judged group's one-sided upper bound is at or under it, and the attack
+    found some group, judged or not, which is the positive control. Otherwise INCONCLUSIVE.
+
+    Args:
+        detected: What was measured.
+        part: The same as a part of the result.
+        limit: The largest AUC allowed.
+        judged: Only groups planted at most so often are judged; None judges all.
+        used: Whether any planted example was in a batch.
+
+    Returns:
+        The row of the gate.
+    """
+    rows = np.flatnonzero(detected.repeats <= (judged or detected.repeats.max()))
+    upper = detected.upper(detected.confidence)
+    lower = detected.lower(1.0 - (1.0 - detected.confidence) / rows.size)
+    worst = int(rows[np.argmax(upper[rows])])
+    sure = f"one-sided {percent(detected.confidence)} bound"
+
+    def made(outcome: Outcome, sentence: str, claim: str) -> dict[str, Any]:
+        return gate_row(outcome=outcome, sentence=sentence, claim=claim, limit=limit)
+
+    if not used:
+        return made(
+            "INCONCLUSIVE", _NEVER_USED, f"No claim: {_NEVER_USED[0].lower()}{_NEVER_USED[1:]}"
+        )
+    if lower[rows].max() > limit:
+        row = int(rows[np.argmax(lower[rows])])
+        said = f"{_in_words(detected, part, row)}, at least {rounded_down(lower[row])} ({sure})"
+        return made("FAIL", f"{said}: above the limit of {limit:g}.", f"{said}.")
+    said = f"{_in_words(detected, part, worst)}, at most {rounded_up(upper[worst])} ({sure})"
+    claim = f"{said}; {cannot_exclude(1)}."
+    if upper[worst] > limit:
+        return made(
+            "INCONCLUSIVE", f"{said}: not under the limit of {limit:g}. {_MORE_EXAMPLES}", claim
+        )
+    under = f"{said}: under the limit of {limit:g}"
+    if upper[rows].min() < 0.5:
+        return made(
+            "INCONCLUSIVE", f"{under}; but {REVERSED}. {CHECK_SIGN}", f"No claim: {REVERSED}."
+        )
+    if not part.found:
+        none = f"No claim: {part.control[0].lower()}{part.control[1:]}"
+        return made("INCONCLUSIVE", f"{under}. {part.control} {_MORE}", none)
+    return made("PASS", f"{under}. {part.control}", claim)
+
+
+def examples_course(
+    scores: Mapping[int, Floats], repeats: Whole, *, calibrate: bool
+) -> tuple[AucAtStep, ...]:
+    """Return the AUC by step and by how often examples were planted.
+
+    Args:
+        scores: By step, of planted examples and then of controls.
+        repeats: How often each planted example was planted.
+        calibrate: Whether the scores of the first step are subtracted.
+    """
+    if not scores:
+        return ()
+    first = scores[min(scores)] if calibrate else 0.0
+    planted = len(repeats)
+    rows = []
+    for step, values in sorted(scores.items()):
+        risen = np.asarray(values, dtype=np.float64) - first
+        for level in np.unique(repeats).tolist():
+            seen = risen[:planted][repeats == level]
+            area = trial_success(seen, risen[planted:], success="auc", fpr=0.1)
+            rows.append(AucAtStep(step=step, repeats=level, n=len(seen), auc=area))
+    return tuple(rows)
+
+
+def _detection(measured: MeasuredExamples) -> Detection:
+    planted = len(measured.repeats)
+    final, before = measured.scores[measured.final], measured.scores.get(0)
+    if measured.final == 0:
+        before = None
+    return detection(
+        scores=final[:planted],
+        control_scores=final[planted:],
+        repeats=measured.repeats,
+        before=None if before is None else before[:planted],
+        control_before=None if before is None else before[planted:],
+        rng=np.random.default_rng([measured.seed, _STREAM]),
+    )
+
+
+def _part(measured: MeasuredExamples, detected: Detection, counts: Whole) -> DetectedExamples:
+    found = bool((detected.p_values <= ERROR).any())
+    best = int(np.argmin(detected.p_values))
+    control = (
+        f"The attack found no group of planted {measured.kind}, so that a low AUC says nothing."
+    )
+    if found:
+        control = (
+            f"The attack found the {measured.kind} planted {_times(detected.repeats[best])}: a "
+            f"rank-sum test against the controls gives p = {detected.p_values[best]:.2g}, "
+            "corrected for all tests."
+        )
+    ranks = detected.ranks
+    return DetectedExamples(
+        kind=measured.kind,
+        levels=tuple(
+            DetectedLevel(
+                repeats=int(detected.repeats[i]),
+                n=int(detected.n[i]),
+                auc=float(detected.auc[i]),
+                auc_low=float(detected.auc_low[i]),
+                auc_high=float(detected.auc_high[i]),
+                tpr=float(detected.tpr[i]),
+                tpr_low=float(detected.tpr_low[i]),
+                tpr_high=float(detected.tpr_high[i]),
+                p_value=float(detected.p_values[i]),
+            )
+            for i in range(len(detected.repeats))
+        ),
+        examples=tuple(
+            RankedExample(
+                number=i + 1,
+                repeats=int(measured.repeats[i]),
+                uses=int(counts[i]),
+                bits=float(ranks.bits[i]),
+                low=float(ranks.low[i]),
+                high=float(ranks.high[i]) if np.isfinite(ranks.high[i]) else None,
+                saturated=bool(ranks.saturated[i]),
+            )
+            for i in range(len(measured.repeats))
+        ),
+        course=examples_course(measured.scores, measured.repeats, calibrate=detected.calibrated),
+        controls=detected.n_controls,
+        controls_drawn=measured.drawn,
+        score=measured.score,
+        calibrated=detected.calibrated,
+        fpr=detected.fpr,
+        ceiling_bits=float(ranks.ceiling),
+        found=found,
+        control=control,
+        confidence=detected.confidence,
+        method=detected.method,
+    )
+
+
+def _in_words(detected: Detection, part: DetectedExamples, row: int) -> str:
+    n = int(detected.n[row])
+    return (
+        f"The attack's AUC on {n} {part.kind} planted {_times(detected.repeats[row])} is "
+        f"{detected.auc[row]:.3f} against {detected.n_controls} controls"
+    )
+
+
+def _times(repeats: int) -> str:
+    return {1: "once", 2: "twice"}.get(int(repeats), f"{repeats} times")
+
+
+def _finding(part: DetectedExamples, sightings: Sightings) -> Finding:
+    """What to say where no limit was set."""
+    level = part.highest
+    sentence = (
+        f"The highest AUC is {level.auc:.3f} ({percent(part.confidence)} CI {level.auc_low:.3f} to "
+        f"{level.auc_high:.3f}), on {level.n} {part.kind} planted {_times(level.repeats)}. "
+        f"{part.control} No limit was set, so that nothing was judged."
+    )
+    if not sightings.uses:
+        sentence = f"{_NEVER_USED} {sentence}"
+    return Finding(
+        **finding_row(
+            headline="Attack success measured, not judged",
+            sentence=sentence,
+            advice="Set limit= to an AUC between 0.5 and 1 to have the outcome judged.",
+        )
+    )
+
+
+def _sightings(measured: MeasuredExamples, counts: Whole) -> Sightings:
+    steps = measured.uses[:, 0]
+    return Sightings(
+        planted=len(counts),
+        seen=int((counts > 0).sum()),
+        uses=int(counts.sum()),
+        fewest=int(counts.min()),
+        most=int(counts.max()),
+        first_step=int(steps.min()) if len(steps) else None,
+        last_step=int(steps.max()) if len(steps) else None,
+        context=measured.context,
+    )
+
+
+def _forgetting(measured: MeasuredExamples) -> Forgetting | Absent:
+    """The curve by recency of the planted examples."""
+    never = np.full(measured.controls, -1, dtype=np.int64)
+    curve = measured_forgetting(
+        scores=measured.scores,
+        uses=Uses.of(measured.uses, examples=len(measured.repeats) + measured.controls),
+        levels=np.concatenate([measured.repeats, never * 0]),
+        planned=None if measured.windows is None else np.concatenate([measured.windows, never]),
+        seed=measured.seed,
+    )
+    return curve.part if isinstance(curve, MeasuredForgetting) else curve
+
+
+def _scope(measured: MeasuredExamples, sightings: Sightings) -> Tested:
+    planted = len(measured.repeats)
+    source = (
+        "drawn at random from the same pool, never planted"
+        if measured.drawn
+        else "given apart from them, never planted"
+    )
+    not_tested: tuple[str, ...] = (
+        "Which single example can be extracted: the AUC is about groups of them.",
+        "Attacks that do not go through the model's probabilities.",
+        "How much another training would differ: there was one.",
+    )
+    if not measured.drawn:
+        not_tested = (
+            "Whether the controls were drawn the same way as the planted examples: without that, "
+            "a difference between them need not be memory.",
+            *not_tested,
+        )
+    return Tested(
+        tested=(
+            f"One training on {measured.data}, with {planted} {measured.kind} of one's own that "
+            f"were {sightings.uses} times in its batches.",
+            f"{counted(measured.controls, 'control')}, {source}.",
+        ),
+        not_tested=not_tested,
+    )

@@ -1,0 +1,1 @@
+"""Which training choices change the exposure of a planted secret?"""

@@ -1,0 +1,88 @@
+"""Which choices of training cause exposure? One canary format under several variants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from remnant.records import Record
+from remnant.studies.exposure.audit import Progress
+from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
+from remnant.studies.shared.settings import Execution
+from remnant.studies.training_choices.measure import put_training_results
+from remnant.studies.training_choices.population import (
+    populations,
+    time_population,
+    train_population,
+)
+from remnant.studies.training_choices.prepared import Run, prepare_runs
+from remnant.studies.training_choices.recipe import ExposureTrainingStudy
+
+
+def run_exposure_training(
+    study: ExposureTrainingStudy,
+    folder: Path,
+    execution: Execution,
+    *,
+    progress: Progress | None = None,
+) -> None:
+    """Run the study in ``folder``: train, look, measure. Resumes an interrupted run.
+
+    The canaries follow from the plan's seed and are nowhere written down.
+
+    Raises:
+        RemnantError: Anything the user can fix; the folder then holds nothing new.
+    """
+    runs = prepare_runs(study.parts(), execution)
+    run_in_record(
+        study,
+        folder,
+        execution,
+        data_fingerprint=joint_fingerprint(run.text_fingerprint for run in runs.values()),
+        seeds={"plan": study.plan.seed, "text": study.text.seed},
+        work=lambda record: _work(study, runs, execution, record, progress),
+        origins=[run.origin for run in runs.values()],
+    )
+
+
+def estimate_exposure_training(
+    study: ExposureTrainingStudy, execution: Execution
+) -> dict[str, Any]:
+    """Time a few steps of training and estimate what the study takes; writes nothing."""
+    estimates = [
+        time_population(runs, execution)
+        for runs in populations(prepare_runs(study.parts(), execution))
+    ]
+    return {
+        "members": sum(int(estimate["members"]) for estimate in estimates),
+        "steps": sum(int(estimate["steps"]) for estimate in estimates),
+        "memory_mib": round(max(estimate["bytes"] for estimate in estimates) / 2**20, 1),
+        "minutes": round(sum(estimate["seconds"] for estimate in estimates) / 60, 2),
+    }
+
+
+def _work(
+    study: ExposureTrainingStudy,
+    runs: dict[str, Run],
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    together = populations(runs)
+    for number, group in enumerate(together, start=1):
+        missing = [name for name in group if f"{name}.bits" not in record.array_names()]
+        if missing:
+            named = f"training {number} of {len(together)}" if len(together) > 1 else "training"
+            train_population(
+                group,
+                execution,
+                record,
+                key=f"{study.fingerprint}/{record.data_fingerprint}",
+                wanted=missing,
+                named=named,
+                progress=progress,
+            )
+    first = runs["primary"]
+    put_ledger(record, first.plan.ledger(examples=first.planted.examples))
+    put_training_results(record, study, runs)
+    record.finish()

@@ -1,0 +1,1 @@
+"""How exposed are secrets planted in the training pairs of a translator?"""

@@ -1,0 +1,111 @@
+"""``remnant recipe``: list, copy, new and schema."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.resources import files
+
+import pytest
+
+from remnant.studies import read_recipe
+from remnant.studies.recipe_form.schema import recipe_schema
+from remnant.studies.recipe_form.template import recipe_template
+from remnant.studies.registry import RECIPES
+
+FOLDER = files("remnant.studies") / "recipes"
+SHIPPED = sorted(one.name.removesuffix(".toml") for one in FOLDER.iterdir())
+
+
+def test_list_names_every_shipped_recipe_and_what_it_is_about(command):
+    done = command("recipe", "list")
+    assert (done.code, done.err) == (0, "")
+    rows = [line.split(maxsplit=2) for line in done.out.splitlines()]
+    assert [row[0] for row in rows] == SHIPPED
+    assert all(row[1] in RECIPES and row[2][-1] in ".?" for row in rows)
+    as_json = json.loads(command("recipe", "list", "--json").out)
+    assert [[row["name"], row["question"], row["about"]] for row in as_json] == rows
+    assert rows[1] == [
+        "digits-inject",
+        "forgetting",
+        "How fast does an MLP forget mislabelled digits that it saw once, or ten times in a row?",
+    ]
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_copy_copies_a_recipe_as_it_is(command, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    done = command("recipe", "copy", name)
+    assert (done.code, done.out, done.err) == (0, f"written: {name}.toml\n", "")
+    wanted = (FOLDER / f"{name}.toml").read_bytes()
+    assert (tmp_path / f"{name}.toml").read_bytes() == wanted
+    (tmp_path / "folder").mkdir()
+    for dest, path in (("mine.toml", "mine.toml"), ("folder", f"folder/{name}.toml")):
+        assert command("recipe", "copy", f"{name}.toml", dest).out == f"written: {path}\n"
+        assert (tmp_path / path).read_bytes() == wanted
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_new_writes_a_recipe_that_can_be_read(command, tmp_path, name):
+    path = tmp_path / "new.toml"
+    done = command("recipe", "new", name, "--out", path)
+    assert (done.code, done.out, done.err) == (0, f"written: {path}\n", "")
+    assert name == read_recipe(path).QUESTION
+    assert command("recipe", "new", name).out == path.read_text() == recipe_template(name)
+
+
+def test_nothing_is_overwritten_without_force(command, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text("mine")
+    for arguments, named in (
+        (("copy", "digits-inject", path), "DEST"),
+        (("new", "exposure", "--out", path), "--out"),
+    ):
+        done = command("recipe", *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert done.err == (
+            f"remnant: {named} {path} exists already. "
+            "Name another file, or overwrite it with --force.\n"
+        )
+        assert path.read_text() == "mine"
+        assert command("recipe", *arguments, "--force").code == 0
+        assert path.read_text() != "mine"
+        path.write_text("mine")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("copy", "nope"), "NAME nope is not one of digits-features, digits-inject"),
+        (("copy", "../../x"), "NAME ../../x is not one of"),
+        (("new", "nope"), "QUESTION nope is not one of forgetting, one-run"),
+        (("copy", "digits-inject", "{}/no/where.toml"), "cannot be written: No such file"),
+        (("new", "exposure", "--out", "{}"), "--out {} is a folder, not a file."),
+    ],
+)
+def test_a_fault_is_one_sentence_and_exit_code_2(command, tmp_path, arguments, said):
+    done = command("recipe", *(one.format(tmp_path) for one in arguments))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("remnant: ")
+    assert said.format(tmp_path) in done.err
+    assert done.err.count("\n") == 1
+    assert not list(tmp_path.iterdir())
+
+
+def test_schema_prints_the_schema(command):
+    done = command("recipe", "schema")
+    assert (done.code, done.err) == (0, "")
+    assert json.loads(done.out) == recipe_schema()
+
+
+def test_list_loads_no_torch():
+    code = (
+        "import sys\nfrom click.testing import CliRunner\nfrom remnant.cli.main import commands\n"
+        "done = CliRunner().invoke(commands, ['recipe', 'list'])\n"
+        "print(done.exit_code, {'torch', 'numpy'} & set(sys.modules))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=3600
+    )
+    assert done.stdout == "0 set()\n"

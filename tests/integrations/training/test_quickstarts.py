@@ -1,0 +1,114 @@
+"""The quickstarts in docs/ and the audit examples run as they are."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import remnant.integrations.training
+
+ROOT = Path(__file__).parents[3]
+PAGE = (ROOT / "docs" / "auditing-your-training.md").read_text(encoding="utf-8")
+PAGES = ("auditing-your-training", "quickstart-trainer", "quickstart-lora", "quickstart-plain-loop")
+BLOCKS = {
+    f"{name}: {part.splitlines()[0]}": block
+    for name in PAGES
+    for part in (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split("\n## ")
+    for block in re.findall(r"```python\n(.*?)```", part, flags=re.DOTALL)
+}
+EXAMPLES = {
+    "audit_trainer": "FAIL",
+    "audit_sft_lora": "FAIL",
+    "audit_lightning": "FAIL",
+    "audit_plain_loop": "PASS",
+}
+
+
+def run(*arguments, folder):
+    """Run Python in a folder as a user would, with one thread, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        cwd=folder,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HOME": str(folder / "hf")},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """An empty folder with a model and texts, as the page asks for them."""
+    made = tmp_path_factory.mktemp("user")
+    said = run(ROOT / "examples" / "tiny_model.py", made, folder=made)
+    assert said.startswith("wrote ")
+    return made
+
+
+@pytest.mark.parametrize("heading", BLOCKS)
+def test_a_quickstart_runs_as_it_is(heading, folder):
+    (folder / "script.py").write_text(BLOCKS[heading], encoding="utf-8")
+    said = run("script.py", folder=folder).splitlines()
+    if heading.endswith("A model without a training loop"):
+        assert 0 <= float(said[-1]) <= 13.3
+        return
+    outcome, *_, report = said[-1].split()
+    assert outcome in ("PASS", "FAIL", "INCONCLUSIVE")
+    assert "in any batch" not in said[-1]  # canaries were trained on
+    assert (folder / report).is_file()
+
+
+def test_the_quickstart_with_opacus_runs_as_it_is(tmp_path):
+    page = (ROOT / "docs" / "quickstart-opacus.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "script.py").write_text(block, encoding="utf-8")
+    said = run("script.py", folder=tmp_path).splitlines()[-1]
+    assert "not above the claimed 2.702" in said
+    assert "600 canaries could have shown at most 4.95" in said
+    assert (tmp_path / said.split()[-1]).is_file()
+
+
+def test_there_is_a_quickstart_for_each_way_to_train():
+    assert len(BLOCKS) == 6
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_ends_with_its_outcome_and_report(name, tmp_path):
+    out = tmp_path / "audit"
+    outcome, claim, report = run(
+        ROOT / "examples" / f"{name}.py", "--out", out, folder=tmp_path
+    ).splitlines()[-3:]
+    assert outcome.startswith(f"{EXAMPLES[name]}: ")
+    assert claim.startswith("claim: ")
+    assert Path(report.removeprefix("report: ")) == out / "report.html"
+    assert (out / "report.html").is_file()
+
+
+def written_sentences():
+    """All string literals of the package, values in them left out."""
+    package = Path(remnant.integrations.training.__file__).parent
+    for file in sorted(package.glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.JoinedStr):
+                yield "".join(
+                    part.value if isinstance(part, ast.Constant) else "…" for part in node.values
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def test_the_page_quotes_errors_as_they_are():
+    table = PAGE.split("## What is checked before the first step")[1].split("\n## ")[0]
+    quoted = re.findall(r"^\| [^|]+ \| `([^`]+)` \|", table, flags=re.MULTILINE)
+    assert len(quoted) == 13
+    sentences = list(written_sentences())
+    for sentence in quoted:
+        assert any(sentence in literal for literal in sentences), sentence

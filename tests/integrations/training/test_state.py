@@ -1,0 +1,65 @@
+"""What an audit stores while the training runs, and what a killed training finds again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from remnant.integrations.training.state import RUNNING, AuditState
+from remnant.records import Record
+
+
+@pytest.fixture
+def state(tmp_path):
+    made = AuditState(
+        tmp_path / "audit", plan={"kind": "from-start", "seed": 0}, settings={}, canary_set=None
+    )
+    made.begin(rows=10, copies=4, device="cpu")
+    return made
+
+
+def rows(*uses):
+    return np.array(uses, dtype=np.int64).reshape(-1, 3)
+
+
+def read(state, until):
+    scores, uses = state.read(until=until)
+    return {step: values.tolist() for step, values in scores.items()}, sorted(uses.tolist())
+
+
+def test_scorings_are_appended_and_then_stored(state):
+    state.append(0, np.array([1.5, 2.0]), rows(), since=0)
+    state.append(10, np.array([0.1, 1 / 3]), rows((3, 0, 1), (9, 1, 2)), since=0)
+    assert Record.open(state.folder).array_names() == []
+    expected = {0: [1.5, 2.0], 10: [0.1, 1 / 3]}, [[3, 0, 1], [9, 1, 2]]
+    assert read(state, 10) == expected
+    scores, uses = state.read(until=10)
+    state.write(scores, uses)
+    assert not (state.folder / RUNNING).exists()
+    assert read(state, 10) == expected
+
+
+def test_uses_of_a_step_take_the_place_of_those_stored_before(state):
+    state.write({0: np.array([1.0])}, rows((1, 0, 1), (5, 0, 1)))
+    state.append(8, np.array([0.5]), rows((5, 0, 2), (6, 1, 1)), since=5)
+    assert read(state, 8)[1] == [[1, 0, 1], [5, 0, 2], [6, 1, 1]]
+
+
+def test_what_came_after_the_checkpoint_is_dropped(state):
+    state.append(0, np.array([1.0]), rows(), since=0)
+    state.append(10, np.array([0.5]), rows((2, 0, 1), (7, 0, 1)), since=0)
+    assert read(state, 5) == ({0: [1.0]}, [[2, 0, 1]])
+
+
+def test_a_scoring_that_was_cut_short_is_left_out(state):
+    state.append(0, np.array([1.0]), rows(), since=0)
+    state.append(10, np.array([0.5]), rows((2, 0, 1)), since=0)
+    path = state.folder / RUNNING
+    path.write_bytes(path.read_bytes()[:-5])
+    assert read(state, 20) == ({0: [1.0]}, [])
+
+
+def test_a_training_that_starts_anew_forgets_the_scores_of_the_last_one(state):
+    state.write({0: np.array([1.0]), 10: np.array([0.5])}, rows((2, 0, 1)))
+    state.write({}, rows())
+    assert read(state, 20) == ({}, [])

@@ -1,0 +1,86 @@
+"""How many canaries an audit needs: the power that was asked for is reached, and not by far."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from remnant import canaries_needed, one_run_epsilon
+from remnant.errors import InvalidInput
+from remnant.measures.epsilon import gaussian_delta, gaussian_epsilon
+
+
+def share_caught(needed, canaries, guesses, rng):
+    """How often audits of the assumed mechanism exceed the claim."""
+    coins = rng.random((2000, canaries)) < 0.5
+    scores = rng.normal(size=coins.shape) + needed.mu * coins
+    ordered = np.take_along_axis(coins, np.argsort(scores, axis=1), axis=1)
+    half = guesses // 2
+    correct = ordered[:, canaries - half :].sum(axis=1) + (~ordered[:, :half]).sum(axis=1)
+    counts, times = np.unique(correct, return_counts=True)
+    caught = [
+        one_run_epsilon(
+            guesses=guesses,
+            correct=int(count),
+            canaries=canaries,
+            delta=needed.delta,
+            method=needed.method,
+        ).value
+        > needed.claimed_epsilon
+        for count in counts
+    ]
+    return float(np.array(caught) @ times / times.sum())
+
+
+@pytest.mark.parametrize(
+    ("method", "claimed", "mu"),
+    [("binomial", 1.0, 1.0), ("trade-off", 1.0, 1.5), ("gaussian", 2.0, 1.0)],
+)
+def test_the_claim_is_caught_as_often_as_was_asked(method, claimed, mu):
+    needed = canaries_needed(claimed_epsilon=claimed, mu=mu, delta=1e-5, method=method)
+    rng = np.random.default_rng(0)
+    assert share_caught(needed, needed.canaries, needed.guesses, rng) > 0.74
+    half = needed.guesses // 2 - needed.guesses // 2 % 2
+    assert share_caught(needed, needed.canaries // 2, half, rng) < 0.7
+
+
+def test_a_weaker_leak_or_a_larger_claim_needs_more():
+    def size(**changed):
+        return canaries_needed(
+            **{"claimed_epsilon": 1.0, "mu": 1.5, "delta": 1e-5, **changed}
+        ).canaries
+
+    assert size(mu=1.2) > size() > size(mu=2.0)
+    assert size(claimed_epsilon=1.5) > size() > size(claimed_epsilon=0.5)
+    assert size(power=0.95) > size() > size(power=0.5)
+
+
+def test_a_claim_that_is_true_is_never_refuted():
+    needed = canaries_needed(claimed_epsilon=5.0, mu=1.0, delta=1e-5)
+    assert needed.canaries is None
+    assert needed.guesses is None
+    assert "keeps the claim" in needed.reason
+    assert needed.true_epsilon == pytest.approx(4.377, abs=1e-3)
+
+
+def test_too_many_canaries_are_a_reason_and_no_number():
+    needed = canaries_needed(claimed_epsilon=4.0, mu=1.0, delta=1e-5, at_most=1000)
+    assert needed.canaries is None
+    assert needed.reason == "1000 canaries are too few"
+
+
+@pytest.mark.parametrize("mu", [0.01, 0.5, 3.0, 30.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-2])
+def test_epsilon_of_a_gaussian_mechanism_inverts_delta(mu, delta):
+    epsilon = gaussian_epsilon(mu=mu, delta=delta)
+    if epsilon > 0:
+        assert float(gaussian_delta(mu=mu, epsilon=epsilon)) == pytest.approx(delta, rel=1e-6)
+    else:
+        assert float(gaussian_delta(mu=mu, epsilon=0.0)) <= delta
+
+
+def test_bad_input_is_one_sentence():
+    with pytest.raises(InvalidInput, match=r"claimed_epsilon=0 is not .*; mu=-1 .*; delta=0"):
+        canaries_needed(claimed_epsilon=0, mu=-1, delta=0)
+    with pytest.raises(InvalidInput, match="mu=-1"):
+        gaussian_epsilon(mu=-1, delta=0.1)

@@ -1,0 +1,67 @@
+"""Each attack agrees with its definition, text by text."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from remnant.measures.membership.attacks import ATTACKS, DESCRIPTIONS, attack_scores
+
+
+def rows(seed, lengths, width):
+    rng = np.random.default_rng(seed)
+    shape = (len(lengths), width)
+    return SimpleNamespace(
+        log_probs=-rng.exponential(2.0, size=shape),
+        standard=rng.normal(size=shape),
+        correct=rng.random(shape) < 0.4,
+        lengths=np.array(lengths),
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10**6), lengths=st.lists(st.integers(1, 30), min_size=1, max_size=6))
+def test_attacks_agree_with_their_definitions(seed, lengths):
+    target, reference = rows(seed, lengths, 33), rows(seed + 1, lengths, 33)
+    packed = list(range(5, 5 + len(lengths)))
+    scores = attack_scores(target, reference, zlib_bytes=packed)
+    assert tuple(scores) == ATTACKS
+    for i, length in enumerate(lengths):
+        own, beside = target.log_probs[i, :length], reference.log_probs[i, :length]
+        gain = own - beside
+        wrong = gain[~target.correct[i, :length]]
+        up, down = wrong[wrong > 0].sum(), -wrong[wrong < 0].sum()
+        lowest = np.sort(target.standard[i, :length])[: max(1, math.ceil(0.2 * length - 1e-9))]
+        assert scores["loss"][i] == pytest.approx(own.mean())
+        assert scores["ratio"][i] == pytest.approx(gain.mean())
+        assert scores["min-k"][i] == pytest.approx(lowest.mean())
+        assert scores["zlib"][i] == pytest.approx(own.sum() / packed[i])
+        assert scores["bits"][i] == pytest.approx(max(0.0, gain.sum()) / math.log(2))
+        if len(wrong) == 0:
+            assert scores["ez"][i] == 1.0
+        elif down > 0:  # the order of gains over losses
+            ratio = up / down
+            assert scores["ez"][i] == pytest.approx(ratio / (1 + ratio))
+
+
+def test_without_a_reference_only_attacks_on_the_model_alone():
+    scores = attack_scores(rows(0, [4, 5], 6), None, zlib_bytes=[9, 9])
+    assert set(scores) == {"loss", "min-k", "zlib"}
+    assert set(DESCRIPTIONS) == set(ATTACKS)
+
+
+def test_what_comes_after_a_text_is_ignored():
+    short = rows(3, [4, 7], 7)
+    long = rows(3, [4, 7], 7)
+    for name in ("log_probs", "standard"):
+        getattr(long, name)[0, 4:] = -99.0
+    long.correct[0, 4:] = True
+    first = attack_scores(short, short, zlib_bytes=[3, 3])
+    second = attack_scores(long, long, zlib_bytes=[3, 3])
+    for name in first:
+        np.testing.assert_array_equal(first[name], second[name])

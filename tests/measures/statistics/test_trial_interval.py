@@ -1,0 +1,114 @@
+"""The interval holds what it promises: coverage in simulation, with models that differ."""
+
+import numpy as np
+import pytest
+
+from remnant.measures import SUCCESSES, forgetting_curve
+from remnant.measures.statistics.skewed_trials import upper_quantile
+from remnant.measures.statistics.trial_interval import TrialEvidence, gather, trial_interval
+
+
+@pytest.mark.parametrize("success", SUCCESSES)
+@pytest.mark.parametrize(("trials", "n", "effect"), [(1, 32, 0.0), (3, 50, 0.4), (10, 32, 0.4)])
+def test_curves_cover(success, trials, n, effect, known_leak, covers):
+    """A null and a leak, as two lags of one curve; fewer draws than by default."""
+    rng = np.random.default_rng(17)
+    leaks = known_leak(0.0, effect), known_leak(1.5, effect)
+    inside = []
+    for _ in range(400):
+        sides = [leak.scores(rng, trials, n, n) for leak in leaks]
+        curve = forgetting_curve(
+            seen_scores=np.stack([seen for seen, _ in sides]),
+            unseen_scores=np.stack([unseen for _, unseen in sides]),
+            lags=[0, 1],
+            success=success,
+            rng=rng,
+            draws=40,
+        )
+        truth = np.array([leak.truth(success) for leak in leaks])
+        inside.append((curve.low <= truth) & (truth <= curve.high))
+    for lag in range(2):
+        assert covers(np.array(inside)[:, lag]), np.mean(inside, axis=0)
+
+
+@pytest.mark.parametrize("success", SUCCESSES)
+def test_a_total_leak_is_covered(success, known_leak, covers):
+    rng = np.random.default_rng(18)
+    leak, inside = known_leak(4.0), []
+    for _ in range(400):
+        seen, unseen = leak.scores(rng, 3, 32, 32)
+        curve = forgetting_curve(
+            seen_scores=seen[None],
+            unseen_scores=unseen[None],
+            lags=[0],
+            success=success,
+            rng=rng,
+            draws=40,
+        )
+        inside.append(curve.low[0] <= leak.truth(success) <= curve.high[0])
+    assert covers(inside), np.mean(inside)
+
+
+def evidence_of(value, canary_variance):
+    value = np.asarray(value, dtype=float)
+    return TrialEvidence(value, value, value, np.full_like(value, canary_variance))
+
+
+def ends(evidence):
+    asked = {"success": "auc", "fpr": 0.1, "confidence": 0.95}
+    return trial_interval(evidence, **asked, units=(100, 100), clustered=False)
+
+
+def test_the_trial_level_is_student_t_below_and_holds_for_skewed_trials_above():
+    """Far from 0 and 1, with little canary error, the ends are those of the quantiles."""
+    trials = np.array([[0.49, 0.50, 0.51, 0.50]])
+    low, high = ends(evidence_of(trials, 1e-9))
+    error = trials.std(ddof=1) / 2
+    robust = upper_quantile(4, 0.025, "moderate")
+    assert robust == pytest.approx(2.539 * 3.1824, rel=1e-3)
+    expected = [0.5 - 3.1824 * error, 0.5 + robust * error]
+    np.testing.assert_allclose([low[0], high[0]], expected, atol=1e-3)
+
+
+def test_the_canary_level_is_the_floor_where_trials_agree():
+    low, high = ends(evidence_of([[0.5] * 4], 0.05**2))
+    np.testing.assert_allclose((high - low) / 2, 1.96 * 0.05 / 2, rtol=0.03)
+
+
+def test_more_trials_and_more_canaries_make_it_narrower(known_leak):
+    rng = np.random.default_rng(0)
+    widths = []
+    for trials, n in ((3, 30), (30, 30), (30, 300)):
+        seen, unseen = known_leak(1.0).scores(rng, trials, n, n)
+        curve = forgetting_curve(
+            seen_scores=seen[None], unseen_scores=unseen[None], lags=[0], rng=rng, draws=50
+        )
+        widths.append(curve.high[0] - curve.low[0])
+    assert widths[0] > widths[1] > widths[2]
+
+
+def test_blocks_of_draws_bound_the_memory_and_nothing_else(monkeypatch):
+    rng = np.random.default_rng(0)
+    sides = {"seen": rng.normal(size=(2, 3, 20)), "unseen": rng.normal(size=(2, 3, 20))}
+    monkeypatch.setattr("remnant.measures.statistics.trial_interval.BLOCK", 40 * 7)
+    found = gather(**sides, success="auc", fpr=0.1, draws=50, rng=np.random.default_rng(1))
+    assert found.drawn_mean.shape == (2, 3)
+    np.testing.assert_allclose(found.drawn_mean, found.estimate, atol=0.06)
+
+
+@pytest.mark.parametrize("success", ["tpr", "precision"])
+def test_few_unseen_scores_do_not_understate_the_leak(success, known_leak, covers):
+    """Twelve unseen scores at FPR 10 %: the threshold's own place is very uncertain."""
+    leak, rng = known_leak(2.93), np.random.default_rng(12)
+    audits = 200
+    seen, unseen = zip(*(leak.scores(rng, 10, 12, 12) for _ in range(audits)), strict=True)
+    curve = forgetting_curve(
+        seen_scores=np.stack(seen),
+        unseen_scores=np.stack(unseen),
+        lags=np.arange(audits),
+        success=success,
+        draws=60,
+        rng=rng,
+    )
+    truth = leak.truth(success)
+    assert covers((curve.low <= truth) & (truth <= curve.high))

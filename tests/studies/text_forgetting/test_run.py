@@ -1,0 +1,389 @@
+"""The study on a real text: directions, calibrations, controls, resuming, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+
+from remnant import InjectPlan, PoisonPlan
+from remnant.data import Corpus, load_corpus
+from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, RecordError
+from remnant.measures import ExposureCurve, Verdict, exposure_curve
+from remnant.records import Record
+from remnant.studies import (
+    Execution,
+    TextForgettingStudy,
+    estimate_study,
+    run_study,
+    study_from,
+)
+from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
+from remnant.studies.shared.variants import Variant
+from remnant.studies.text_forgetting.measure import (
+    calibrated_bits,
+    measure_text_forgetting,
+)
+from remnant.studies.text_forgetting.planted_tokens import plant_tokens
+from remnant.studies.text_forgetting.recipe import TextAttackSettings, TextCanarySettings
+
+PLAN = InjectPlan(
+    canaries=12,
+    copies=(1, 6),
+    step=20,
+    watch_steps=30,
+    trials=3,
+    batch=48,
+    fresh_canaries=True,
+)
+STUDY = TextForgettingStudy(
+    plan=PLAN,
+    text=TextSettings(characters=8_000, window=12),
+    canaries=TextCanarySettings(references=60),
+    model=LanguageModelSettings(name="gru", options={"units": 24, "layers": 1}),
+    training=TrainingSettings(optimizer="adam", options={"lr": 0.01}),
+    attack=TextAttackSettings(lags=(0, 10, 30)),
+)
+
+
+def made(**changes):
+    return dataclasses.replace(STUDY, **changes)
+
+
+def planned(**changes):
+    return made(plan=dataclasses.replace(PLAN, **changes))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "text"
+    run_study(STUDY, folder, Execution())
+    return folder
+
+
+def results(study, folder):
+    run_study(study, folder, Execution())
+    return Record.open(folder).results()
+
+
+def test_planted_sequences_are_exposed_and_the_controls_stay_at_chance(run):
+    found = Record.open(run).results()
+    curve, aa = found["curve_exposure"], found["curve_exposure_aa"]
+    assert max(curve["low"]) > curve["chance"], "what was planted is exposed"
+    assert curve["ceiling"] == math.log2(61)
+    assert (curve["trials"], curve["n_canaries"], curve["n_references"]) == (3, 12, 60)
+    assert aa["lags"] == [10, 30], "at lag 0 the A/A twin is still its twin"
+    inside = [low <= aa["chance"] <= high for low, high in zip(aa["low"], aa["high"], strict=True)]
+    assert all(inside), aa
+    once, often = found["by_uses"]["series"]
+    assert (once["label"], often["label"]) == ("seen once", "seen 6 times")
+    assert (once["n_canaries"], often["n_canaries"]) == (6, 6)
+    assert max(often["value"]) > max(once["value"]) + 0.5, "more copies expose more"
+    for name in ("curve", "curve_tpr", "curve_auc", "curve_accuracy", "curve_aa"):
+        assert 0 <= found[name]["value"][-1] <= 1
+    assert max(found["curve_auc"]["value"]) > 0.6
+    assert found["curve"]["success"] == "precision"
+    traditional = found["traditional"]
+    assert traditional["seen_loss"][1] < traditional["unseen_loss"][1]
+    assert found["task"]["validation_bits"] < 6
+    verdict = found["verdict"]
+    assert (verdict["outcome"] == "FAIL") == (curve["low"][-1] > verdict["limit"])
+    assert (verdict["outcome"] == "PASS") <= (curve["high"][-1] <= verdict["limit"])
+    assert found["compare"] == {"absent": "the recipe compares nothing"}
+
+
+def test_the_ledger_says_who_saw_what(run):
+    ledger = Record.open(run).ledger()
+    assert set(ledger["member"].tolist()) == {0, 3, 6}
+    assert set(ledger["step"].tolist()) == {20}
+    assert ledger["uses"].sum() == 3 * (6 * 1 + 6 * 6)
+
+
+def test_the_same_study_gives_the_same_results_and_a_finished_one_is_left_alone(run, tmp_path):
+    run_study(STUDY, tmp_path / "again", Execution())
+    one, other = Record.open(run), Record.open(tmp_path / "again")
+    assert one.results() == other.results()
+    for name in one.array_names():
+        np.testing.assert_array_equal(one.array(name), other.array(name))
+    before = (run / "record.sqlite").stat().st_mtime_ns
+    run_study(STUDY, run, Execution())
+    assert (run / "record.sqlite").stat().st_mtime_ns == before
+    with pytest.raises(RecordError, match="another plan"):
+        run_study(planned(seed=1), run, Execution())
+
+
+def test_a_run_that_was_cut_short_goes_on_to_the_same_results(run, tmp_path):
+    class Cut(Exception):
+        pass
+
+    def stop(part, done, of):
+        if done == 35:
+            raise Cut
+
+    eager = Execution(checkpoint_seconds=0)
+    with pytest.raises(Cut):
+        run_study(STUDY, tmp_path / "cut", eager, progress=stop)
+    assert list((tmp_path / "cut").glob("checkpoint-*"))
+    run_study(STUDY, tmp_path / "cut", eager)
+    assert Record.open(tmp_path / "cut").results() == Record.open(run).results()
+    assert not list((tmp_path / "cut").glob("checkpoint-*"))
+
+
+def test_results_can_be_measured_again_from_the_stored_costs(run):
+    before = Record.open(run).results()
+    with Record.open(run, write=True) as record:
+        measure_text_forgetting(record, STUDY, examples=600, tokens=12)
+    assert Record.open(run).results() == before
+
+
+def test_calibrations_are_what_they_say(run):
+    record = Record.open(run)
+    bits = record.array("primary.signals")[:, :, 0]
+    assert bits.shape == (3, 9, 72)
+    canaries, references = calibrated_bits(record, "primary", STUDY, "planted")
+    np.testing.assert_allclose(canaries[:, 1], bits[:, 3, :12] - bits[:, 4, :12])
+    np.testing.assert_allclose(references[:, 2], bits[:, 6, 12:] - bits[:, 7, 12:])
+    plain = made(attack=TextAttackSettings(calibration="none", lags=(0, 10, 30)))
+    canaries, _ = calibrated_bits(record, "primary", plain, "aa")
+    np.testing.assert_array_equal(canaries[:, 0], bits[:, 2, :12])
+
+
+def test_poison_is_calibrated_by_reference_models(tmp_path):
+    study = made(
+        plan=PoisonPlan(
+            canaries=12, step=40, watch_steps=10, epoch_steps=10, trials=2, batch=32, repeats=4
+        ),
+        attack=TextAttackSettings(
+            calibration="references", reference_models=3, lags=(0, 10), limit=2.5
+        ),
+    )
+    found = results(study, tmp_path / "run")
+    record = Record.open(tmp_path / "run")
+    others = record.array("primary.reference_bits")
+    assert others.shape == (2, 3, 2, 72)
+    bits = record.array("primary.signals")[:, :, 0]
+    canaries, _ = calibrated_bits(record, "primary", study, "planted")
+    np.testing.assert_allclose(canaries[:, 1], bits[:, 3, :12] - others[:, :, 1, :12].mean(axis=1))
+    curve, aa = found["curve_exposure"], found["curve_exposure_aa"]
+    assert curve["value"][0] > curve["chance"] + 1
+    assert aa["lags"] == [0, 10]
+    assert aa["low"][0] <= aa["chance"] <= aa["high"][0]
+    assert found["by_uses"] == {"absent": "all canaries were planted equally often"}
+    assert "3 reference models, each trained on a random 80%" in found["scope"]["tested"][1]
+    assert study.reference_plan().steps == 50
+
+
+def test_reference_models_have_had_as_many_clean_updates():
+    study = made(
+        plan=dataclasses.replace(PLAN, repeats=5),
+        attack=TextAttackSettings(calibration="references"),
+    )
+    assert study.reference_plan().steps == 20 + 30
+    assert STUDY.reference_plan() is None
+
+
+def test_variants_are_drawn_beside_the_study(tmp_path):
+    later = planned(step=35)
+    study = made(label="at 20", title="When", compare=(Variant("at 35", later),))
+    found = results(study, tmp_path / "run")
+    compare = found["compare"]
+    assert [one["label"] for one in compare["series"]] == ["at 20", "at 35"]
+    assert compare["title"] == "When"
+    assert compare["success"] == "exposure"
+    assert found["curve_variant1"]["label"] == "at 35"
+    assert study_from(json.loads(json.dumps(study.to_dict()))) == study
+    assert estimate_study(study, Execution())["members"] == 9 + 6
+
+
+def test_without_aa_the_controls_are_said_to_be_absent(tmp_path):
+    found = results(planned(aa=False, trials=1, copies=2), tmp_path / "run")
+    for name in ("curve_aa", "curve_exposure_aa"):
+        assert found[name] == {"absent": "the plan has no A/A twins"}
+    assert "there was no negative control" in " ".join(found["scope"]["not_tested"])
+
+
+def test_no_canary_is_in_the_record(run):
+    corpus = load_corpus(STUDY.text.name, characters=STUDY.text.characters)
+    planted = plant_tokens(PLAN, STUDY.canaries, STUDY.text, corpus)
+    record = Record.open(run)
+    words = json.dumps(record.results()) + json.dumps(record.summary())
+    for row in planted.store[planted.examples :]:
+        assert planted.vocabulary.decode(row[1:]) not in words
+    kept = {path.name for path in run.iterdir()}
+    assert kept <= {"arrays", "record.lock", "record.sqlite"}
+
+
+@pytest.mark.parametrize("tokens", [None, 5])
+def test_a_canary_stands_at_the_end_of_its_window(tokens):
+    corpus = Corpus("abcdefghij " * 90, "jihgfedcba " * 9)
+    plan = dataclasses.replace(PLAN, canaries=4, trials=2)
+    settings = TextCanarySettings(tokens=tokens, references=30, commonest=4)
+    planted = plant_tokens(plan, settings, STUDY.text, corpus)
+    assert planted.probed.shape == (2, 34, 13)
+    assert planted.tokens == (tokens or 12)
+    np.testing.assert_array_equal(
+        planted.store[planted.examples :], planted.probed[:, :4].reshape(8, 13)
+    )
+    own = planted.probed[:, :, -planted.tokens :].reshape(-1, planted.tokens)
+    assert len({tuple(row) for row in own.tolist()}) == len(own), "no two are alike"
+    assert len(np.unique(own)) == 4
+    starts = {tuple(row) for row in planted.store[: planted.examples, : -planted.tokens].tolist()}
+    assert {tuple(row) for row in planted.probed[0, :, : -planted.tokens].tolist()} <= starts
+
+
+def test_shared_canaries_have_references_of_each_trials_own():
+    corpus = Corpus("abcdefghij " * 90, "jihgfedcba " * 9)
+    plan = dataclasses.replace(PLAN, fresh_canaries=False)
+    planted = plant_tokens(plan, STUDY.canaries, STUDY.text, corpus)
+    np.testing.assert_array_equal(planted.probed[0, :12], planted.probed[2, :12])
+    assert len(planted.store) == planted.examples + 12
+    assert not np.array_equal(planted.probed[0, 12:], planted.probed[1, 12:])
+
+
+def curve_of(gains):
+    rng = np.random.default_rng(0)
+    return exposure_curve(
+        canary_losses=rng.normal(size=(3, 8, 30)) - np.array(gains)[:, None, None],
+        reference_losses=rng.normal(size=(3, 8, 200)),
+        lags=[0, 1, 2],
+        rng=rng,
+    )
+
+
+def test_a_pass_needs_canaries_that_were_exposed_at_some_lag():
+    assert curve_of([0, 3, 0]).verdict(3.0).outcome == "PASS"
+    found = curve_of([0, 0, 0]).verdict(3.0)
+    assert found.outcome == "INCONCLUSIVE"
+    assert "did not find the canaries at any lag" in found.sentence
+    assert curve_of([3, 3, 3]).verdict(3.0).outcome == "FAIL"
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value"),
+    [
+        ("plan", "seed", 1),
+        ("text", "window", 13),
+        ("text", "deduplicate", True),
+        ("canaries", "tokens", 6),
+        ("canaries", "references", 61),
+        ("canaries", "commonest", 20),
+        ("model", "name", "lstm"),
+        ("training", "clip", 1.0),
+        ("attack", "calibration", "none"),
+        ("attack", "reference_models", 5),
+        ("attack", "fraction", 0.7),
+        ("attack", "fpr", 0.2),
+        ("attack", "confidence", 0.9),
+        ("attack", "limit", 2.5),
+        ("attack", "lags", (0, 5)),
+    ],
+)
+def test_the_fingerprint_moves_with_every_field(part, field, value):
+    changed = made(**{part: dataclasses.replace(getattr(STUDY, part), **{field: value})})
+    assert changed.fingerprint != STUDY.fingerprint
+    assert study_from(json.loads(json.dumps(changed.to_dict()))) == changed
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: TextSettings(deduplicate=1), "text.deduplicate=1"),
+        (lambda: TextCanarySettings(tokens=0), "canaries.tokens=0"),
+        (lambda: TextCanarySettings(references=0, commonest=1), "references=0 .*commonest=1"),
+        (lambda: TextAttackSettings(calibration="luck"), "attack.calibration='luck'"),
+        (lambda: TextAttackSettings(fraction=1.0), "attack.fraction=1.0"),
+        (lambda: TextAttackSettings(limit=-1), "attack.limit=-1"),
+        (lambda: TextAttackSettings(lags=(-1,)), "attack.lags"),
+        (lambda: made(attack=TextAttackSettings(limit=1.2)), "limit=1.2 is not between 1.3"),
+        (lambda: made(attack=TextAttackSettings(limit=6.0)), "5.93, the most that 60 references"),
+        (lambda: planned(controls=3), "plan.controls=3"),
+        (lambda: made(attack=TextAttackSettings(lags=(99,))), "beyond watch_steps=30"),
+        (lambda: made(compare=(Variant("as planned", STUDY),)), "stands for two"),
+    ],
+)
+def test_bad_settings_are_named(make, words):
+    with pytest.raises(PlanError, match=words):
+        make()
+
+
+def test_too_few_references_for_the_fpr_are_refused():
+    with pytest.raises(NotEnoughEvidence, match=r"references=60 cannot .* at least 100"):
+        made(attack=TextAttackSettings(fpr=0.01))
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"canaries": TextCanarySettings(references=60, tokens=13)}, "do not fit a window"),
+        (
+            {"canaries": TextCanarySettings(references=60, tokens=2, commonest=2)},
+            "and there are 4",
+        ),
+        ({"text": TextSettings(name="a.txt", window=12)}, "read from a file"),
+        ({"model": LanguageModelSettings(options={"depth": 3})}, "no option depth"),
+        ({"model": LanguageModelSettings(name="gpt", options={"context": 4})}, "4"),
+        ({"training": TrainingSettings(options={"lr": -1})}, "lr=-1 is not finite"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words, tmp_path):
+    with pytest.raises((PlanError, InvalidInput, TypeError), match=words):
+        run_study(made(**changes), tmp_path / "run", Execution())
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_diverged_training_says_so(tmp_path):
+    study = made(training=TrainingSettings(optimizer="sgd", options={"lr": 1e38}))
+    with pytest.raises(InvalidInput, match="diverged"):
+        run_study(study, tmp_path / "run", Execution())
+
+
+def test_the_estimate_writes_nothing_and_counts_right(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    study = made(attack=TextAttackSettings(calibration="references", reference_models=2))
+    found = estimate_study(study, Execution())
+    assert found["members"] == 9 + 2
+    assert found["steps"] == 51 + 50
+    assert found["memory_mib"] > 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_passages_are_held_out_text_and_leave_the_validation_windows():
+    corpus = load_corpus("standard-library", folder=None, characters=60_000, seed=0)
+    text = TextSettings(characters=60_000, window=12)
+    random = plant_tokens(PLAN, STUDY.canaries, text, corpus)
+    settings = dataclasses.replace(STUDY.canaries, kind="text")
+    found = plant_tokens(PLAN, settings, text, corpus)
+    assert found.probed.shape == random.probed.shape
+    known = {row.tobytes() for row in random.validation}
+    drawn = [row.tobytes() for trial in found.probed for row in trial]
+    assert all(row in known for row in drawn), "every passage is a window of held-out text"
+    used = len(drawn)
+    assert len(found.validation) == len(random.validation) - used
+    short = load_corpus("standard-library", folder=None, characters=8_000, seed=0)
+    with pytest.raises(PlanError, match="needs 216 passages, and the held-out text has 66 windows"):
+        plant_tokens(PLAN, settings, STUDY.text, short)
+    with pytest.raises(PlanError, match=r"canaries\.kind=.prose."):
+        TextCanarySettings(kind="prose")
+
+
+def test_a_study_of_passages_says_what_it_planted(tmp_path):
+    study = made(
+        text=TextSettings(characters=60_000, window=12),
+        canaries=TextCanarySettings(references=60, kind="text"),
+    )
+    scope = results(study, tmp_path / "run")["scope"]
+    assert "12 characters of held-out text" in scope["tested"][0]
+    assert "no model can predict" in scope["not_tested"][0]
+
+
+def test_models_that_did_not_learn_their_text_do_not_pass(tmp_path, monkeypatch):
+    passing = Verdict("PASS", "Under the limit.", "At most 2 bits.", 3.0, 30.0)
+    monkeypatch.setattr(ExposureCurve, "verdict", lambda *_: passing)
+    untrained = TrainingSettings(optimizer="adam", options={"lr": 1e-12})
+    verdict = results(made(training=untrained), tmp_path / "run")["verdict"]
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert "did not learn their task: a validation character costs" in verdict["claim"]
