@@ -55,6 +55,14 @@ def test_new_writes_a_recipe_that_can_be_read(command, tmp_path, name):
     assert command("recipe", "new", name).out == path.read_text() == recipe_template(name)
 
 
+def test_a_new_recipe_for_exposure_plants_enough_to_say_something(command, tmp_path):
+    path = tmp_path / "new.toml"
+    command("recipe", "new", "exposure", "--out", path)
+    plan = read_recipe(path).plan
+    assert plan.repeats.count(1) == plan.controls == 20  # none of 20 above a limit: at most 14 %
+    assert max(plan.repeats) == 64  # the positive control
+
+
 def test_nothing_is_overwritten_without_force(command, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text("mine")

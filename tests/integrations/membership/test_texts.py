@@ -180,6 +180,13 @@ def test_shared_and_repeated_texts_are_counted_and_left_out(models_and_texts):
     assert ended.risks.mask.tolist() == [False] * len(models_and_texts.seen) + [True] * 4
 
 
+def test_case_and_white_space_make_no_other_record(models_and_texts):
+    unseen = [*models_and_texts.unseen, f" {models_and_texts.seen[0].upper()}\n"]
+    rows = audited(models_and_texts, "tuned", "base", unseen=unseen).result.rows
+    assert (rows.shared, rows.seen) == (1, len(models_and_texts.seen) - 1)
+    assert rows.unseen == len(models_and_texts.unseen)
+
+
 def test_long_texts_are_cut_to_what_the_model_reads(models_and_texts):
     seen = [text + text for text in models_and_texts.seen]
     unseen = [text + text for text in models_and_texts.unseen]

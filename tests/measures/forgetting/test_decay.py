@@ -50,6 +50,12 @@ def test_a_forecast_says_that_it_is_one():
     assert fit.value_at(5000).beyond
 
 
+def test_a_plateau_stays_within_what_success_can_be_and_within_its_interval():
+    falling = 0.3 - np.outer(LAGS / LAGS[-1], [0.20, 0.25, 0.30, 0.28])
+    plateau = fit_decay(lags=LAGS, per_trial=falling, law="exponential").value_at(math.inf)
+    assert 0.0 <= plateau.low <= plateau.value <= plateau.high <= 1.0
+
+
 def test_fewer_than_three_trials_have_no_interval():
     fit = fit_decay(lags=LAGS, per_trial=np.tile(exponential(LAGS)[:, None], 2))
     assert (fit.half_life_low, fit.half_life_high) == (0.0, math.inf)

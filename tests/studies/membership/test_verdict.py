@@ -69,6 +69,12 @@ def evidence(shift=0.0, n=400, seed=0, others=None, settings=None, **given):
     return replace(made, **given)
 
 
+def test_p_values_of_verbatim_windows_are_corrected_for_their_number():
+    test = VERBATIM.tests[0]
+    two = replace(VERBATIM, tests=(test, replace(test, half=50, p_value=0.7)))
+    assert [two.corrected(one) for one in two.tests] == [pytest.approx(0.006), 1.0]
+
+
 def test_chance_passes_with_a_control_and_not_without():
     at_chance = evidence()
     assert needs_control(at_chance, 0.6)

@@ -73,7 +73,7 @@ class TextSource:
         """
         if self.group is None:
             for place, text in self:
-                yield place, text, (_digest(text),)
+                yield place, text, (_digest(_folded(text)),)
             return
         for place, row in self.rows():
             member = row.get(self.group)
@@ -84,7 +84,7 @@ class TextSource:
                     hint="Pass group=NAME, the field that says which rows belong together.",
                 )
             text = self._text(row, place)
-            yield place, text, (_digest(text), _digest(f"group {member}"))
+            yield place, text, (_digest(_folded(text)), _digest(f"group {member}"))
 
     def labelled(self, label: str) -> Iterator[tuple[int, str, Any]]:
         """Yield the place of each row of the file, its text, and its label as it is written.
@@ -330,6 +330,11 @@ def _counted(source: TextSource, left_out: frozenset[bytes]) -> tuple[int, int, 
         used += not copy and not on_both
         known.update(keys)
     return total, shared, repeated, used
+
+
+def _folded(text: str) -> str:
+    """A text without what makes no other record of it: upper case and white space."""
+    return " ".join(text.casefold().split())
 
 
 def _digest(text: str) -> bytes:

@@ -134,15 +134,16 @@ class Decay:
     def value_at(self, lag: float) -> Forecast:
         """Success at ``lag``, measured there or not.
 
+        A law that leaves [0, 1] is cut off there, value and interval alike.
+
         Raises:
             InvalidInput: ``lag`` is negative or not a number.
         """
         if not (isinstance(lag, int | float | np.integer | np.floating) and lag >= 0):
             raise InvalidInput(f"lag={lag!r} is not a number of steps, 0 or more.")
-        value, low, high = self._interval(lambda fit: float(fit.value(lag)), scale="plain")
-        return Forecast(
-            value, max(low, 0.0), min(high, 1.0), beyond=bool(float(lag) > self.last_lag)
-        )
+        ends = self._interval(lambda fit: float(fit.value(lag)), scale="plain")
+        value, low, high = (min(max(end, 0.0), 1.0) for end in ends)
+        return Forecast(value, low, high, beyond=bool(float(lag) > self.last_lag))
 
     def _interval(
         self, read: Callable[[Fitted], float], *, scale: Literal["log", "plain"]

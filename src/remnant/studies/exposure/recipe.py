@@ -132,7 +132,11 @@ def check_space(plan: InsertPlan, measure: MeasureSettings, template: Template) 
 RECIPE = Recipe(
     study=ExposureStudy,
     example={
-        "plan": {"repeats": (1, 1, 4, 64), "steps": 300},
+        "plan": {
+            "repeats": (*(1,) * 20, 4, 4, 4, 16, 16, 16, 64, 64),
+            "controls": 20,
+            "steps": 300,
+        },
         "data": {"path": "train.jsonl"},
     },
 )

@@ -253,10 +253,10 @@ def _verbatim(verbatim: Verbatim | Absent) -> Iterator[Block]:
                 Column("Tokens", lambda row: f"{row.half} + {row.half}"),
                 Column("Seen", "seen_share", rate_cell, strong=True),
                 Column("Held out", "unseen_share", rate_cell),
-                Column("p", "p_value", pvalue_text),
+                Column("p", verbatim.corrected, pvalue_text),
             ),
             depth="show",
-            note="Fisher’s exact test, one-sided. Text that comes out of held-out records or of "
+            note="Fisher’s exact test, one-sided, corrected for the number of rows. Text that comes out of held-out records or of "
             "the reference model too is likely text, not memorised text.",
         )
 

@@ -191,6 +191,10 @@ class Verbatim:
     rows: tuple[VerbatimRow, ...]
     tests: tuple[VerbatimTest, ...]
 
+    def corrected(self, test: VerbatimTest) -> float:
+        """The p-value of one of the tests, corrected for their number (Bonferroni)."""
+        return min(1.0, test.p_value * len(self.tests))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Control:

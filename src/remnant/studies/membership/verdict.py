@@ -259,7 +259,7 @@ def _verbatim_clause(verbatim: Verbatim | Absent) -> str:
     """What comes out verbatim, where it is significant."""
     if isinstance(verbatim, Absent):
         return ""
-    tests = [test for test in verbatim.tests if test.p_value * len(verbatim.tests) <= 0.05]
+    tests = [test for test in verbatim.tests if verbatim.corrected(test) <= 0.05]
     if not tests:
         return ""
     worst = max(tests, key=lambda test: test.seen_share.value)
