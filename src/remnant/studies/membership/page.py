@@ -256,8 +256,9 @@ def _verbatim(verbatim: Verbatim | Absent) -> Iterator[Block]:
                 Column("p", verbatim.corrected, pvalue_text),
             ),
             depth="show",
-            note="Fisher’s exact test, one-sided, corrected for the number of rows. Text that comes "
-            "out of held-out records or of the reference model too is likely text, not memorised text.",
+            note="Fisher’s exact test, one-sided, corrected for the number of rows. Text that "
+            "comes out of held-out records or of the reference model too is likely text, not "
+            "memorised text.",
         )
 
 
