@@ -99,6 +99,14 @@ def test_the_numbers_are_those_of_the_measures(command, trained, asked):
     assert "does not" in told["sentence"]
 
 
+def test_what_takes_long_is_announced(command, asked, monkeypatch):
+    monkeypatch.setattr("remnant.cli.cost.LEAST_SECONDS", 0.0)
+    said = command(*asked, "--text", "K").err
+    assert said.startswith("Asking about ")
+    assert " images: about " in said
+    assert "Fewer images (--count) or patches (--nulls) take less" in said
+
+
 def test_weights_and_a_program_give_the_same_and_so_do_text_and_picture(command, trained, asked):
     first = json.loads(command(*asked, "--text", "K", "--json").out)
     pixels = np.load(trained / "letter.npy")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from remnant.cli.terminal import show
@@ -81,6 +82,32 @@ def announce_passes(texts: int, tokens: int, models: int, seconds: float) -> Non
         "0.036.",
         err=True,
     )
+
+
+def announce_images(ask: Callable[[Any], Any], batch: Any, images: int, cheaper: str) -> None:
+    """Print what it costs to ask a model about images; nothing under ``LEAST_SECONDS``.
+
+    Args:
+        ask: The model.
+        batch: Images of one batch, on which it is timed.
+        images: How many it is going to answer for.
+        cheaper: The sentence on the cheaper alternative.
+    """
+    if float("inf") == LEAST_SECONDS:
+        return
+    try:
+        ask(batch)
+        begun = perf_counter()
+        ask(batch)
+        seconds = (perf_counter() - begun) * images / len(batch)
+    except (RemnantError, RuntimeError):
+        return  # the measurement itself reports it
+    if seconds >= LEAST_SECONDS:
+        show(
+            f"Asking about {_about(images)} images: {duration(seconds)} and "
+            f"{_resident() / 1e9:.1f} GB on this machine ({_threads()}). {cheaper}",
+            err=True,
+        )
 
 
 def duration(seconds: float) -> str:

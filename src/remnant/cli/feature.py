@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.cost import announce_images
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import (
     network_options,
@@ -165,8 +166,15 @@ def _audit(
     inputs: AuditInputs, patch: Patch, nulls: Patches | None, settings: Settings
 ) -> FeatureAudit:
     """Score the model and the twin, and judge the scores."""
-    from remnant.studies.features.audit import feature_audit, patch_scores
+    from remnant.studies.features.audit import feature_audit, images_to_answer, patch_scores
 
+    models = 1 if inputs.twin is None else 2
+    announce_images(
+        inputs.model,
+        inputs.images[: settings.batch],
+        models * images_to_answer(inputs, settings),
+        "Fewer images (--count) or patches (--nulls) take less; 99 patches can show p = 0.01.",
+    )
     with ProgressBar() as bar:
 
         def scores(option: str, ask: Classifier) -> Scores:

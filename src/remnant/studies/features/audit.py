@@ -217,6 +217,14 @@ def feature_audit(
     )
 
 
+def images_to_answer(inputs: AuditInputs, settings: Settings) -> int:
+    """How many images each model has to answer for."""
+    total = len(inputs.images) * (settings.nulls + 3)
+    if inputs.labelled is not None:
+        total += len(inputs.labelled) * (2 * settings.nulls + 5)
+    return total
+
+
 def patch_scores(
     ask: Classifier,
     inputs: AuditInputs,
@@ -246,9 +254,7 @@ def patch_scores(
         "draws": _DRAWS,
     }
     drawn = shared | {"control": settings.control}
-    total, done = len(inputs.images) * (settings.nulls + 3), 0
-    if inputs.labelled is not None:
-        total += len(inputs.labelled) * (2 * settings.nulls + 5)
+    total, done = images_to_answer(inputs, settings), 0
 
     def answers(images: Tensor) -> Tensor:
         nonlocal done
