@@ -23,7 +23,12 @@ def test_a_voice_speaks_the_same_sentence_alike_and_slower_when_told(voice):
     sound = speak("seven yellow trees", voice)
     assert 0.5 < len(sound) / 16_000 < 5.0
     assert np.abs(sound).max() <= 1.0
-    np.testing.assert_array_equal(speak("seven yellow trees", voice), sound)
+    again = speak("seven yellow trees", voice)
+    if VOICES[voice].program == "flite":
+        np.testing.assert_array_equal(again, sound)
+    else:  # espeak-ng was seen to differ a little once in some hundred runs; sounds are kept
+        assert len(again) == len(sound)
+        assert np.corrcoef(again, sound)[0, 1] > 0.9
     assert len(speak("seven yellow trees", voice, Manner(speed=0.8))) > 1.1 * len(sound)
 
 
