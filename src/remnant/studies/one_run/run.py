@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from remnant.data import AuditData
-from remnant.population import Checkpoint, remove_checkpoint
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import put_parts
+from remnant.studies.groups.execution import Group, Site
+from remnant.studies.groups.running import run_groups
 from remnant.studies.one_run.measure import measure_one_run
 from remnant.studies.one_run.recipe import OneRunStudy
 from remnant.studies.shared.classifiers import (
@@ -30,6 +32,8 @@ from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.parts import ClassifierTask
 from remnant.studies.shared.recording import Progress, put_ledger, run_on_images
 from remnant.studies.shared.settings import Execution
+
+CHECKPOINT = "checkpoint.safetensors"
 
 
 def run_one_run(
@@ -53,7 +57,13 @@ def _work(
     losses = kept_losses(study, data, execution, record, [study.canaries])
     planting = plant(data, [draw_canaries(study.plan, study.canaries, data, losses)])
     if "scores" not in record.array_names():
-        _train(study, planting, execution, record, progress)
+        run = Group(
+            name="run",
+            work=partial(_train, study, f"{study.fingerprint}/{record.data_fingerprint}"),
+            steps=study.plan.total_steps,
+            saved=CHECKPOINT,
+        )
+        run_groups([run], shared=planting, record=record, execution=execution, progress=progress)
     put_ledger(record, study.plan.ledger())
     usefulness = task_fields(record.array("run.test_accuracy"), data)
     put_parts(record, task=ClassifierTask(**usefulness))
@@ -61,34 +71,21 @@ def _work(
     record.finish()
 
 
-def _train(
-    study: OneRunStudy,
-    planting: Planting,
-    execution: Execution,
-    record: Record,
-    progress: Progress | None,
-) -> None:
+def _train(study: OneRunStudy, key: str, planting: Planting, site: Site) -> None:
     """Train the one model and keep the canaries' log-odds at every checkpoint."""
-    path = record.folder / "checkpoint.safetensors"
-    steps = study.plan.total_steps
     fit, population = fit_classifiers(
         study,
         members_of(study, study.plan, planting),
         planting,
-        execution,
+        site.execution,
         ask={"signals": Question(slice(1), slice(None), study.probe_steps())},
-        checkpoint=Checkpoint(
-            path,
-            seconds=execution.checkpoint_seconds,
-            key=f"{study.fingerprint}/{record.data_fingerprint}",
-        ),
-        on_step=None if progress is None else lambda done: progress("run", done, steps),
+        checkpoint=site.checkpoint(CHECKPOINT, key),
+        on_step=site.on_step("run", study.plan.total_steps),
     )
     check_converged(fit.probes["signals"], "run")
-    record.put_array("run.test_accuracy", accuracy_of(population, planting))
-    record.update_execution(how_trained("run", fit))
-    record.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
-    remove_checkpoint(path)
+    site.shelf.put_array("run.test_accuracy", accuracy_of(population, planting))
+    site.shelf.update_execution(how_trained("run", fit))
+    site.shelf.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
 
 
 def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Any
 
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.records import Record
+from remnant.studies.groups.execution import Workload
+from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.language_models import fit_language_models, load_text
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import (
@@ -25,8 +27,7 @@ from remnant.studies.text_forgetting.recipe import TextForgettingStudy
 from remnant.studies.text_forgetting.training import (
     ask_trials,
     check_language_models,
-    train_references,
-    train_twins,
+    part_groups,
 )
 
 
@@ -103,12 +104,22 @@ def _work(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    for name, part in study.parts().items():
-        if f"{name}.signals" not in record.array_names():
-            train_twins(part, name, planted[name], execution, record, progress)
-        shadow = part.reference_plan()
-        if shadow is not None and f"{name}.reference_bits" not in record.array_names():
-            train_references(part, shadow, name, planted[name], execution, record, progress)
+    every = {
+        array: group
+        for name, part in study.parts().items()
+        for array, group in part_groups(
+            part, name, data_fingerprint=record.data_fingerprint
+        ).items()
+    }
+    kept = record.array_names()
+    run_groups(
+        [group for array, group in every.items() if array not in kept],
+        shared=planted,
+        record=record,
+        execution=execution,
+        progress=progress,
+        whole=Workload.of(list(every.values())),
+    )
     first = planted["primary"]
     put_ledger(record, study.plan.ledger(examples=first.examples))
     bits = record.array("primary.validation_bits")

@@ -17,6 +17,7 @@ from remnant.plans import ShadowPlan
 from remnant.population import AdapterPopulation, Fit, FrozenModel
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
+from remnant.studies.groups.execution import Shelf
 from remnant.studies.prediction.evidence import LOSS, Bools, Floats
 from remnant.studies.prediction.shadow_training import (
     Progress,
@@ -79,6 +80,12 @@ class _TextTraining(ShadowTraining):
     questions: TokenisedQuestions
     frozen: FrozenModel
 
+    def on(self, execution: Execution) -> _TextTraining:
+        """Return the same training where a group runs, the frozen model on that device."""
+        if execution.device != self.execution.device:
+            self.frozen.module.to(execution.device)  # a worker's own copy
+        return dataclasses.replace(self, execution=execution)
+
     def population(self, seeds: list[int], precision: str) -> AdapterPopulation:
         """Return untrained adapters, one for each seed."""
         return AdapterPopulation(
@@ -125,7 +132,7 @@ class _TextTraining(ShadowTraining):
             yield signals[target], [states[layer][target, rows] for layer in layers]
 
     def trained_targets(
-        self, record: Record, fit: Fit, models: AdapterPopulation, own: Bools
+        self, record: Shelf, fit: Fit, models: AdapterPopulation, own: Bools
     ) -> Floats:
         """Record the accuracy and the dropped questions; return the losses of all questions."""
         record.put_array("targets.test_accuracy", held_out_accuracy(models, self.questions))
