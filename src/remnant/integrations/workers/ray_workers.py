@@ -15,10 +15,17 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from remnant.errors import InvalidInput, RemnantError, import_failure
+from remnant.errors import (
+    InvalidInput,
+    MissingExtra,
+    RemnantError,
+    import_failure,
+    install_hint,
+)
 from remnant.studies.groups.execution import Execution, Group, Outcome
 from remnant.studies.groups.remote import (
     Fault,
@@ -34,7 +41,7 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 _CONNECT_SECONDS = 60.0
 _NO_ROOM_SECONDS = 60.0  # without any machine that could run a group
 _NOTE_SECONDS = 1.0  # between two reports of a worker's progress
-_LOOPBACK = "127.0.0.1"
+_NOT_INSTALLED = "--on ray needs Ray, which is not installed."
 _FULL_STORE_HINT = (
     "Start Ray with more (ray start --object-store-memory BYTES) and with a disk that has room "
     "for what is spilled, then run the same command again: groups that are done are kept."
@@ -291,6 +298,16 @@ class RayWorkers:
             raise
 
 
+def check_installed() -> None:
+    """Refuse early where Ray is not installed; it is looked up and not imported.
+
+    Raises:
+        MissingExtra: It is not.
+    """
+    if find_spec("ray") is None:
+        raise MissingExtra(_NOT_INSTALLED, hint=install_hint("ray"))
+
+
 def _import_ray(*, local: bool) -> Any:
     """Import Ray without its telemetry and, for a Ray of this machine, without a network.
 
@@ -306,8 +323,7 @@ def _import_ray(*, local: bool) -> Any:
         import ray
         from ray._private import ray_constants
     except ImportError as fault:
-        message = "--on ray needs Ray, which is not installed."
-        raise import_failure(fault, library="Ray", message=message, extra="ray") from fault
+        raise import_failure(fault, library="Ray", message=_NOT_INSTALLED, extra="ray") from fault
     ray_constants.ENABLE_RAY_CLUSTER = not local
     return ray
 

@@ -20,6 +20,7 @@ from remnant.studies.defences.measure import put_defences_results
 from remnant.studies.defences.recipe import BASE, DefencesStudy
 from remnant.studies.defences.sanitising import placeholder_template, sanitised
 from remnant.studies.exposure.audit import Progress
+from remnant.studies.groups.estimating import planned_group
 from remnant.studies.groups.execution import Group, Site, Workload
 from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.machine import StepClock
@@ -82,13 +83,26 @@ def estimate_defences(study: DefencesStudy, execution: Execution) -> dict[str, A
     seconds += share * (base["seconds"] - base["measuring"]) / base["steps"] * more
     seconds += share * base["measuring"] * len(afterwards)
     seconds += share * (base["seconds"] - base["measuring"]) * len(halves)
+    each = [estimate["seconds"] for estimate in estimates]
+    each[first] += seconds - sum(each)  # remedies of trained models are in the group of these
+    planned = [
+        planned_group(
+            population_group(list(group), runs, _nothing, named=", ".join(group)), seconds=own
+        )
+        for group, own in zip(groups, each, strict=True)
+    ]
     return {
         "members": sum(int(estimate["members"]) for estimate in estimates)
         + 2 * study.plan.trials * len(halves),
         "steps": sum(int(estimate["steps"]) for estimate in estimates) + more,
         "memory_mib": round(max(estimate["bytes"] for estimate in estimates) / 2**20, 1),
         "minutes": round(seconds / 60, 2),
+        "groups": planned,
     }
+
+
+def _nothing(runs: Runs, site: Site) -> None:
+    """Stand for the work of a group whose time is only estimated."""
 
 
 def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, Run]:

@@ -31,6 +31,7 @@ from remnant.search.walk import Budget
 from remnant.studies.exposure.audit import ExposureAudit, Progress
 from remnant.studies.exposure.measure import TrialExposure, put_exposure_results
 from remnant.studies.exposure.saturated import measure_each
+from remnant.studies.groups.estimating import planned_group
 from remnant.studies.groups.execution import Group, Site, Workload
 from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.classifiers import how_trained
@@ -149,19 +150,14 @@ class PlantedRun:
             "steps": plan.steps,
             "memory_mib": round((fit.memory + self.store_bytes) / 2**20, 1),
             "minutes": round(clock.typical * plan.steps / 60, 2),
+            "groups": [planned_group(self._training(""), seconds=clock.typical * plan.steps)],
         }
 
     def _work(self, record: Record, progress: Progress | None) -> None:
         plan = self.study.plan
         uses = keep_insertions(record, plan, self.sets, examples=self.examples)
         key = f"{self.study.fingerprint}/{record.data_fingerprint}"
-        training = Group(
-            name="training",
-            work=partial(_train, key),
-            members=plan.members,
-            steps=plan.steps,
-            saved=_CHECKPOINT,
-        )
+        training = self._training(key)
         measuring = Workload(plan.trials, plan.trials)
         known: dict[str, Any] = {
             "shared": self,
@@ -206,6 +202,17 @@ class PlantedRun:
             given=None if self.source is None else "source" if self.source_of else "beginning",
         )
         record.finish()
+
+    def _training(self, key: str) -> Group:
+        """The group that trains all members."""
+        plan = self.study.plan
+        return Group(
+            name="training",
+            work=partial(_train, key),
+            members=plan.members,
+            steps=plan.steps,
+            saved=_CHECKPOINT,
+        )
 
     def _names(self, trial: int) -> dict[str, str]:
         """The names of a trial's models, by arm."""

@@ -43,6 +43,7 @@ from remnant.studies.features.training import (
     train_variant,
 )
 from remnant.studies.features.verdict import feature_gate, feature_scope
+from remnant.studies.groups.estimating import planned_group
 from remnant.studies.groups.execution import Group, Workload
 from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.classifiers import check_training, load_data, task_fields
@@ -99,16 +100,7 @@ def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], job
     other = _stamps(study, stamped, images, _OTHER)
     own = _stamps(study, stamped, data.pool.images, _OWN), data.pool.labels
     ways = study.ways()
-    every = [
-        Group(
-            name=name,
-            work=partial(train_variant, way, name, key, study.influence.on and name == "plain"),
-            members=way.plan.members,
-            steps=total_steps(way, stamped),
-            saved=checkpoint_file(name),
-        )
-        for name, (_, way) in ways.items()
-    ]
+    every = [_variant(study, name, key, stamped) for name in ways]
     kept = record.array_names()
     run_groups(
         [group for group in every if f"{group.name}.unique" not in kept],
@@ -136,6 +128,18 @@ def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], job
         scope=feature_scope(study, variants),
     )
     record.finish()
+
+
+def _variant(study: FeatureStudy, name: str, key: str, stamped: Stamped) -> Group:
+    """Return the group that trains one variant."""
+    _, way = study.ways()[name]
+    return Group(
+        name=name,
+        work=partial(train_variant, way, name, key, study.influence.on and name == "plain"),
+        members=way.plan.members,
+        steps=total_steps(way, stamped),
+        saved=checkpoint_file(name),
+    )
 
 
 def _stamped(
@@ -298,18 +302,20 @@ def estimate_features(study: FeatureStudy, execution: Execution) -> dict[str, An
     _check(study, data, execution)
     places = random_places(study, study.plan.trained(len(data.clean)))
     stamped = stamp_canaries(study, data, study.patch.made(), places)
-    memory, seconds = 0, 0.0
-    for _, way in study.ways().values():
+    memory, groups = 0, []
+    for name, (_, way) in study.ways().items():
         clock = StepClock(execution.device)
         # On a CPU hundreds of models take seconds a step, and a few steps tell.
         few = 12 if execution.device.startswith("cuda") else 4
         fit, _ = fit_members(way, stamped, execution, steps=few, on_step=clock)
-        seconds += clock.typical * total_steps(way, stamped)
+        seconds = clock.typical * total_steps(way, stamped)
+        groups.append(planned_group(_variant(study, name, "", stamped), seconds=seconds))
         memory = max(memory, fit.memory)
     return {
         "members": study.plan.members * len(study.ways()),
         "steps": total_steps(study, stamped),
         "memory_mib": round((memory + stamped.store.images.nbytes) / 2**20, 1),
-        "minutes": round(seconds / 60, 2),
+        "minutes": round(sum(group["minutes"] for group in groups), 2),
+        "groups": groups,
         "at_most": True,
     }

@@ -11,6 +11,7 @@ from remnant.studies.forgetting.grid import GridData, grid_group, grids, time_gr
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
 from remnant.studies.forgetting.residual_memory_probe import check_neighbours
+from remnant.studies.groups.estimating import planned_group
 from remnant.studies.groups.execution import Workload
 from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.classifiers import check_classifier, kept_losses, load_data, task_fields
@@ -63,12 +64,17 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
     """Time a few steps, write nothing, and return the time and memory of the whole run."""
     data = load_data(study, execution)
     check_fit(study, data, execution)
-    timed = [time_grid(runs, data, execution) for runs in _grids(study)]
+    every = _grids(study)
+    timed = [time_grid(runs, data, execution) for runs in every]
     return {
         "members": sum(int(grid["members"]) for grid in timed),
         "steps": sum(int(grid["steps"]) for grid in timed),
         "memory_mib": round(max(grid["bytes"] for grid in timed) / 2**20, 1),
         "minutes": round(sum(grid["seconds"] for grid in timed) / 60, 2),
+        "groups": [
+            planned_group(grid_group(runs, key=""), seconds=grid["seconds"])
+            for runs, grid in zip(every, timed, strict=True)
+        ],
     }
 
 

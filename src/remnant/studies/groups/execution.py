@@ -174,6 +174,8 @@ class Executor(Protocol):
         shares_disk: Whether workers read and write the run's folder.
     """
 
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: object) -> None: ...
     @property
     def threads(self) -> int: ...  # noqa: D102
     @property

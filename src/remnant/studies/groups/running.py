@@ -96,3 +96,4 @@ def run_groups(
         keep=receive,
         on_size=on_size,
     )
+    noted.update_execution(execution.executor.facts())  # known once workers were started

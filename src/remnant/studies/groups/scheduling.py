@@ -39,6 +39,8 @@ class Workers(Protocol):
         shares_disk: Whether they read and write the run's folder.
     """
 
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: object) -> None: ...
     @property
     def count(self) -> int: ...  # noqa: D102
     @property
@@ -106,7 +108,7 @@ class _Attempt:
 
 
 class Distributed:
-    """Runs groups on workers; see ``Executor``.
+    """Runs groups on workers; see ``Executor``. Workers are started with the first group.
 
     Guarantees:
         * A group whose worker is lost is run again, up to three times in all.
@@ -123,6 +125,16 @@ class Distributed:
         self.workers = workers
         self._say = say
         self._shared: Any = None
+        self._started = False
+
+    def __enter__(self) -> Distributed:
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        if self._started:
+            self.workers.__exit__(*fault)
+            self._started = False
+            self._shared = None
 
     @property
     def threads(self) -> int:
@@ -157,6 +169,9 @@ class Distributed:
         """
         if not groups:
             return
+        if not self._started:  # not before: a study that is refused or complete needs no worker
+            self.workers.__enter__()
+            self._started = True
         if shared is not self._shared:
             self.workers.share(shared)
             self._shared = shared

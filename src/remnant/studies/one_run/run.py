@@ -11,6 +11,7 @@ from remnant.data import AuditData
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import put_parts
+from remnant.studies.groups.estimating import planned_group
 from remnant.studies.groups.execution import Group, Site
 from remnant.studies.groups.running import run_groups
 from remnant.studies.one_run.measure import measure_one_run
@@ -57,18 +58,29 @@ def _work(
     losses = kept_losses(study, data, execution, record, [study.canaries])
     planting = plant(data, [draw_canaries(study.plan, study.canaries, data, losses)])
     if "scores" not in record.array_names():
-        run = Group(
-            name="run",
-            work=partial(_train, study, f"{study.fingerprint}/{record.data_fingerprint}"),
-            steps=study.plan.total_steps,
-            saved=CHECKPOINT,
+        key = f"{study.fingerprint}/{record.data_fingerprint}"
+        run_groups(
+            [_group(study, key)],
+            shared=planting,
+            record=record,
+            execution=execution,
+            progress=progress,
         )
-        run_groups([run], shared=planting, record=record, execution=execution, progress=progress)
     put_ledger(record, study.plan.ledger())
     usefulness = task_fields(record.array("run.test_accuracy"), data)
     put_parts(record, task=ClassifierTask(**usefulness))
     measure_one_run(record, study)
     record.finish()
+
+
+def _group(study: OneRunStudy, key: str) -> Group:
+    """Return the group that trains the one model."""
+    return Group(
+        name="run",
+        work=partial(_train, study, key),
+        steps=study.plan.total_steps,
+        saved=CHECKPOINT,
+    )
 
 
 def _train(study: OneRunStudy, key: str, planting: Planting, site: Site) -> None:
@@ -99,9 +111,11 @@ def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]
     )
     members = members_of(study, short, planting)
     fit, _ = fit_classifiers(study, members, planting, execution, on_step=clock)
+    seconds = clock.typical * study.plan.total_steps
     return {
         "members": 1,
         "steps": study.plan.total_steps,
         "memory_mib": round((fit.memory + planting.store.images.nbytes) / 2**20, 1),
-        "minutes": round(clock.typical * study.plan.total_steps / 60, 2),
+        "minutes": round(seconds / 60, 2),
+        "groups": [planned_group(_group(study, ""), seconds=seconds)],
     }

@@ -18,6 +18,7 @@ from remnant.population import Checkpoint, Fit
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.records.typed import put_parts
+from remnant.studies.groups.estimating import planned_group
 from remnant.studies.groups.execution import Group, Shelf, Site, Workload
 from remnant.studies.groups.running import run_groups
 from remnant.studies.prediction.evidence import (
@@ -198,6 +199,16 @@ def planned_blocks(training: ShadowTraining) -> list[Block]:
     """Return the blocks of a pool that is empty yet."""
     models, block = training.study.plan.models, training.block
     return [(first, min(first + block, models)) for first in range(0, models, block)]
+
+
+def planned_groups(training: ShadowTraining, seconds: float) -> list[dict[str, Any]]:
+    """Return what an estimate says of the groups, which take so many seconds together."""
+    targets, *pool = shadow_groups(training, planned_blocks(training))
+    a_model = seconds / sum(group.members for group in (targets, *pool))
+    return [
+        planned_group(group, seconds=a_model * group.members, stage=0 if group is targets else 1)
+        for group in (targets, *pool)
+    ]
 
 
 def _checkpoint_file(part: str) -> str:

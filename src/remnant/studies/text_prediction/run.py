@@ -23,6 +23,7 @@ from remnant.studies.prediction.shadow_training import (
     Progress,
     ShadowTraining,
     check_pool_folder,
+    planned_groups,
     run_shadow_study,
 )
 from remnant.studies.shared.machine import StepClock
@@ -199,4 +200,5 @@ def estimate_text_prediction(study: TextPredictionStudy, execution: Execution) -
         "steps": study.plan.steps,
         "memory_mib": round(fit.memory / 2**20, 1),
         "minutes": round(seconds / 60, 2),
+        "groups": planned_groups(training, seconds),
     }
