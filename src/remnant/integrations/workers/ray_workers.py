@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -39,8 +40,10 @@ from remnant.studies.groups.scheduling import OutOfMemory, Patience, WorkerLost,
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _CONNECT_SECONDS = 60.0
+_ANSWER_SECONDS = 10.0
 _NO_ROOM_SECONDS = 60.0  # without any machine that could run a group
 _NOTE_SECONDS = 1.0  # between two reports of a worker's progress
+_FOLDER = "remnant-ray-"
 _NOT_INSTALLED = "--on ray needs Ray, which is not installed."
 _FULL_STORE_HINT = (
     "Start Ray with more (ray start --object-store-memory BYTES) and with a disk that has room "
@@ -191,24 +194,22 @@ class RayWorkers:
         variables = dict.fromkeys(_THREAD_VARIABLES, str(self.threads))
         logging.getLogger("ray").setLevel(logging.ERROR)
         if self.address is not None:
+            _check_address(self.address)
             try:
                 self._ray.init(address=self.address, runtime_env={"env_vars": variables}, **quiet)
             except (ConnectionError, ValueError, RuntimeError, TimeoutError) as fault:
-                raise InvalidInput(
-                    f"No Ray cluster can be reached at {self.address}.",
-                    hint="Start one with ray start --head there, or leave the address out.",
-                ) from fault
+                raise _unreachable(self.address) from fault
             return
         self.count = self._asked or max(1, (os.cpu_count() or 1) // self.threads)
         short = "/tmp" if os.path.isdir("/tmp") else None  # a socket's path has 107 characters
-        self._folder = Path(tempfile.mkdtemp(prefix="remnant-ray-", dir=short))
+        self._folder = _private_folder(short)
         with _environment(variables):
             try:
                 self._ray.init(
                     address="local",
                     num_cpus=self.count * self.threads,
                     include_dashboard=False,
-                    _temp_dir=str(self._folder),
+                    _temp_dir=str(self._folder / "r"),  # Ray opens this one to everybody
                     **quiet,
                 )
             except (RuntimeError, ValueError, OSError) as fault:
@@ -296,6 +297,53 @@ class RayWorkers:
             if isinstance(fault.cause, errors.ObjectStoreFullError | errors.OutOfDiskError):
                 raise InvalidInput("Ray's object store is full.", hint=_FULL_STORE_HINT) from fault
             raise
+
+
+def _check_address(address: str) -> None:
+    """Refuse an address at which nothing answers; Ray itself would try for many minutes.
+
+    Raises:
+        InvalidInput: It is no address, or nothing answers there.
+    """
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise InvalidInput(
+            f"{address} is not the address of a Ray cluster.",
+            hint="Pass HOST:PORT, as ray start --head prints it, or auto.",
+        )
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+    except OSError as fault:
+        raise _unreachable(address) from fault
+
+
+def _unreachable(address: str) -> InvalidInput:
+    return InvalidInput(
+        f"No Ray cluster can be reached at {address}.",
+        hint="Start one with ray start --head there, or leave the address out.",
+    )
+
+
+def _private_folder(parent: str | None) -> Path:
+    """Make the folder of a Ray of this machine; remove those of studies that were killed."""
+    home = Path(parent or tempfile.gettempdir())
+    for left in home.glob(f"{_FOLDER}*-*"):
+        number = left.name.removeprefix(_FOLDER).partition("-")[0]
+        if number.isdecimal() and not _is_alive(int(number)):
+            shutil.rmtree(left, ignore_errors=True)
+    return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=parent))
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True  # somebody else's
+    return True
 
 
 def check_installed() -> None:
