@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from remnant.studies.groups.scheduling import Distributed
 
 F = TypeVar("F", bound=Callable[..., Any])
-_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 def _use_threads(
@@ -27,7 +27,7 @@ def _use_threads(
         return None
     if threads < 1:
         raise InvalidInput(f"--threads {threads} is less than 1.", hint="Pass 1 or more.")
-    os.environ.update(dict.fromkeys(_THREAD_VARIABLES, str(threads)))
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
     import torch
 
     torch.set_num_threads(threads)

@@ -19,7 +19,7 @@ from remnant.studies.groups.execution import Execution, Group, Outcome
 from remnant.studies.groups.remote import Fault
 
 TRIES = 3  # of a group whose workers are lost
-_PAUSE_SECONDS = 1.0  # between two looks at the progress of workers
+_PAUSE_SECONDS = 0.5  # between two looks at the progress of workers
 
 
 class WorkerLost(RemnantError, RuntimeError):
