@@ -14,7 +14,7 @@ question = "prediction"
 [plan]
 kind = "shadow"
 models = 8
-steps = 500
+steps = 250
 batch = 64
 [data]
 name = "digits"
