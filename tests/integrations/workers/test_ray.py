@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+import ray
 from ray.cluster_utils import Cluster
 
 from remnant.errors import InvalidInput
@@ -18,7 +19,7 @@ from remnant.integrations.workers import ray_workers
 from remnant.integrations.workers.ray_workers import RayWorkers
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
-from remnant.studies.groups.scheduling import Distributed
+from remnant.studies.groups.scheduling import Distributed, OutOfMemory, WorkerLost
 
 from .conftest import BLOCK, array_files
 
@@ -205,3 +206,74 @@ def readable(address: str) -> str:
         return address
     octets = bytes.fromhex(address[-8:])
     return ".".join(str(octet) for octet in reversed(octets))
+
+
+class FakeRay:
+    """Ray without a cluster: calls raise what the test says, and machines are what it says."""
+
+    exceptions = ray.exceptions
+
+    def __init__(self, fault=None, nodes=()):
+        self.fault, self.machines = fault, nodes
+
+    def put(self, shared):
+        raise self.fault
+
+    def get(self, handle, timeout=None):
+        raise self.fault
+
+    def wait(self, handles, num_returns, timeout):
+        return [], handles
+
+    def nodes(self):
+        return self.machines
+
+
+def without_cluster(**settings):
+    workers = RayWorkers(count=1, threads=2, gpus=settings.pop("gpus", 0.0))
+    workers._ray = FakeRay(**settings)
+    return workers
+
+
+FULL = "Ray's object store is full. Start Ray with more"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words"),
+    [
+        (ray.exceptions.OutOfMemoryError("used 95 %"), OutOfMemory, "its machine ran out of"),
+        (ray.exceptions.NodeDiedError("gone"), WorkerLost, "its machine left the cluster"),
+        (ray.exceptions.WorkerCrashedError(), WorkerLost, "its worker process was killed"),
+        (ray.exceptions.ObjectLostError("ab" * 14, "", ""), WorkerLost, "its result was lost"),
+        (ray.exceptions.RaySystemError("broken"), WorkerLost, "Ray itself failed"),
+        (ray.exceptions.ObjectStoreFullError("full"), InvalidInput, FULL),
+        (ray.exceptions.OutOfDiskError("full"), InvalidInput, FULL),
+    ],
+)
+def test_every_fault_of_ray_has_its_sentence(fault, kind, words):
+    with pytest.raises(kind, match=words):
+        without_cluster(fault=fault).result("handle")
+
+
+def test_data_that_do_not_fit_the_object_store_are_one_sentence():
+    full = ray.exceptions.ObjectStoreFullError("full")
+    with pytest.raises(InvalidInput, match=FULL):
+        without_cluster(fault=full).share("data")
+
+
+def test_a_cluster_without_a_fitting_machine_is_not_waited_for_forever(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    fits = {"Alive": True, "Resources": {"CPU": 2.0, "GPU": 1.0}}
+    small = {"Alive": True, "Resources": {"CPU": 1.0, "GPU": 1.0}}
+    gone = fits | {"Alive": False}
+    workers = without_cluster(nodes=[small, gone], gpus=0.5)
+    assert workers.wait(["handle"], 1.0) == []
+    now[0] = 59.0
+    assert workers.wait(["handle"], 1.0) == []
+    now[0] = 61.0
+    with pytest.raises(InvalidInput, match=r"has 2 processors and 0\.5 GPU any more"):
+        workers.wait(["handle"], 1.0)
+    workers._ray.machines = [fits]
+    assert workers.wait(["handle"], 1.0) == []
+    assert workers._room(fits) == 1

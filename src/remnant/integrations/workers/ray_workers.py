@@ -44,6 +44,7 @@ _ANSWER_SECONDS = 10.0
 _NO_ROOM_SECONDS = 60.0  # without any machine that could run a group
 _NOTE_SECONDS = 1.0  # between two reports of a worker's progress
 _FOLDER = "remnant-ray-"
+_CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _NOT_INSTALLED = "--on ray needs Ray, which is not installed."
 _FULL_STORE_HINT = (
     "Start Ray with more (ray start --object-store-memory BYTES) and with a disk that has room "
@@ -364,9 +365,11 @@ def _import_ray(*, local: bool) -> Any:
     """
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    # The switch that keeps Ray on the loopback interface of a Mac, which works on Linux too.
     if local:
-        # The switch that keeps Ray on the loopback interface of a Mac, which works on Linux too.
-        os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
+        os.environ[_CLUSTERS] = "0"
+    else:
+        os.environ.pop(_CLUSTERS, None)
     try:
         import ray
         from ray._private import ray_constants
