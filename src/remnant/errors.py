@@ -162,3 +162,17 @@ def disk_full(path: Path, reason: str | None = None) -> RecordError:
     """Return the error for a full disk: what is stored stays, and the same command continues."""
     said = f" ({reason})" if reason else ""
     return RecordError(f"{path} cannot be written: the disk is full{said}.", hint=_DISK_FULL_HINT)
+
+
+def is_out_of_memory(fault: BaseException) -> bool:
+    """Whether memory ran out; PyTorch's error is recognised without importing it.
+
+    Example:
+        >>> is_out_of_memory(RuntimeError("DefaultCPUAllocator: can't allocate memory"))
+        True
+    """
+    return (
+        isinstance(fault, MemoryError)
+        or type(fault).__name__ == "OutOfMemoryError"
+        or "allocate memory" in str(fault)
+    )

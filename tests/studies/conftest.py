@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import shutil
+import warnings
 from html.parser import HTMLParser
 
 import pytest
+import torch
 
 from remnant.records import Record
 from remnant.report.blocks import (
@@ -26,6 +29,9 @@ from remnant.report.blocks import (
 )
 from remnant.report.charts.shapes import Chart
 from remnant.studies.exposure.verdict import ExposureJudgement
+from remnant.studies.groups.execution import Execution
+from remnant.studies.groups.remote import Order, run_order, software
+from remnant.studies.groups.scheduling import Distributed
 from remnant.studies.shared.machine import StepClock
 
 DEPTHS = ("summary", "show", "page")
@@ -37,6 +43,83 @@ def a_minute_a_step(monkeypatch):
     monkeypatch.setattr(
         StepClock, "__call__", lambda self, _: self.times.append(60.0 * len(self.times))
     )
+
+
+class OtherMachine:
+    """A worker of another machine, as far as one process can be one.
+
+    What it gets and gives is pickled, its arrays are read-only as those of Ray's object store, it
+    has no folder of the run, and the groups of a stage are done last one first.
+    """
+
+    shares_disk, count, threads = False, 100, 1
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *_):
+        pass
+
+    def facts(self):
+        return {"on": "another machine"}
+
+    def share(self, shared):
+        self.shared = _frozen(shared)
+
+    def submit(self, group, *, execution, folder, most):
+        return _Sent(_frozen((group.work, execution, group.steps)))
+
+    def wait(self, handles, seconds):
+        return [handles[-1]]
+
+    def result(self, handle):
+        work, execution, steps = handle.order
+        order = Order(execution=execution, steps=steps, threads=1, versions=software())
+        return _frozen(run_order(work, self.shared, order))
+
+    def steps_done(self):
+        return {}
+
+    def cancel(self, handles):
+        assert not handles
+
+
+class _Sent:
+    def __init__(self, order):
+        self.order = order
+
+
+def _frozen(sent):
+    """What another process gets: a copy whose arrays cannot be written to."""
+    buffers = []
+    data = pickle.dumps(sent, protocol=5, buffer_callback=buffers.append)
+    return pickle.loads(data, buffers=[bytes(buffer.raw()) for buffer in buffers])
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Return how studies are run whose groups run on another machine."""
+    # PyTorch warns of a tensor over memory that it must not write to; nobody does.
+    warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+    before = torch.get_num_threads()
+    yield lambda **settings: Execution(executor=Distributed(OtherMachine()), **settings)
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def same_run():
+    """Check that two folders have the same arrays, byte for byte, and the same results."""
+
+    def check(one, other):
+        files = [
+            {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.npy")}
+            for folder in (one, other)
+        ]
+        assert files[0].keys() == files[1].keys()
+        assert [name for name in files[0] if files[0][name] != files[1][name]] == []
+        assert Record.open(one).results() == Record.open(other).results()
+
+    return check
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import network_options, normalisation_options
 from remnant.cli.options.feature_models import read_shape
 from remnant.cli.options.out_files import check_inputs, check_place, write_whole
+from remnant.cli.options.workers import threads
 from remnant.cli.output import command_page, print_json
 from remnant.cli.progress import ProgressBar
 from remnant.cli.terminal import one_line, show
@@ -99,6 +100,7 @@ SUCCESSES = ("auc", "tpr", "precision", "accuracy")
 @declared.number("--samples", 1000, help="Samples that may give a part of a record back.")
 @declared.number("--probability", 0.5, help="Probability with which they have to.")
 @declared.device
+@threads(passed_on=False)
 @declared.number("--seed", 0, help="Seed of resamples, folds and the control.")
 @declared.path(
     "--out",

@@ -8,6 +8,7 @@ import click
 
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
+from remnant.cli.options.workers import threads
 
 RECIPES = {
     ".": "digits-inject.toml",
@@ -26,6 +27,7 @@ RECIPES = {
     show_default=True,
     help="Folder for the records and the report.",
 )
+@threads(passed_on=False)
 @declared.flag("--json", "as_json", help="Print the outcome as JSON.")
 @gate_options
 def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None:

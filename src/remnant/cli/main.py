@@ -26,7 +26,7 @@ from remnant.cli.scan import scan
 from remnant.cli.score import score
 from remnant.cli.show import show
 from remnant.cli.terminal import escaped_streams, one_line
-from remnant.errors import RemnantError, is_disk_full, write_error
+from remnant.errors import RemnantError, is_disk_full, is_out_of_memory, write_error
 
 
 @click.group(
@@ -72,7 +72,7 @@ def _main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except (MemoryError, RuntimeError) as fault:
-        if not _is_out_of_memory(fault):
+        if not is_out_of_memory(fault):
             raise
         _stop(TOO_LITTLE_MEMORY)
     except OSError as fault:
@@ -92,12 +92,3 @@ def _disk_words(fault: OSError) -> str:
     if is_disk_full(fault):
         return str(write_error(Path(str(fault.filename or "A file")), fault))
     return f"{fault}."
-
-
-def _is_out_of_memory(fault: MemoryError | RuntimeError) -> bool:
-    """Whether memory ran out; PyTorch's error is recognised without importing it."""
-    return (
-        isinstance(fault, MemoryError)
-        or type(fault).__name__ == "OutOfMemoryError"
-        or "allocate memory" in str(fault)
-    )

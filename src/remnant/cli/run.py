@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
+from remnant.cli.options.workers import check_workers, executor_for, on_workers, worker_options
 
 
 @click.command(short_help="Run recipes; resumes interrupted runs.")
@@ -20,7 +23,7 @@ from remnant.cli.options.exit_codes import gate_options
 )
 @declared.path("--data", help="Folder that holds the data sets, and your own files.")
 @click.option("--scale", help="Use the recipe's table of this name, such as paper, for a GPU.")
-@declared.device
+@worker_options
 @declared.flag("--dry-run", help="Print members, steps, memory and minutes; train nothing.")
 @declared.flag("--compiled", help="Compile convolutional models on a GPU.")
 @click.option(
@@ -48,7 +51,11 @@ def run(
     out: Path | None,
     data: Path | None,
     scale: str | None,
-    device: str,
+    device: tuple[str, ...],
+    place: str | None,
+    workers: int | None,
+    gpus_per_task: float | None,
+    threads: int | None,
     dry_run: bool,
     compiled: bool,
     checkpoint_seconds: float,
@@ -66,6 +73,9 @@ def run(
 
     Several recipes share one report, and each has a folder of its name.
 
+    With --on ray, groups of models are trained on the machines of a Ray cluster; the numbers are
+    those of a run here, with as many threads.
+
     A completed run exits with 0, whatever its outcome, unless --gate is given.
 
     \b
@@ -73,12 +83,14 @@ def run(
       remnant run recipes/fashion-mnist-inject.toml --data data --dry-run
       remnant run recipes/fashion-mnist-inject.toml --data data --out runs/fashion
       remnant run recipes/factor-*.toml --out runs/factors
+      remnant run recipes/fashion-mnist-inject.toml --data data --threads 1 --on ray --workers 2
     """
     from remnant.cli.run_studies import naming_recipe, run_studies
     from remnant.errors import InvalidInput
     from remnant.studies import Execution, estimate_study, read_recipe
     from remnant.studies.extras import check_extras
 
+    check_workers(device=device, place=place, workers=workers, gpus_per_task=gpus_per_task)
     studies, homes = {}, {}
     for recipe in recipes:
         with naming_recipe(recipe, of=len(recipes)):
@@ -86,13 +98,21 @@ def run(
             homes[recipe.stem] = recipe.parent
     if len(studies) < len(recipes):
         raise InvalidInput("Two recipes have the same name.", hint="Run them one by one.")
-    execution = Execution(
+    executor = executor_for(
         device=device,
+        place=place,
+        workers=workers,
+        gpus_per_task=gpus_per_task,
+        threads=threads,
+    )
+    execution = Execution(
+        device=device[0],
         data_folder=data,
         checkpoint_seconds=checkpoint_seconds,
         compiled=compiled,
         pool_folder=pool,
         pool_block=pool_block,
+        executor=None if dry_run else executor,
     )
     if not dry_run:
         folder = out or Path("runs")
@@ -116,6 +136,11 @@ def run(
         with naming_recipe(recipe, of=len(recipes)):
             own = replace(execution, recipe_folder=homes[name])
             estimates[name] = estimate_study(study, own)
+            if executor is not None:
+                many = workers or (None if place else len(device))
+                estimates[name] = on_workers(
+                    estimates[name], place=place, workers=many, threads=threads
+                )
     if as_json:
         plain = estimates if len(estimates) > 1 else next(iter(estimates.values()))
         click.echo(json.dumps(plain, indent=2))
@@ -127,4 +152,23 @@ def run(
         click.echo(f"steps    {estimate['steps']}")
         click.echo(f"memory   {estimate['memory_mib']} MiB")
         most = " at most, since models stop early" if estimate.get("at_most") else ""
-        click.echo(f"minutes  {estimate['minutes']}{most} (timed on a few steps on {device})")
+        timed = f"(timed on a few steps on {device[0]})"
+        click.echo(f"minutes  {estimate['minutes']}{most} {timed}")
+        if executor is not None:
+            _show_tasks(estimate)
+
+
+def _show_tasks(estimate: Mapping[str, Any]) -> None:
+    """Print how many tasks there are, the largest of them, and the time on the workers."""
+    groups = estimate["groups"]
+    largest = max(groups, key=lambda group: group["models"] * group["steps"])
+    stages = len({group["stage"] for group in groups})
+    after = f", in {stages} stages one after another" if stages > 1 else ""
+    click.echo(
+        f"tasks    {len(groups)}{after}; the largest trains {largest['models']} models for "
+        f"{largest['steps']} steps"
+    )
+    click.echo(
+        f"workers  {estimate['workers']}: {estimate['minutes_on_workers']} minutes if each is as "
+        "fast as this process"
+    )

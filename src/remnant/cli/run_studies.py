@@ -66,8 +66,9 @@ def run_studies(
     if gate:
         require_gate(study.to_dict()["question"] for study in studies.values())
     check_extras(studies.values())
+    workers = execution.executor or nullcontext()
     try:
-        with ProgressBar() as bar:
+        with workers, ProgressBar() as bar:
             for folder, study in studies.items():
                 with naming_recipe(out / folder, of=len(studies)):
                     home = (recipe_folders or {}).get(folder)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from remnant.cli.options import declared
 from remnant.cli.terminal import one_line
+
+if TYPE_CHECKING:
+    from remnant.records import RunSummary
 
 
 @click.command(short_help="List the runs in a folder.")
@@ -39,7 +43,12 @@ def runs(folder: Path, as_json: bool) -> None:
         pool = entry.question == SHADOW_POOL
         finding = entry.headline and f"FINDING: {entry.headline}"
         shown = entry.fault or entry.verdict or finding
-        shown = shown or ("no run" if pool else "no verdict yet")
+        shown = shown or ("no run" if pool else _so_far(entry))
         name = one_line(entry.folder.resolve().name)
         question = one_line(entry.question or "?")
         click.echo(f"{name:<28} {entry.status:<12} {question:<15} {one_line(shown)}")
+
+
+def _so_far(entry: RunSummary) -> str:
+    """How far a run without a verdict has come."""
+    return "no verdict yet" if entry.groups is None else f"{entry.groups} groups trained"

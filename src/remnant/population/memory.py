@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from remnant.population.blueprint import Blueprint, Loss
 
 _SHARE = 0.7  # of what is free; the rest is the allocator's and the operating system's
 _OVERHEAD = 2.0  # a backward pass holds gradients of activations beside the activations
+
+_most: ContextVar[int | None] = ContextVar("most", default=None)  # members in one pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,19 @@ def free_bytes(device: torch.device) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable"))
 
 
+@contextmanager
+def at_most(members: int | None) -> Iterator[None]:
+    """Let at most so many members through one pass of the fits inside; None: as many as fit.
+
+    How many members go through a pass does not change what any of them computes.
+    """
+    before = _most.set(members)
+    try:
+        yield
+    finally:
+        _most.reset(before)
+
+
 def fitting_split(need: Footprint, *, members: int, in_flight: int | None, free: int) -> int:
     """Return how many members go through one pass: all of them where they fit, at least one.
 
@@ -103,4 +120,5 @@ def fitting_split(need: Footprint, *, members: int, in_flight: int | None, free:
     else:
         each = need.gradient
         room -= need.activations * in_flight
-    return max(1, min(members, int(room // max(each, 1))))
+    most = _most.get()
+    return max(1, min(members, int(room // max(each, 1)), members if most is None else most))

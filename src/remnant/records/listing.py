@@ -27,6 +27,8 @@ class RunSummary:
             topped up and so are never complete) or ``"damaged"``.
         verdict: PASS, FAIL or INCONCLUSIVE; None for a finding, and where there is none.
         headline: A finding's; None for a gate.
+        groups: How many groups of models are done, such as ``"7 of 12"``; None where the record
+            does not say.
         fault: What is wrong with a damaged record, or None.
     """
 
@@ -37,6 +39,7 @@ class RunSummary:
     started: str | None
     verdict: str | None
     headline: str | None = None
+    groups: str | None = None
     fault: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -91,6 +94,12 @@ def summarise(folder: Path) -> RunSummary:
             started=record.started,
             verdict=row.get("outcome"),
             headline=row.get("headline"),
+            groups=_groups(record),
         )
     except RecordError as error:
         return RunSummary(folder, None, "damaged", None, None, None, fault=str(error))
+
+
+def _groups(record: Record) -> str | None:
+    groups = record.execution.get("groups")
+    return groups if isinstance(groups, str) else None

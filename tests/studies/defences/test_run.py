@@ -180,7 +180,9 @@ def test_no_secret_is_in_the_record(record, results, runs):
 
 
 @pytest.mark.parametrize("label", ["levels", "ascent"])
-def test_an_interrupted_run_resumes_to_the_same_arrays(tmp_path, monkeypatch, label):
+def test_an_interrupted_run_resumes_to_the_arrays_of_a_whole_one_elsewhere(
+    tmp_path, monkeypatch, label, elsewhere
+):
     table = {
         **DEFENCES,
         "remedy": [
@@ -189,7 +191,7 @@ def test_an_interrupted_run_resumes_to_the_same_arrays(tmp_path, monkeypatch, la
     }
     study = study_from(table)
     whole, apart = tmp_path / "whole", tmp_path / "apart"
-    run_study(study, whole, Execution())
+    run_study(study, whole, elsewhere())
     changed = module.changed_models
 
     def interrupted(settings, own, *others):

@@ -105,8 +105,12 @@ def test_no_secret_is_in_the_record(run):
     assert (run / "canaries.jsonl").stat().st_mode & 0o077 == 0
 
 
-def test_the_same_study_gives_the_same_results(run, tmp_path):
-    run_study(STUDY, tmp_path / "again", Execution())
+def test_the_same_study_gives_the_same_results_elsewhere(run, tmp_path, elsewhere, same_run):
+    run_study(STUDY, tmp_path / "again", elsewhere())
+    same_run(run, tmp_path / "again")
+    models = [sorted((folder / "models").rglob("*.*")) for folder in (run, tmp_path / "again")]
+    assert models[0]
+    assert [path.read_bytes() for path in models[0]] == [path.read_bytes() for path in models[1]]
     one, other = Record.open(run), Record.open(tmp_path / "again")
     assert one.results() == other.results()
     for name in one.array_names():

@@ -503,3 +503,8 @@ def test_the_store_holds_training_examples_then_stamped_canaries():
     expected = Patch.letter("K").stamp(data.clean.images[places])
     np.testing.assert_allclose(own[45:], expected, atol=1e-5)
     np.testing.assert_array_equal(stamped.store.labels[45:], data.clean.labels[places])
+
+
+def test_groups_on_another_machine_give_the_same_bits(done, tmp_path, elsewhere, same_run):
+    run_study(BOTH, tmp_path / "again", elsewhere())
+    same_run(done.folder, tmp_path / "again")

@@ -16,6 +16,7 @@ from remnant.records import Record
 from remnant.studies.prediction.shadow_pool import (
     check_pool,
     fill_pool,
+    missing_blocks,
     models_in,
     pool_key,
     read_pool,
@@ -39,7 +40,17 @@ def trainer(plan, calls=None):
         population.fit(INPUTS, LABELS, plan.schedule(examples=40, members=some), lr=0.1)
         return label_signals(population, INPUTS, LABELS).numpy()
 
-    return train
+    return in_turn(train)
+
+
+def in_turn(train):
+    """Train the blocks of a pool one after another; ``train`` returns the scores of one."""
+
+    def train_all(blocks, record, keep):
+        for block in blocks:
+            keep(block, train(*block, record.folder))
+
+    return train_all
 
 
 def test_topping_up_gives_the_pool_that_would_have_been(tmp_path):
@@ -64,10 +75,9 @@ class Killed(BaseException):
 def test_a_pool_cut_short_goes_on_after_its_last_block(tmp_path):
     honest = trainer(PLAN)
 
-    def train(first, stop, folder):
-        if first == 4:
-            raise Killed
-        return honest(first, stop, folder)
+    def train(blocks, record, keep):
+        honest(blocks[:2], record, keep)
+        raise Killed
 
     with pytest.raises(Killed):
         fill_pool(tmp_path / "pool", PLAN, **KNOWN, train=train, block=2)
@@ -147,14 +157,39 @@ def test_every_field_but_the_number_of_models_moves_the_key():
 )
 def test_scores_that_cannot_be_are_refused(scores, words, tmp_path):
     with pytest.raises(InvalidInput, match=words):
-        fill_pool(tmp_path / "pool", PLAN, **KNOWN, train=lambda *_: scores, block=2)
+        fill_pool(tmp_path / "pool", PLAN, **KNOWN, train=in_turn(lambda *_: scores), block=2)
 
 
-def test_a_gap_or_another_record_is_named(tmp_path):
+def test_blocks_are_kept_in_any_order_and_only_the_gaps_are_filled(tmp_path):
+    honest, calls = trainer(PLAN), []
+
+    def backwards_and_killed(blocks, record, keep):
+        honest([blocks[2], blocks[0]], record, keep)
+        raise Killed
+
+    with pytest.raises(Killed):
+        fill_pool(tmp_path / "pool", PLAN, **KNOWN, train=backwards_and_killed, block=2)
+    assert models_in(Record.open(tmp_path / "pool")) == 2
+    with pytest.raises(NotEnoughEvidence, match="has 2 models; 6 were asked for"):
+        read_pool(tmp_path / "pool", PLAN, **KNOWN)
+    assert fill_pool(tmp_path / "pool", PLAN, **KNOWN, train=trainer(PLAN, calls), block=2) == 2
+    assert calls == [(2, 4)]
+    fill_pool(tmp_path / "other", PLAN, **KNOWN, train=honest, block=2)
+    scores = [read_pool(tmp_path / name, PLAN, **KNOWN).scores for name in ("pool", "other")]
+    np.testing.assert_array_equal(*scores)
+
+
+def test_blocks_follow_from_what_is_stored_and_not_from_who_trains(tmp_path):
     fill_pool(tmp_path / "pool", PLAN, **KNOWN, train=trainer(PLAN), block=2)
     with Record.open(tmp_path / "pool", write=True) as record:
+        assert missing_blocks(record, 6, 4) == []
+        assert missing_blocks(record, 13, 4) == [(6, 10), (10, 13)]
         record.put_array("models-8-9", np.zeros((1, 3, 40)))
-        with pytest.raises(RecordError, match="lacks models 6 to 7"):
-            models_in(record)
+        assert models_in(record) == 6
+        assert missing_blocks(record, 13, 4) == [(6, 8), (9, 13)]
+        assert missing_blocks(record, 7, 4) == [(6, 7)]
+
+
+def test_a_block_of_none_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="block=0"):
         fill_pool(tmp_path / "pool", PLAN, **KNOWN, train=trainer(PLAN), block=0)

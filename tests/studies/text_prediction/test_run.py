@@ -159,6 +159,11 @@ def test_targets_of_the_looks_are_those_of_the_pool(run):
     )
 
 
+def test_groups_on_another_machine_give_the_same_bits(run, data, tmp_path, elsewhere, same_run):
+    run_study(STUDY, tmp_path / "again", elsewhere(data_folder=data))
+    same_run(run, tmp_path / "again")
+
+
 class Cut(BaseException):
     pass
 

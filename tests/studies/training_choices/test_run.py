@@ -482,3 +482,8 @@ def test_no_detected_difference_is_not_equality():
         "No other variant differs significantly from it in 8 trials. It may still be 0.8 bits."
     )
     assert "do not take the choices for equal" in found.advice
+
+
+def test_groups_on_another_machine_give_the_same_bits(folder, tmp_path, elsewhere, same_run):
+    run_study(STUDY, tmp_path / "again", elsewhere())
+    same_run(folder, tmp_path / "again")

@@ -204,6 +204,13 @@ def test_a_run_that_was_cut_short_goes_on_to_the_same_results(run, data, tmp_pat
         np.testing.assert_array_equal(one.array(name), other.array(name))
 
 
+@pytest.mark.parametrize("run", [STUDY], indirect=True, ids=["source"])
+def test_groups_on_another_machine_give_the_same_bits(run, data, tmp_path, elsewhere, same_run):
+    study, folder = run
+    run_study(study, tmp_path / "again", elsewhere(data_folder=data.data_folder))
+    same_run(folder, tmp_path / "again")
+
+
 def test_planted_rows_hold_their_pair(data):
     plan = dataclasses.replace(STUDY.plan, trials=2)
     pairs = load_pairs("en", "de", folder=data.data_folder)

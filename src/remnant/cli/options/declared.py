@@ -42,7 +42,12 @@ def flag(name: str, *aliases: str, help: str) -> Callable[[Command], Command]:
     return click.option(name, *aliases, is_flag=True, help=help)
 
 
-def _check_device(context: click.Context, parameter: click.Parameter, device: str) -> str:
+def check_device(context: click.Context, parameter: click.Parameter, device: str) -> str:
+    """Return the device, if it is there.
+
+    Raises:
+        InvalidInput: It is no device, or PyTorch does not see it.
+    """
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
     if match is None:
         raise InvalidInput(f"--device {device} is neither cpu nor cuda.", hint="Pass cpu or cuda.")
@@ -61,7 +66,7 @@ def _check_device(context: click.Context, parameter: click.Parameter, device: st
 
 
 device = click.option(
-    "--device", default="cpu", show_default=True, callback=_check_device, help="cpu or cuda."
+    "--device", default="cpu", show_default=True, callback=check_device, help="cpu or cuda."
 )
 as_json = flag("--json", "as_json", help="Print as JSON.")
 reveal = flag("--reveal", help="Show the secrets.")

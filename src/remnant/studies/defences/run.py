@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,20 @@ from remnant.studies.defences.measure import put_defences_results
 from remnant.studies.defences.recipe import BASE, DefencesStudy
 from remnant.studies.defences.sanitising import placeholder_template, sanitised
 from remnant.studies.exposure.audit import Progress
+from remnant.studies.groups.estimating import planned_group
+from remnant.studies.groups.execution import Group, Site, Workload
+from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import Remedy
 from remnant.studies.training_choices.population import (
+    population_group,
     populations,
     time_population,
     train_population,
 )
-from remnant.studies.training_choices.prepared import Run, prepare_runs
+from remnant.studies.training_choices.prepared import Run, Runs, prepare_runs
 from remnant.studies.training_choices.probe import measure_run
 
 
@@ -78,13 +83,26 @@ def estimate_defences(study: DefencesStudy, execution: Execution) -> dict[str, A
     seconds += share * (base["seconds"] - base["measuring"]) / base["steps"] * more
     seconds += share * base["measuring"] * len(afterwards)
     seconds += share * (base["seconds"] - base["measuring"]) * len(halves)
+    each = [estimate["seconds"] for estimate in estimates]
+    each[first] += seconds - sum(each)  # remedies of trained models are in the group of these
+    planned = [
+        planned_group(
+            population_group(list(group), runs, _nothing, named=", ".join(group)), seconds=own
+        )
+        for group, own in zip(groups, each, strict=True)
+    ]
     return {
         "members": sum(int(estimate["members"]) for estimate in estimates)
         + 2 * study.plan.trials * len(halves),
         "steps": sum(int(estimate["steps"]) for estimate in estimates) + more,
         "memory_mib": round(max(estimate["bytes"] for estimate in estimates) / 2**20, 1),
         "minutes": round(seconds / 60, 2),
+        "groups": planned,
     }
+
+
+def _nothing(runs: Runs, site: Site) -> None:
+    """Stand for the work of a group whose time is only estimated."""
 
 
 def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, Run]:
@@ -136,13 +154,24 @@ def _with_rows_left_out(
             continue
         run = runs[name]
         if f"{name}.replaced" not in record.array_names():
-            begun = time.perf_counter()
-            dropped = disagreeing_rows(run, execution, share=remedy.settings.value("share"))
-            seconds = (time.perf_counter() - begun) / run.plan.trials
-            record.update_execution({f"{name}.seconds_after": seconds})
-            record.put_array(f"{name}.replaced", without_rows(run, dropped))
+            halves = Group(
+                name=f"halves of {name}",
+                work=partial(_leave_out, name, remedy.settings.value("share")),
+                members=2 * run.plan.trials,
+                steps=max(1, run.plan.steps // 2),
+            )
+            run_groups([halves], shared=runs, record=record, execution=execution, progress=None)
         made[name] = dataclasses.replace(run, replaced=record.array(f"{name}.replaced"))
     return made
+
+
+def _leave_out(name: str, share: float, runs: Runs, site: Site) -> None:
+    """Find the rows that sanitising by disagreement leaves out."""
+    run, begun = runs[name], time.perf_counter()
+    dropped = disagreeing_rows(run, site.execution, share=share)
+    seconds = (time.perf_counter() - begun) / run.plan.trials
+    site.shelf.update_execution({f"{name}.seconds_after": seconds})
+    site.shelf.put_array(f"{name}.replaced", without_rows(run, dropped))
 
 
 def _work(
@@ -154,41 +183,48 @@ def _work(
 ) -> None:
     runs = _with_rows_left_out(study, runs, execution, record)
     groups = populations(runs)
+    key, kept = f"{study.fingerprint}/{record.data_fingerprint}", record.array_names()
+    every, unfinished = [], []
     for number, group in enumerate(groups, start=1):
-        missing = [name for name in group if f"{name}.bits" not in record.array_names()]
+        names, missing = list(group), [name for name in group if f"{name}.bits" not in kept]
         later = _later(study, record) if BASE in group else {}
-        if not missing and not later:
-            continue
         stage = f"training {number} of {len(groups)}" if len(groups) > 1 else "training"
-        timer = _Timer(execution, stage, progress)
-
-        def afterwards(
-            population: Population,
-            members: dict[str, slice],
-            later: Mapping[str, Remedy[DefencesStudy]] = later,
-        ) -> None:
-            for name, remedy in later.items():
-                _apply(
-                    name, remedy, runs[BASE], members[BASE], population, execution, record, progress
-                )
-
-        train_population(
-            group,
-            execution,
-            record,
-            key=f"{study.fingerprint}/{record.data_fingerprint}",
-            wanted=missing,
-            named=stage,
-            progress=timer,
-            afterwards=afterwards,
-        )
-        models = sum(run.plan.members for run in group.values())
-        if (seconds := timer.seconds) is not None:
-            record.update_execution({f"{name}.seconds": seconds / models for name in group})
+        work = partial(_train, names, missing, later, stage, key)
+        every.append(population_group(names, runs, work, named=stage))
+        unfinished += every[-1:] if missing or later else []
+    run_groups(
+        unfinished,
+        shared=runs,
+        record=record,
+        execution=execution,
+        progress=progress,
+        whole=Workload.of(every),
+    )
     first = runs[BASE]
     put_ledger(record, first.plan.ledger(examples=first.planted.examples))
     put_defences_results(record, study, runs)
     record.finish()
+
+
+def _train(
+    names: Sequence[str],
+    wanted: Sequence[str],
+    later: Mapping[str, Remedy[DefencesStudy]],
+    stage: str,
+    key: str,
+    runs: Runs,
+    site: Site,
+) -> None:
+    """Train one population, measure what is wanted of it, then apply and measure remedies."""
+    together = {name: runs[name] for name in names}
+    timer = _Timer(site.execution, stage, site.progress)
+    timed = dataclasses.replace(site, progress=timer)
+    population, members = train_population(together, timed, key=key, wanted=wanted, named=stage)
+    for name, remedy in later.items():
+        _apply(name, remedy, runs[BASE], members[BASE], population, site)
+    models = sum(run.plan.members for run in together.values())
+    if (seconds := timer.seconds) is not None:
+        site.shelf.update_execution({f"{name}.seconds": seconds / models for name in names})
 
 
 def _later(study: DefencesStudy, record: Record) -> dict[str, Remedy[DefencesStudy]]:
@@ -206,11 +242,10 @@ def _apply(
     run: Run,
     members: slice,
     population: Population,
-    execution: Execution,
-    record: Record,
-    progress: Progress | None,
+    site: Site,
 ) -> None:
     """Apply a remedy to the models trained as planned, and measure them."""
+    execution, progress = site.execution, site.progress
     own = dataclasses.replace(run, study=dataclasses.replace(run.study, label=remedy.label))
     begun = time.perf_counter()
     models = changed_models(remedy.settings, own, members, population, execution)
@@ -220,10 +255,10 @@ def _apply(
         relearnt = relearnt_models(remedy.settings, own, models, execution)
         again = measure_run(own, everybody, relearnt, execution, progress)
         for array in ("low", "high", "saturated", "bits"):
-            record.put_array(f"{name}.relearnt.{array}", again[array])
+            site.shelf.put_array(f"{name}.relearnt.{array}", again[array])
     for array, values in measure_run(own, everybody, models, execution, progress).items():
-        record.put_array(f"{name}.{array}", values)
-    record.update_execution({f"{name}.seconds_after": seconds})
+        site.shelf.put_array(f"{name}.{array}", values)
+    site.shelf.update_execution({f"{name}.seconds_after": seconds})
 
 
 class _Timer:

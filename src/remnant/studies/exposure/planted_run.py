@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,7 +23,7 @@ from remnant.models import Vocabulary, load_language_model, save_language_model
 from remnant.plans import InsertPlan
 from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
-from remnant.population import Fit, Population, remove_checkpoint
+from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
 from remnant.search import compile_template, extract
@@ -29,7 +31,11 @@ from remnant.search.walk import Budget
 from remnant.studies.exposure.audit import ExposureAudit, Progress
 from remnant.studies.exposure.measure import TrialExposure, put_exposure_results
 from remnant.studies.exposure.saturated import measure_each
-from remnant.studies.shared.insertions import keep_insertions, saving_and_progress
+from remnant.studies.groups.estimating import planned_group
+from remnant.studies.groups.execution import Group, Site, Workload
+from remnant.studies.groups.running import run_groups
+from remnant.studies.shared.classifiers import how_trained
+from remnant.studies.shared.insertions import keep_insertions
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.parts import LanguageTask, Tested
 from remnant.studies.shared.recording import Recorded, run_in_record
@@ -37,6 +43,7 @@ from remnant.studies.shared.settings import Execution, TrainingSettings
 from remnant.studies.shared.text_settings import MeasureSettings
 
 MODELS = "models"
+_CHECKPOINT = "checkpoint-training.safetensors"
 
 
 class PlantedStudy(Recorded, Protocol):
@@ -70,6 +77,7 @@ class PlantedRun:
         scope: What the study tests.
         source: What all secrets are looked for with, in a translator; None for a language model.
         source_of: The source a secret is looked for with; None where it is the same for all.
+        rebuild: Makes the same for another execution, from the data; other processes get that.
     """
 
     study: PlantedStudy
@@ -88,6 +96,15 @@ class PlantedRun:
     scope: Tested
     source: str | None = None
     source_of: Callable[[str], str] | None = None
+    rebuild: Callable[[Execution], PlantedRun]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.rebuild, (self.execution,)
+
+    def on(self, execution: Execution) -> PlantedRun:
+        """Return the same run where a group runs."""
+        same = execution.device == self.execution.device
+        return self if same else self.rebuild(execution)
 
     def run(
         self,
@@ -133,19 +150,42 @@ class PlantedRun:
             "steps": plan.steps,
             "memory_mib": round((fit.memory + self.store_bytes) / 2**20, 1),
             "minutes": round(clock.typical * plan.steps / 60, 2),
+            "groups": [planned_group(self._training(""), seconds=clock.typical * plan.steps)],
         }
 
     def _work(self, record: Record, progress: Progress | None) -> None:
         plan = self.study.plan
-        saving = saving_and_progress(self.study, record, self.execution, plan.steps, progress)
-        fit, population = self.train(plan, **saving)
-        bits = self.validation_bits(population)
-        record.put_array("validation_bits", bits)
-        uses = keep_insertions(record, plan, fit, self.sets, examples=self.examples)
-        trials = [
-            self._measure_trial(trial, population, record, uses[trial], progress)
+        uses = keep_insertions(record, plan, self.sets, examples=self.examples)
+        key = f"{self.study.fingerprint}/{record.data_fingerprint}"
+        training = self._training(key)
+        measuring = Workload(plan.trials, plan.trials)
+        known: dict[str, Any] = {
+            "shared": self,
+            "record": record,
+            "execution": self.execution,
+            "progress": progress,
+            "whole": Workload.of([training]) + measuring,
+        }
+        if not self._is_trained(record):
+
+            def keep(_: Group, trained: _Trained) -> None:
+                self._keep_models(record, trained)
+
+            run_groups([training], keep=keep, later=measuring, **known)
+        trials = {
+            Group(
+                name=f"exposure, trial {trial + 1} of {plan.trials}",
+                work=partial(_measure_trial, trial, uses[trial], self._sent(record, trial)),
+            ): trial
             for trial in range(plan.trials)
-        ]
+        }
+        measured: dict[int, TrialExposure] = {}
+
+        def note(group: Group, exposure: TrialExposure) -> None:
+            measured[trials[group]] = exposure
+
+        run_groups(list(trials), keep=note, **known)
+        bits = record.array("validation_bits")
         task = LanguageTask(
             validation_bits=float(bits[plan.members_of("planted")].mean()),
             validation_tokens=self.validation_tokens,
@@ -156,43 +196,86 @@ class PlantedRun:
             plan,
             self.study.measure,
             record,
-            trials,
+            [measured[trial] for trial in range(plan.trials)],
             task=task,
             scope=self.scope,
             given=None if self.source is None else "source" if self.source_of else "beginning",
         )
         record.finish()
-        remove_checkpoint(saving["checkpoint"].path)
 
-    def _measure_trial(
-        self,
-        trial: int,
-        population: Population,
-        record: Record,
-        uses: NDArray[np.int64],
-        progress: Progress | None,
+    def _training(self, key: str) -> Group:
+        """The group that trains all members."""
+        plan = self.study.plan
+        return Group(
+            name="training",
+            work=partial(_train, key),
+            members=plan.members,
+            steps=plan.steps,
+            saved=_CHECKPOINT,
+        )
+
+    def _names(self, trial: int) -> dict[str, str]:
+        """The names of a trial's models, by arm."""
+        return {arm: f"{arm}-{trial + 1}" for arm in self.study.plan.arms}
+
+    def _is_trained(self, record: Record) -> bool:
+        """Whether the folder has all trained models, and what they cost."""
+        trials = range(self.study.plan.trials)
+        names = (name for trial in trials for name in self._names(trial).values())
+        models = record.folder / MODELS
+        return "validation_bits" in record.array_names() and all(
+            (models / name).is_dir() for name in names
+        )
+
+    def _sent(self, record: Record, trial: int) -> dict[str, bytes]:
+        """The files of a trial's models for a worker that cannot read the run's folder."""
+        executor = self.execution.executor
+        if executor is None or executor.shares_disk:
+            return {}
+        models = record.folder / MODELS
+        return {
+            f"{name}/{path.name}": path.read_bytes()
+            for name in self._names(trial).values()
+            for path in sorted((models / name).iterdir())
+        }
+
+    def _keep_models(self, record: Record, trained: _Trained) -> None:
+        """Write the trained models into the run's folder, then what a validation token costs."""
+        for trial in range(self.study.plan.trials):
+            for arm, name in self._names(trial).items():
+                save_language_model(
+                    record.folder / MODELS / name,
+                    architecture=self.architecture,
+                    options=self.options,
+                    state=trained.states[int(self.study.plan.members_of(arm)[trial])],
+                    vocabulary=self.vocabulary,
+                )
+        record.update_execution(trained.how)
+        record.put_array("validation_bits", trained.bits)
+
+    def measure_trial(
+        self, trial: int, uses: NDArray[np.int64], models: Path, site: Site
     ) -> TrialExposure:
-        """Measure one trial's canaries and controls in its members, and search for secrets."""
-        plan, measure = self.study.plan, self.study.measure
+        """Measure one trial's canaries and controls in its members, and search for secrets.
+
+        Args:
+            trial: Which one.
+            uses: How often each of its canaries was used.
+            models: The folder with a folder for each of its models.
+            site: Where it is measured.
+        """
+        measure = self.study.measure
         audits, searches = {}, {}
-        for arm in plan.arms:
-            name = f"{arm}-{trial + 1}"
-            folder = record.folder / MODELS / name
-            save_language_model(
-                folder,
-                architecture=self.architecture,
-                options=self.options,
-                state=population.state_dict(int(plan.members_of(arm)[trial])),
-                vocabulary=self.vocabulary,
-            )
-            audits[arm] = self._audit(folder, trial, progress)
-            record.put_array(f"{name}.reference_costs", audits[arm].reference_costs)
+        for arm, name in self._names(trial).items():
+            folder = models / name
+            audits[arm] = self._audit(folder, trial, site.progress)
+            site.shelf.put_array(f"{name}.reference_costs", audits[arm].reference_costs)
             searches[f"{arm}, trial {trial + 1}"] = extract(
                 load_language_model(folder, device=self.execution.device, source=self.source),
                 self.sets[trial].template,
                 top=measure.top,
                 max_nodes=measure.max_nodes,
-                progress=progress,
+                progress=site.progress,
             )
         twin = audits.get("twin")
         return TrialExposure(self.sets[trial], uses, audits["planted"], twin, searches)
@@ -221,6 +304,46 @@ class PlantedRun:
             for at, (source, group) in enumerate(groups)
         ]
         return audits[0] if len(audits) == 1 else _joined(audits)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Trained:
+    """What a training leaves: each member's weights, what a validation token costs, and how."""
+
+    states: list[dict[str, Any]]
+    bits: NDArray[np.float64]
+    how: dict[str, Any]
+
+
+def _train(key: str, shared: PlantedRun, site: Site) -> _Trained:
+    """Train all members of the study."""
+    run = shared.on(site.execution)
+    plan = run.study.plan
+    fit, population = run.train(
+        plan,
+        checkpoint=site.checkpoint(_CHECKPOINT, key),
+        on_step=site.on_step("training", plan.steps),
+    )
+    states = [
+        {name: tensor.cpu() for name, tensor in population.state_dict(member).items()}
+        for member in range(plan.members)
+    ]
+    return _Trained(states, run.validation_bits(population), how_trained("training", fit))
+
+
+def _measure_trial(
+    trial: int, uses: NDArray[np.int64], sent: Mapping[str, bytes], shared: PlantedRun, site: Site
+) -> TrialExposure:
+    """Measure one trial, with the models of the run's folder or with those that were sent."""
+    run = shared.on(site.execution)
+    if site.folder is not None:
+        return run.measure_trial(trial, uses, site.folder / MODELS, site)
+    with tempfile.TemporaryDirectory(prefix="remnant-") as folder:
+        for name, content in sent.items():
+            path = Path(folder) / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        return run.measure_trial(trial, uses, Path(folder), site)
 
 
 def _joined(audits: Sequence[ExposureAudit]) -> ExposureAudit:

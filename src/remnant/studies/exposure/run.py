@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -84,6 +85,7 @@ def _planted_run(study: ExposureStudy, text: Corpus, execution: Execution) -> Pl
             place="text",
             unit="window",
         ),
+        rebuild=partial(_planted_run, study, text),
     )
 
 

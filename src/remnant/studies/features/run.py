@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +31,9 @@ from remnant.studies.features.result import (
     VariantResult,
 )
 from remnant.studies.features.training import (
-    Job,
-    Progress,
+    Asked,
     Stamped,
+    checkpoint_file,
     first_influence,
     fit_members,
     influential_places,
@@ -41,10 +43,13 @@ from remnant.studies.features.training import (
     train_variant,
 )
 from remnant.studies.features.verdict import feature_gate, feature_scope
+from remnant.studies.groups.estimating import planned_group
+from remnant.studies.groups.execution import Group, Workload
+from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.classifiers import check_training, load_data, task_fields
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.parts import ClassifierTask
-from remnant.studies.shared.recording import run_in_record
+from remnant.studies.shared.recording import Progress, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import difference
 
@@ -54,6 +59,15 @@ _CONVENTION = (
     "mean KL(clean‖patch) - mean KL(clean‖random), {control} random patches, in nats; p-value: "
     "rank among {nulls} patches never planted"
 )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Job:
+    """How a study is run, its record, and the progress callback."""
+
+    execution: Execution
+    record: Record
+    progress: Progress | None
 
 
 def run_features(
@@ -82,13 +96,20 @@ def run_features(
 def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], job: Job) -> None:
     record = job.record
     stamped, high = _stamped(study, data, job)
+    key = f"{record.plan_fingerprint}/{record.data_fingerprint}"
     other = _stamps(study, stamped, images, _OTHER)
     own = _stamps(study, stamped, data.pool.images, _OWN), data.pool.labels
     ways = study.ways()
-    for name, (_, way) in ways.items():
-        if f"{name}.unique" not in record.array_names():
-            influence = study.influence.on and name == "plain"
-            train_variant(way, name, stamped, other, own, job, influence=influence)
+    every = [_variant(study, name, key, stamped) for name in ways]
+    kept = record.array_names()
+    run_groups(
+        [group for group in every if f"{group.name}.unique" not in kept],
+        shared=Asked(stamped, other, own),
+        record=record,
+        execution=job.execution,
+        progress=job.progress,
+        whole=Workload.of(every),
+    )
     epoch = study.plan.epoch(stamped.examples)
     variants = tuple(
         variant_result(
@@ -109,6 +130,18 @@ def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], job
     record.finish()
 
 
+def _variant(study: FeatureStudy, name: str, key: str, stamped: Stamped) -> Group:
+    """Return the group that trains one variant."""
+    _, way = study.ways()[name]
+    return Group(
+        name=name,
+        work=partial(train_variant, way, name, key, study.influence.on and name == "plain"),
+        members=way.plan.members,
+        steps=total_steps(way, stamped),
+        saved=checkpoint_file(name),
+    )
+
+
 def _stamped(
     study: FeatureStudy, data: AuditData, job: Job
 ) -> tuple[Stamped, NDArray[np.bool_] | None]:
@@ -118,7 +151,20 @@ def _stamped(
     if study.canaries.choice == "influence":
         if "influence.all" not in record.array_names():
             bare = stamp_canaries(study, data, patch, places)
-            first_influence(study, bare, job)
+            key = f"{record.plan_fingerprint}/{record.data_fingerprint}"
+            twin = Group(
+                name="influence",
+                work=partial(first_influence, study, key),
+                steps=total_steps(study, bare),
+                saved=checkpoint_file("influence"),
+            )
+            run_groups(
+                [twin],
+                shared=bare,
+                record=record,
+                execution=job.execution,
+                progress=job.progress,
+            )
         places = influential_places(record.array("influence.all"), count)
         high = np.arange(count) < (count + 1) // 2
     stamped = stamp_canaries(study, data, patch, places)
@@ -256,18 +302,20 @@ def estimate_features(study: FeatureStudy, execution: Execution) -> dict[str, An
     _check(study, data, execution)
     places = random_places(study, study.plan.trained(len(data.clean)))
     stamped = stamp_canaries(study, data, study.patch.made(), places)
-    memory, seconds = 0, 0.0
-    for _, way in study.ways().values():
+    memory, groups = 0, []
+    for name, (_, way) in study.ways().items():
         clock = StepClock(execution.device)
         # On a CPU hundreds of models take seconds a step, and a few steps tell.
         few = 12 if execution.device.startswith("cuda") else 4
         fit, _ = fit_members(way, stamped, execution, steps=few, on_step=clock)
-        seconds += clock.typical * total_steps(way, stamped)
+        seconds = clock.typical * total_steps(way, stamped)
+        groups.append(planned_group(_variant(study, name, "", stamped), seconds=seconds))
         memory = max(memory, fit.memory)
     return {
         "members": study.plan.members * len(study.ways()),
         "steps": total_steps(study, stamped),
         "memory_mib": round((memory + stamped.store.images.nbytes) / 2**20, 1),
-        "minutes": round(seconds / 60, 2),
+        "minutes": round(sum(group["minutes"] for group in groups), 2),
+        "groups": groups,
         "at_most": True,
     }

@@ -22,44 +22,25 @@ from remnant.population import (
     EarlyStop,
     Fit,
     Population,
-    remove_checkpoint,
 )
 from remnant.probes import label_signals
-from remnant.records import Record
 from remnant.studies.features.influence import InfluenceProbe, influence_steps
 from remnant.studies.features.reactions import Stamps, fired, m_values, reactions, white_box
 from remnant.studies.features.recipe import FeatureStudy
+from remnant.studies.groups.execution import Site
 from remnant.studies.shared.classifiers import check_converged, how_trained, maker_of
 from remnant.studies.shared.settings import Execution
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Progress = Callable[[str, int, int], None]
 Probes = dict[str, tuple[Callable[[Population], Any], tuple[int, ...]]]
 _SAMPLE = 1000  # training examples on which the loss is read where influence is measured
 _ACTIVATED = 500  # images on which hidden units are watched
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Job:
-    """How a study is run, its record, and the progress callback."""
-
-    execution: Execution
-    record: Record
-    progress: Progress | None
-
-    def checkpoint(self, name: str) -> Checkpoint:
-        """Where the training of a variant is saved."""
-        return Checkpoint(
-            self.record.folder / f"checkpoint-{name}.safetensors",
-            seconds=self.execution.checkpoint_seconds,
-            key=f"{self.record.plan_fingerprint}/{self.record.data_fingerprint}/{name}",
-        )
-
-    def on_step(self, name: str, steps: int) -> Callable[[int], None] | None:
-        """What is called after each step of a training."""
-        progress = self.progress
-        return None if progress is None else lambda done: progress(name, done, steps)
+def checkpoint_file(name: str) -> str:
+    """Return the name of the file in which the training of a variant is saved."""
+    return f"checkpoint-{name}.safetensors"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -196,48 +177,62 @@ def maker(study: FeatureStudy, stamped: Stamped) -> Callable[[], nn.Module]:
     return maker_of(study, shape=stamped.shape, classes=stamped.classes)
 
 
-def first_influence(study: FeatureStudy, stamped: Stamped, job: Job) -> None:
-    """Train the first seed's twin alone; store the influence of every training example on it."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """What members are trained on, and what they are asked about.
+
+    Attributes:
+        stamped: What they are trained on.
+        other: Images of another kind, for M.
+        own: Held-out images of the task and their labels, for the white-box score.
+    """
+
+    stamped: Stamped
+    other: Stamps
+    own: tuple[Stamps, Ints]
+
+
+def first_influence(study: FeatureStudy, key: str, stamped: Stamped, site: Site) -> None:
+    """Train the first seed's twin alone; store the influence of every training example on it.
+
+    Args:
+        study: The study.
+        key: Of the checkpoint.
+        stamped: What it is trained on.
+        site: Where it runs.
+    """
     own = Images(stamped.store.images[: stamped.examples], stamped.store.labels[: stamped.examples])
     sample = own.take(np.arange(min(_SAMPLE, len(own))))
     probe = InfluenceProbe(maker(study, stamped), sample=sample, examples=[own])
-    steps, checkpoint = total_steps(study, stamped), job.checkpoint("influence")
+    steps = total_steps(study, stamped)
     times = influence_steps(last=steps)
     fit, _ = fit_members(
         study,
         stamped,
-        job.execution,
+        site.execution,
         members=study.plan.twins[:1],
         probes={"influence": (probe, times)},
-        checkpoint=checkpoint,
-        on_step=job.on_step("a training with nothing planted", steps),
+        checkpoint=site.checkpoint(checkpoint_file("influence"), f"{key}/influence"),
+        on_step=site.on_step("a training with nothing planted", steps),
     )
     (influence,) = _influence(study, probe, fit.probes["influence"], times)
-    job.record.put_array("influence.all", influence)
-    remove_checkpoint(checkpoint.path)
+    site.shelf.put_array("influence.all", influence)
 
 
 def train_variant(
-    study: FeatureStudy,
-    name: str,
-    stamped: Stamped,
-    other: Stamps,
-    own: tuple[Stamps, Ints],
-    job: Job,
-    *,
-    influence: bool,
+    study: FeatureStudy, name: str, key: str, influence: bool, asked: Asked, site: Site
 ) -> None:
-    """Train all members of one variant, ask them, and put everything into the record.
+    """Train all members of one variant, ask them, and put everything on the shelf.
 
     Args:
         study: The variant, whole.
         name: Before the dot in its arrays' names.
-        stamped: What it is trained on.
-        other: Images of another kind, for M.
-        own: Held-out images of the task and their labels, for the white-box score.
-        job: As the study is run.
+        key: Of the checkpoint.
         influence: Whether self-influence is measured.
+        asked: What it is trained on and asked about.
+        site: Where it runs.
     """
+    stamped, other, own = asked.stamped, asked.other, asked.own
     plan, steps = study.plan, total_steps(study, stamped)
     moments = study.score.steps(epoch=plan.epoch(stamped.examples), epochs=plan.epochs)
     probes: Probes = {}
@@ -246,20 +241,19 @@ def train_variant(
     times, probe = influence_steps(last=steps), _influence_probe(study, stamped)
     if influence:
         probes["influence"] = (probe, times)
-    checkpoint = job.checkpoint(name)
     fit, population = fit_members(
         study,
         stamped,
-        job.execution,
+        site.execution,
         probes=probes,
-        checkpoint=checkpoint,
-        on_step=job.on_step(name, steps),
+        checkpoint=site.checkpoint(checkpoint_file(name), f"{key}/{name}"),
+        on_step=site.on_step(name, steps),
     )
     signals = label_signals(population, stamped.test.images, stamped.test.labels).cpu().numpy()
     check_converged(signals[:, :2], name)
 
     def put(what: str, array: Any) -> None:
-        job.record.put_array(f"{name}.{what}", array)
+        site.shelf.put_array(f"{name}.{what}", array)
 
     put("test_accuracy", signals[:, 2].mean(axis=1))
     stopped = np.zeros(plan.members, np.int64) if fit.stopped_at is None else fit.stopped_at
@@ -271,17 +265,16 @@ def train_variant(
             *after, before = _influence(study, probe, fit.probes["influence"], times)
             put("influence_before", before)
             put("influence_after", np.concatenate(after))
-    if job.progress is not None:
-        job.progress(f"{name}: asking", 0, 1)
+    if site.progress is not None:
+        site.progress(f"{name}: asking", 0, 1)
     reacted = reactions(population, other)
     put("controls", reacted.controls)
     put("redrawn", reacted.redrawn)
     put("null_means", reacted.null_means)
     put("white_box", white_box(population, *own, stamped.clean.labels))
     put("activations", _activations(study, stamped, population, other))
-    job.record.update_execution(how_trained(name, fit))
+    site.shelf.update_execution(how_trained(name, fit))
     put("unique", reacted.unique)  # last: a variant that has it, has everything
-    remove_checkpoint(checkpoint.path)
 
 
 def total_steps(study: FeatureStudy, stamped: Stamped) -> int:

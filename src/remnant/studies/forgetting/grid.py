@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,9 @@ from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.bounds import is_number
 from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
-from remnant.population import Checkpoint, remove_checkpoint
-from remnant.records import Record
 from remnant.studies.forgetting.recipe import ForgettingStudy
 from remnant.studies.forgetting.residual_memory_probe import hidden_probe, kept_disturbed
+from remnant.studies.groups.execution import Group, Site
 from remnant.studies.shared.classifiers import (
     Members,
     Probe,
@@ -112,20 +112,45 @@ def _spread(values: list[Any], plans: list[TwinPlan]) -> Any:
     return [value for value, plan in zip(values, plans, strict=True) for _ in range(plan.members)]
 
 
-def train_grid(
-    runs: Runs,
-    data: AuditData,
-    losses: NDArray[np.float64] | None,
-    execution: Execution,
-    record: Record,
-    *,
-    key: str,
-    on_step: Callable[[int, int], None] | None = None,
-) -> None:
-    """Train one population and put each run's signals and test accuracy into the record."""
+@dataclass(frozen=True, slots=True, eq=False)
+class GridData:
+    """What all populations of a study are trained on.
+
+    Attributes:
+        data: Clean examples, pool and test examples.
+        losses: What judges say of the pool, where canaries are chosen by it.
+    """
+
+    data: AuditData
+    losses: NDArray[np.float64] | None
+
+
+def grid_group(runs: Runs, *, key: str) -> Group:
+    """Return the group that trains one population.
+
+    Args:
+        runs: Those of the population.
+        key: Of the study and its data, for checkpoints.
+    """
+    name = next(iter(runs))
+    return Group(
+        name=name,
+        work=partial(_train_grid, runs, key),
+        members=sum(run.plan.members for run in runs.values()),
+        steps=max(run.plan.steps for run in runs.values()),
+        saved=_checkpoint_file(name),
+    )
+
+
+def _checkpoint_file(name: str) -> str:
+    return f"checkpoint-{name}.safetensors"
+
+
+def _train_grid(runs: Runs, key: str, shared: GridData, site: Site) -> None:
+    """Train one population; put each run's signals and test accuracy on the shelf."""
+    data, losses, execution = shared.data, shared.losses, site.execution
     cast = _cast(runs, data, losses)
     name, first = next(iter(runs.items()))
-    path = record.folder / f"checkpoint-{name}.safetensors"
     steps = cast.members.schedule.steps
     # A run is disturbed at its own last lag, though a longer run beside it may continue.
     hidden = {
@@ -143,20 +168,19 @@ def train_grid(
         execution,
         ask=cast.ask,
         also=hidden,
-        checkpoint=Checkpoint(path, seconds=execution.checkpoint_seconds, key=f"{key}/{name}"),
-        on_step=None if on_step is None else lambda done: on_step(done, steps),
+        checkpoint=site.checkpoint(_checkpoint_file(name), f"{key}/{name}"),
+        on_step=site.on_step(name, steps),
     )
     for probe, signals in fit.probes.items():
         check_converged(signals, probe)
     for probe in hidden:
         for array_name, array in kept_disturbed(probe, fit.probes[probe][0]).items():
-            record.put_array(array_name, array)
+            site.shelf.put_array(array_name, array)
     accuracy = accuracy_of(population, cast.planting)
     for run_name, question in cast.ask.items():
-        record.put_array(f"{run_name}.test_accuracy", accuracy[question.members])
-        record.put_array(f"{run_name}.signals", fit.probes[run_name])
-    record.update_execution(how_trained(name, fit))
-    remove_checkpoint(path)
+        site.shelf.put_array(f"{run_name}.test_accuracy", accuracy[question.members])
+        site.shelf.put_array(f"{run_name}.signals", fit.probes[run_name])
+    site.shelf.update_execution(how_trained(name, fit))
 
 
 def time_grid(runs: Runs, data: AuditData, execution: Execution) -> dict[str, float]:

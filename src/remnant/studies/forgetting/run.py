@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from remnant.data import AuditData
 from remnant.records import Record
-from remnant.studies.forgetting.grid import grids, time_grid, train_grid
+from remnant.studies.forgetting.grid import GridData, grid_group, grids, time_grid
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
 from remnant.studies.forgetting.residual_memory_probe import check_neighbours
+from remnant.studies.groups.estimating import planned_group
+from remnant.studies.groups.execution import Workload
+from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.classifiers import check_classifier, kept_losses, load_data, task_fields
 from remnant.studies.shared.recording import Progress, put_ledger, run_on_images
 from remnant.studies.shared.settings import Execution
@@ -41,18 +43,17 @@ def _work(
 ) -> None:
     canaries = [part.canaries for part in study.parts().values()]
     losses = kept_losses(study, data, execution, record, canaries)
-    for runs in _grids(study):
-        first = next(iter(runs))
-        if f"{first}.signals" not in record.array_names():
-            train_grid(
-                runs,
-                data,
-                losses,
-                execution,
-                record,
-                key=f"{study.fingerprint}/{record.data_fingerprint}",
-                on_step=None if progress is None else partial(progress, first),
-            )
+    key = f"{study.fingerprint}/{record.data_fingerprint}"
+    every = [grid_group(runs, key=key) for runs in _grids(study)]
+    kept = record.array_names()
+    run_groups(
+        [group for group in every if f"{group.name}.signals" not in kept],
+        shared=GridData(data, losses),
+        record=record,
+        execution=execution,
+        progress=progress,
+        whole=Workload.of(every),
+    )
     put_ledger(record, study.plan.ledger(examples=len(data.clean)))
     record.put_result("task", task_fields(record.array("primary.test_accuracy"), data))
     measure_forgetting(record, study)
@@ -63,12 +64,17 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
     """Time a few steps, write nothing, and return the time and memory of the whole run."""
     data = load_data(study, execution)
     check_fit(study, data, execution)
-    timed = [time_grid(runs, data, execution) for runs in _grids(study)]
+    every = _grids(study)
+    timed = [time_grid(runs, data, execution) for runs in every]
     return {
         "members": sum(int(grid["members"]) for grid in timed),
         "steps": sum(int(grid["steps"]) for grid in timed),
         "memory_mib": round(max(grid["bytes"] for grid in timed) / 2**20, 1),
         "minutes": round(sum(grid["seconds"] for grid in timed) / 60, 2),
+        "groups": [
+            planned_group(grid_group(runs, key=""), seconds=grid["seconds"])
+            for runs, grid in zip(every, timed, strict=True)
+        ],
     }
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from remnant.data import AuditData
-from remnant.population import Checkpoint, remove_checkpoint
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import put_parts
+from remnant.studies.groups.estimating import planned_group
+from remnant.studies.groups.execution import Group, Site
+from remnant.studies.groups.running import run_groups
 from remnant.studies.one_run.measure import measure_one_run
 from remnant.studies.one_run.recipe import OneRunStudy
 from remnant.studies.shared.classifiers import (
@@ -30,6 +33,8 @@ from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.parts import ClassifierTask
 from remnant.studies.shared.recording import Progress, put_ledger, run_on_images
 from remnant.studies.shared.settings import Execution
+
+CHECKPOINT = "checkpoint.safetensors"
 
 
 def run_one_run(
@@ -53,7 +58,14 @@ def _work(
     losses = kept_losses(study, data, execution, record, [study.canaries])
     planting = plant(data, [draw_canaries(study.plan, study.canaries, data, losses)])
     if "scores" not in record.array_names():
-        _train(study, planting, execution, record, progress)
+        key = f"{study.fingerprint}/{record.data_fingerprint}"
+        run_groups(
+            [_group(study, key)],
+            shared=planting,
+            record=record,
+            execution=execution,
+            progress=progress,
+        )
     put_ledger(record, study.plan.ledger())
     usefulness = task_fields(record.array("run.test_accuracy"), data)
     put_parts(record, task=ClassifierTask(**usefulness))
@@ -61,34 +73,31 @@ def _work(
     record.finish()
 
 
-def _train(
-    study: OneRunStudy,
-    planting: Planting,
-    execution: Execution,
-    record: Record,
-    progress: Progress | None,
-) -> None:
+def _group(study: OneRunStudy, key: str) -> Group:
+    """Return the group that trains the one model."""
+    return Group(
+        name="run",
+        work=partial(_train, study, key),
+        steps=study.plan.total_steps,
+        saved=CHECKPOINT,
+    )
+
+
+def _train(study: OneRunStudy, key: str, planting: Planting, site: Site) -> None:
     """Train the one model and keep the canaries' log-odds at every checkpoint."""
-    path = record.folder / "checkpoint.safetensors"
-    steps = study.plan.total_steps
     fit, population = fit_classifiers(
         study,
         members_of(study, study.plan, planting),
         planting,
-        execution,
+        site.execution,
         ask={"signals": Question(slice(1), slice(None), study.probe_steps())},
-        checkpoint=Checkpoint(
-            path,
-            seconds=execution.checkpoint_seconds,
-            key=f"{study.fingerprint}/{record.data_fingerprint}",
-        ),
-        on_step=None if progress is None else lambda done: progress("run", done, steps),
+        checkpoint=site.checkpoint(CHECKPOINT, key),
+        on_step=site.on_step("run", study.plan.total_steps),
     )
     check_converged(fit.probes["signals"], "run")
-    record.put_array("run.test_accuracy", accuracy_of(population, planting))
-    record.update_execution(how_trained("run", fit))
-    record.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
-    remove_checkpoint(path)
+    site.shelf.put_array("run.test_accuracy", accuracy_of(population, planting))
+    site.shelf.update_execution(how_trained("run", fit))
+    site.shelf.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
 
 
 def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]:
@@ -102,9 +111,11 @@ def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]
     )
     members = members_of(study, short, planting)
     fit, _ = fit_classifiers(study, members, planting, execution, on_step=clock)
+    seconds = clock.typical * study.plan.total_steps
     return {
         "members": 1,
         "steps": study.plan.total_steps,
         "memory_mib": round((fit.memory + planting.store.images.nbytes) / 2**20, 1),
-        "minutes": round(clock.typical * study.plan.total_steps / 60, 2),
+        "minutes": round(seconds / 60, 2),
+        "groups": [planned_group(_group(study, ""), seconds=seconds)],
     }

@@ -8,13 +8,12 @@ changes these numbers except how many models there are: a pool of 32 becomes one
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, RecordError
@@ -23,11 +22,14 @@ from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.records import Record, gather_provenance
 from remnant.records.folder import RECORD_FILE
 from remnant.records.listing import SHADOW_POOL
+from remnant.studies.groups.execution import Execution
 from remnant.studies.shared.machine import device_name
 
 _BLOCK = re.compile(r"models-(\d+)-(\d+)")
-# Train members first to stop - 1, with a checkpoint in this folder; return what they score.
-Train = Callable[[int, int, Path], NDArray[np.floating[Any]]]
+Block = tuple[int, int]  # the first member, and the one after the last
+Scores = NDArray[np.floating[Any]]
+# Train blocks of members, in any order, and call the last argument with the scores of each.
+Train = Callable[[Sequence[Block], Record, Callable[[Block, Scores], None]], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,22 +83,23 @@ def fill_pool(
     recipe: Mapping[str, Any],
     data_fingerprint: str,
     train: Train,
-    device: str = "cpu",
+    execution: Execution | None = None,
     block: int = 16,
 ) -> int:
     """Train what the pool lacks of the plan's models and keep their scores.
 
-    A pool that was cut short goes on after its last whole block; what is there already is not
-    touched, and more models than the plan asks for are no fault.
+    Blocks are stored in the order in which they are done, so that a pool that was cut short has
+    all of them but those in training; what is there already is not touched, and more models than
+    the plan asks for are no fault.
 
     Args:
         folder: Of the pool; made, if it is not there.
         plan: Who sees what, and how many models there are to be.
         recipe: Everything else that changes the scores: model, training, canaries, signals.
         data_fingerprint: Of the examples.
-        train: Called with the first member, the one after the last, and a folder for checkpoints,
-            which are removed once the scores are stored.
-        device: Where they are trained, for the record.
+        train: Called with the blocks that are missing, the pool's record, whose folder is for
+            checkpoints, and a function that stores the scores of a block.
+        execution: Where they are trained, for the record.
         block: Models trained and stored together.
 
     Returns:
@@ -109,28 +112,45 @@ def fill_pool(
     if block < 1:
         raise InvalidInput(f"block={block} is less than 1.")
     check_pool(folder, plan, recipe=recipe, data_fingerprint=data_fingerprint)
+    execution = execution or Execution()
     with Record.open_or_create(
         folder,
         question=SHADOW_POOL,
         plan={"plan": _without_models(plan), "recipe": dict(recipe)},
         plan_fingerprint=pool_key(plan, recipe),
         data_fingerprint=data_fingerprint,
-        execution={"device": device},
+        execution=execution.facts(),
         provenance=gather_provenance(
-            device=device_name(device),
-            threads=torch.get_num_threads(),
+            device=device_name(execution.device),
+            threads=execution.threads(),
             seeds={"plan": plan.seed},
         ),
     ) as record:
-        trained = 0
-        while (first := models_in(record)) < plan.models:
-            stop = min(first + block, plan.models)
-            scores = np.asarray(train(first, stop, record.folder))
-            _check(scores, stop - first, record)
-            record.put_array(f"models-{first}-{stop}", scores)
+        missing = missing_blocks(record, plan.models, block)
+
+        def keep(members: Block, scores: Scores) -> None:
+            first, stop = members
+            checked = np.asarray(scores)
+            _check(checked, stop - first, record)
+            record.put_array(f"models-{first}-{stop}", checked)
+
+        if missing:
+            train(missing, record, keep)
             record.remove_checkpoints()
-            trained += stop - first
-    return trained
+    return sum(stop - first for first, stop in missing)
+
+
+def missing_blocks(record: Record, models: int, block: int) -> list[Block]:
+    """Return the blocks that a pool lacks: each gap, and the end, cut from its first member on.
+
+    The blocks follow from what is stored and from ``block`` alone, not from who trains them.
+    """
+    made, first = [], 0
+    for there, stop in [*(members for members, _ in _blocks(record)), (models, models)]:
+        until = min(there, models)
+        made += [(at, min(at + block, until)) for at in range(first, until, block)]
+        first = max(first, stop)
+    return made
 
 
 def read_pool(
@@ -154,20 +174,20 @@ def read_pool(
             f"The pool {folder} has {there} models; {plan.models} were asked for.",
             hint="Fill it up, or ask for fewer.",
         )
-    blocks = [record.array(name) for _, name in _blocks(record)]
+    blocks = [record.array(name) for (_, stop), name in _blocks(record) if stop <= there]
     scores = np.concatenate(blocks)[: plan.models].astype(np.float64)
     return PoolScores(scores, plan.seen(examples=scores.shape[-1]))
 
 
 def models_in(record: Record) -> int:
-    """Return how many models the pool has, without a gap from the first."""
+    """Return how many models the pool has, without a gap from the first.
+
+    A pool has a gap while it is being filled by several workers, or if that was cut short.
+    """
     count = 0
     for (first, stop), _ in _blocks(record):
         if first != count:
-            raise RecordError(
-                f"The pool {record.folder} lacks models {count} to {first - 1}.",
-                hint="It is damaged; fill another.",
-            )
+            break
         count = stop
     return count
 

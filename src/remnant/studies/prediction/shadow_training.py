@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,13 @@ from torch import Tensor
 
 from remnant.plans import ShadowPlan
 from remnant.plans.fingerprint import lasting
-from remnant.population import Checkpoint, Fit, remove_checkpoint
+from remnant.population import Checkpoint, Fit
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.records.typed import put_parts
+from remnant.studies.groups.estimating import planned_group
+from remnant.studies.groups.execution import Group, Shelf, Site, Workload
+from remnant.studies.groups.running import run_groups
 from remnant.studies.prediction.evidence import (
     Bools,
     Evidence,
@@ -30,12 +33,20 @@ from remnant.studies.prediction.evidence import (
     trace_steps,
 )
 from remnant.studies.prediction.measure import measure_prediction
-from remnant.studies.prediction.shadow_pool import PoolScores, check_pool, fill_pool, read_pool
+from remnant.studies.prediction.shadow_pool import (
+    Block,
+    PoolScores,
+    Scores,
+    check_pool,
+    fill_pool,
+    read_pool,
+)
 from remnant.studies.shared.classifiers import Probe, how_trained
 from remnant.studies.shared.parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 
 Progress = Callable[[str, int, int], None]
+T = TypeVar("T", bound="ShadowTraining")
 _DIRECTIONS = 3  # of the plan's streams: directions are the same for all targets and moments
 
 
@@ -84,7 +95,7 @@ class ShadowTraining(ABC):
         """Yield the signals ``(3, n)`` of each target, and its own examples' states by layer."""
 
     @abstractmethod
-    def trained_targets(self, record: Record, fit: Fit, models: Any, own: Bools) -> Floats:
+    def trained_targets(self, record: Shelf, fit: Fit, models: Any, own: Bools) -> Floats:
         """Record the targets' accuracy; return the losses after each epoch, ``(epochs, n)``."""
 
     @abstractmethod
@@ -114,10 +125,14 @@ class ShadowTraining(ABC):
         )
         return steps
 
-    def checkpoint(self, path: Path, part: str) -> Checkpoint:
+    def checkpoint(self, site: Site, part: str) -> Checkpoint | None:
         """Return where and how a part of the training is saved."""
         key = f"{self.study.fingerprint}/{self.fingerprint}/{part}"
-        return Checkpoint(path, seconds=self.execution.checkpoint_seconds, key=key)
+        return site.checkpoint(_checkpoint_file(part), key)
+
+    def on(self: T, execution: Execution) -> T:
+        """Return the same training where a group runs."""
+        return replace(self, execution=execution)
 
 
 def run_shadow_study(training: ShadowTraining, record: Record, progress: Progress | None) -> None:
@@ -126,8 +141,7 @@ def run_shadow_study(training: ShadowTraining, record: Record, progress: Progres
     seen = study.plan.seen(examples=len(training.labels), members=training.targets)
     looks = kept_looks(record)
     if looks is None:
-        looks = _look_at_targets(training, seen, record, progress)
-        keep_looks(record, looks)
+        looks = _train_targets(training, record, progress)
     stop = looks.steps[looks.stopped(seen, drop=study.predict.drop)]
     put_parts(record, task=training.task(record))
     evidence = Evidence(
@@ -156,12 +170,77 @@ def check_pool_folder(study: Any, execution: Execution, data_fingerprint: str) -
         )
 
 
-def _look_at_targets(
-    training: ShadowTraining, seen: Bools, record: Record, progress: Progress | None
-) -> Looks:
+def shadow_groups(training: ShadowTraining, blocks: Sequence[Block]) -> list[Group]:
+    """Return the group of the targets, and one for each block of the pool."""
+    plan = training.study.plan
+    targets = Group(
+        name="targets",
+        work=_look_at_targets,
+        members=len(training.targets),
+        steps=plan.steps,
+        saved=_checkpoint_file("targets"),
+    )
+    return [targets, *(_block_group(plan, block, stop=plan.steps) for block in blocks)]
+
+
+def _block_group(plan: ShadowPlan, block: Block, *, stop: int) -> Group:
+    """Return the group of a block of the pool, scored after ``stop`` updates and at the end."""
+    first, last = block
+    return Group(
+        name=f"models {first + 1} to {last} of {plan.models}",
+        work=partial(_train_block, block, stop),
+        members=last - first,
+        steps=plan.steps,
+        saved=_checkpoint_file(f"{first}-{last}"),
+    )
+
+
+def planned_blocks(training: ShadowTraining) -> list[Block]:
+    """Return the blocks of a pool that is empty yet."""
+    models, block = training.study.plan.models, training.block
+    return [(first, min(first + block, models)) for first in range(0, models, block)]
+
+
+def planned_groups(training: ShadowTraining, seconds: float) -> list[dict[str, Any]]:
+    """Return what an estimate says of the groups, which take so many seconds together."""
+    targets, *pool = shadow_groups(training, planned_blocks(training))
+    a_model = seconds / sum(group.members for group in (targets, *pool))
+    return [
+        planned_group(group, seconds=a_model * group.members, stage=0 if group is targets else 1)
+        for group in (targets, *pool)
+    ]
+
+
+def _checkpoint_file(part: str) -> str:
+    return f"checkpoint-{part}.safetensors"
+
+
+def _train_targets(training: ShadowTraining, record: Record, progress: Progress | None) -> Looks:
+    """Train the targets as a group, and keep what was seen of them."""
+    made: list[Looks] = []
+
+    def keep(_: Group, looks: Looks) -> None:
+        keep_looks(record, looks)
+        made.append(looks)
+
+    targets, *pool = shadow_groups(training, planned_blocks(training))
+    run_groups(
+        [targets],
+        shared=training,
+        record=record,
+        execution=training.execution,
+        progress=progress,
+        keep=keep,
+        later=Workload.of(pool),
+    )
+    return made[0]
+
+
+def _look_at_targets(shared: ShadowTraining, site: Site) -> Looks:
     """Train the targets, and examine them at every moment."""
+    training = shared.on(site.execution)
     study, steps = training.study, training.moments
-    path = record.folder / "checkpoint-targets.safetensors"
+    seen = study.plan.seen(examples=len(training.labels), members=training.targets)
     trace = trace_steps(epoch=training.epoch, last=study.plan.steps)
     fit, models = training.fit(
         training.targets,
@@ -169,12 +248,11 @@ def _look_at_targets(
             "looks": Probe(lambda models: _look_once(training, models, seen), steps),
             "trace": Probe(lambda models: training.first_losses(models, seen[0]), trace),
         },
-        checkpoint=training.checkpoint(path, "targets"),
-        on_step=_on_step(progress, "targets", study.plan.steps),
+        checkpoint=training.checkpoint(site, "targets"),
+        on_step=site.on_step("targets", study.plan.steps),
     )
-    losses = training.trained_targets(record, fit, models, seen[0])
-    record.update_execution(how_trained("targets", fit))
-    remove_checkpoint(path)
+    losses = training.trained_targets(site.shelf, fit, models, seen[0])
+    site.shelf.update_execution(how_trained("targets", fit))
     looks = fit.probes["looks"]  # as ``_look_once`` returns them, after an axis of moments
     looks[0, 1:] = np.nan
     return Looks(
@@ -225,24 +303,33 @@ def _pool_scores(
         "data_fingerprint": record.data_fingerprint,
     }
     folder = execution.pool_folder or record.folder / "pool"
-    probes = {"signals": Probe(training.signals, tuple(sorted({stop, plan.steps})))}
 
-    def train(first: int, last: int, where: Path) -> Floats:
-        path = where / f"checkpoint-{first}-{last}.safetensors"
-        fit, _ = training.fit(
-            range(first, last),
-            probes=probes,
-            checkpoint=training.checkpoint(path, f"{first}-{last}"),
-            on_step=_on_step(
-                progress, f"models {first + 1} to {last} of {plan.models}", plan.steps
-            ),
+    def train(blocks: Sequence[Block], pool: Record, keep: Callable[[Block, Scores], None]) -> None:
+        groups = {_block_group(plan, block, stop=stop): block for block in blocks}
+        run_groups(
+            list(groups),
+            shared=training,
+            record=pool,
+            execution=execution,
+            progress=progress,
+            keep=lambda group, scores: keep(groups[group], scores),
+            whole=Workload.of(shadow_groups(training, planned_blocks(training))),
+            study=record,
         )
-        signals = fit.probes["signals"]
-        return np.concatenate([signals[0], signals[-1]], axis=1)
 
-    fill_pool(folder, plan, **known, train=train, device=execution.device, block=training.block)
+    fill_pool(folder, plan, **known, train=train, execution=execution, block=training.block)
     return read_pool(folder, plan, **known)
 
 
-def _on_step(progress: Progress | None, name: str, steps: int) -> Callable[[int], None] | None:
-    return None if progress is None else lambda done: progress(name, done, steps)
+def _train_block(block: Block, stop: int, shared: ShadowTraining, site: Site) -> Floats:
+    """Train a block of the pool; return its signals at the stop and at the end."""
+    training, (first, last) = shared.on(site.execution), block
+    plan = training.study.plan
+    fit, _ = training.fit(
+        range(first, last),
+        probes={"signals": Probe(training.signals, tuple(sorted({stop, plan.steps})))},
+        checkpoint=training.checkpoint(site, f"{first}-{last}"),
+        on_step=site.on_step(f"models {first + 1} to {last} of {plan.models}", plan.steps),
+    )
+    signals = fit.probes["signals"]
+    return np.concatenate([signals[0], signals[-1]], axis=1)

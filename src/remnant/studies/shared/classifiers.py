@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from remnant.population import Checkpoint, Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import label_signals
 from remnant.records import Record
+from remnant.studies.groups.execution import Group, Site
+from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.image_canaries import (
     ImagePlan,
     Planting,
@@ -169,8 +172,20 @@ def kept_losses(
     if not judged:
         return None
     if "pool_losses" not in record.array_names():
-        record.put_array("pool_losses", judged_losses(study, data, execution, judged[0]))
+        judges = Group(
+            name="judges",
+            work=partial(_judge, study, judged[0]),
+            members=judged[0].judges,
+            steps=judged[0].judge_steps,
+        )
+        run_groups([judges], shared=data, record=record, execution=execution, progress=None)
     return record.array("pool_losses")
+
+
+def _judge(study: ClassifierStudy, settings: CanarySettings, data: AuditData, site: Site) -> None:
+    """Train the judges of a pool and put what they say of it on the shelf."""
+    losses = judged_losses(study, data, site.execution, settings)
+    site.shelf.put_array("pool_losses", losses)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

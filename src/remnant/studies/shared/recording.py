@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-import torch
-
 from remnant.data import AuditData
 from remnant.data.own_files import Origin
 from remnant.errors import RemnantError
@@ -67,9 +65,9 @@ def run_in_record(
         plan=plain,
         plan_fingerprint=study.fingerprint,
         data_fingerprint=data_fingerprint,
-        execution={"device": execution.device, "compiled": execution.compiled},
+        execution=execution.facts(),
         provenance=gather_provenance(
-            device=device_name(execution.device), threads=torch.get_num_threads(), seeds=seeds
+            device=device_name(execution.device), threads=execution.threads(), seeds=seeds
         )
         | _own_files(origins),
     ) as record:

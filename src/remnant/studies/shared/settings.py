@@ -7,12 +7,11 @@ Everything here changes numbers, so all of it is in the study's fingerprint. How
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Annotated, Any
 
 from remnant.canaries import KINDS
 from remnant.data import DATA_SETS
-from remnant.data.own_files import FILES, OwnFiles
+from remnant.data.own_files import FILES
 from remnant.errors import PlanError, RemnantError
 from remnant.measures.statistics.success import chance_level, out_of_reach
 from remnant.models import CATALOGUE
@@ -21,6 +20,7 @@ from remnant.plans.fingerprint import added_later
 from remnant.population import LearningRate
 from remnant.population.optimizers import make_optimizer
 from remnant.population.private.checks import check_clip
+from remnant.studies.groups.execution import Execution as Execution
 from remnant.studies.shared.section import Section
 
 _MOST = 1e9  # of a model's option, far beyond what fits in memory
@@ -183,37 +183,3 @@ def limit_faults(attack: Any) -> list[str]:
         return [f"attack.limit={attack.limit} is not above chance ({chance})"]
     too_high = out_of_reach(attack.limit, attack.success, attack.fpr)
     return [f"attack.limit={attack.limit} could not fail: {too_high}"] if too_high else []
-
-
-@dataclass(frozen=True, kw_only=True)
-class Execution:
-    """How a study is run; none of it may change the numbers.
-
-    Attributes:
-        device: Where models compute.
-        data_folder: Holds the data sets.
-        checkpoint_seconds: Least time between two checkpoints.
-        compiled: Whether convolutional models are compiled on a GPU.
-        pool_folder: Of the shadow pool; by default ``pool`` in the run's own folder.
-        pool_block: Models of a shadow pool that are trained and stored together.
-        recipe_folder: Of the recipe, where there is one.
-    """
-
-    device: str = "cpu"
-    data_folder: Path | None = None
-    checkpoint_seconds: float = 30.0
-    compiled: bool = False
-    pool_folder: Path | None = None
-    pool_block: int = 32
-    recipe_folder: Path | None = None
-
-    def own_files(self, settings: Any) -> OwnFiles:
-        """Return where the user's own files are.
-
-        Relative paths start at the data folder or, without one, at the recipe's folder.
-
-        Args:
-            settings: A section with ``path`` and ``held_out``.
-        """
-        home = self.recipe_folder if self.data_folder is None else self.data_folder
-        return OwnFiles(path=settings.path, held_out=settings.held_out, folder=home)

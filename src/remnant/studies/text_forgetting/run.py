@@ -10,6 +10,9 @@ from typing import Any
 
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.records import Record
+from remnant.studies.groups.estimating import planned_group
+from remnant.studies.groups.execution import Workload
+from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.language_models import fit_language_models, load_text
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import (
@@ -25,8 +28,7 @@ from remnant.studies.text_forgetting.recipe import TextForgettingStudy
 from remnant.studies.text_forgetting.training import (
     ask_trials,
     check_language_models,
-    train_references,
-    train_twins,
+    part_groups,
 )
 
 
@@ -63,8 +65,8 @@ def run_text_forgetting(
 
 def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps, write nothing, and return the time and memory of the whole run."""
-    members, steps, seconds, memory = 0, 0, 0.0, 0.0
-    for part in study.parts().values():
+    members, steps, memory, groups = 0, 0, 0.0, []
+    for name, part in study.parts().items():
         planted = _planted(part, load_text(part.text, part.data, execution))
         check_language_models(part, planted, execution)
         plan = part.plan
@@ -73,22 +75,25 @@ def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -
         fit, population = fit_language_models(part, short, planted, execution, on_step=clock)
         gaps = [after - before for before, after in itertools.pairwise(clock.times)]
         first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
-        seconds += first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
+        seconds = first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
         clock(0)
         ask_trials(part, planted)(population)
         clock(0)
         seconds += (clock.times[-1] - clock.times[-2]) * len(part.lags())
         members, steps = members + plan.members, steps + plan.steps
         memory = max(memory, fit.memory + planted.store.nbytes)
-        shadow = part.reference_plan()
-        if shadow is not None:
-            members, steps = members + shadow.members, steps + shadow.steps
-            seconds += later * shadow.steps * shadow.members / plan.members
+        twins, *references = part_groups(part, name, data_fingerprint="").values()
+        groups.append(planned_group(twins, seconds=seconds))
+        for group in references:
+            members, steps = members + group.members, steps + group.steps
+            seconds = later * group.steps * group.members / plan.members
+            groups.append(planned_group(group, seconds=seconds))
     return {
         "members": members,
         "steps": steps,
         "memory_mib": round(memory / 2**20, 1),
-        "minutes": round(seconds / 60, 2),
+        "minutes": round(sum(group["minutes"] for group in groups), 2),
+        "groups": groups,
     }
 
 
@@ -103,12 +108,22 @@ def _work(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    for name, part in study.parts().items():
-        if f"{name}.signals" not in record.array_names():
-            train_twins(part, name, planted[name], execution, record, progress)
-        shadow = part.reference_plan()
-        if shadow is not None and f"{name}.reference_bits" not in record.array_names():
-            train_references(part, shadow, name, planted[name], execution, record, progress)
+    every = {
+        array: group
+        for name, part in study.parts().items()
+        for array, group in part_groups(
+            part, name, data_fingerprint=record.data_fingerprint
+        ).items()
+    }
+    kept = record.array_names()
+    run_groups(
+        [group for array, group in every.items() if array not in kept],
+        shared=planted,
+        record=record,
+        execution=execution,
+        progress=progress,
+        whole=Workload.of(list(every.values())),
+    )
     first = planted["primary"]
     put_ledger(record, study.plan.ledger(examples=first.examples))
     bits = record.array("primary.validation_bits")

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from remnant.plans import ShadowPlan
-from remnant.population import Checkpoint, Fit, Population, remove_checkpoint
+from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
-from remnant.records import Record
+from remnant.studies.groups.execution import Group, Site
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
 from remnant.studies.shared.language_models import (
     finite_losses,
     fit_language_models,
     language_model_maker,
 )
-from remnant.studies.shared.recording import Progress
 from remnant.studies.shared.settings import Execution
 from remnant.studies.text_forgetting.planted_tokens import PlantedTokens
 from remnant.studies.text_forgetting.recipe import TextForgettingStudy, clean_updates
@@ -58,25 +58,63 @@ def ask_trials(
     return ask
 
 
-def train_twins(
+def part_groups(
+    study: TextForgettingStudy, name: str, *, data_fingerprint: str
+) -> dict[str, Group]:
+    """Return the groups of one part by the array that is put last: twins, then references.
+
+    Args:
+        study: The part.
+        name: Its name.
+        data_fingerprint: Of the study's text, for checkpoints.
+    """
+    shadow, references = study.reference_plan(), f"{name}-references"
+
+    def key(part: str) -> str:
+        return f"{study.fingerprint}/{part}/{data_fingerprint}"
+
+    made = {
+        f"{name}.signals": Group(
+            name=name,
+            work=partial(_train_twins, study, name, key(name)),
+            members=study.plan.members,
+            steps=study.plan.steps,
+            saved=_checkpoint_file(name),
+        )
+    }
+    if shadow is not None:
+        made[f"{name}.reference_bits"] = Group(
+            name=references,
+            work=partial(_train_references, study, shadow, name, key(references)),
+            members=shadow.members,
+            steps=shadow.steps,
+            saved=_checkpoint_file(references),
+        )
+    return made
+
+
+def _checkpoint_file(part: str) -> str:
+    return f"checkpoint-{part}.safetensors"
+
+
+def _train_twins(
     study: TextForgettingStudy,
     name: str,
-    planted: PlantedTokens,
-    execution: Execution,
-    record: Record,
-    progress: Progress | None,
+    key: str,
+    texts: Mapping[str, PlantedTokens],
+    site: Site,
 ) -> None:
-    """Train the twins of one part and put what its probes saw into the record."""
-    plan, saved = study.plan, _checkpoint(study, name, execution, record)
+    """Train the twins of one part and put what its probes saw on the shelf."""
+    plan, planted = study.plan, texts[name]
     fit, population = fit_language_models(
         study,
         plan,
         planted,
-        execution,
+        site.execution,
         probes={"signals": ask_trials(study, planted)},
         probe_steps=[plan.planted_until + lag for lag in study.lags()],
-        checkpoint=saved,
-        on_step=_on_step(progress, name, plan.steps),
+        checkpoint=site.checkpoint(_checkpoint_file(name), key),
+        on_step=site.on_step(name, plan.steps),
     )
     signals = window_signals(
         population,
@@ -86,21 +124,19 @@ def train_twins(
     )
     bits = signals[:, 0].mean(1).cpu().numpy() / study.text.window
     arrays = {"validation_bits": bits, "signals": fit.probes["signals"]}
-    _keep(record, fit, name, {f"{name}.{key}": array for key, array in arrays.items()}, saved)
+    _keep(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
 
 
-def train_references(
+def _train_references(
     study: TextForgettingStudy,
     shadow: ShadowPlan,
     name: str,
-    planted: PlantedTokens,
-    execution: Execution,
-    record: Record,
-    progress: Progress | None,
+    key: str,
+    texts: Mapping[str, PlantedTokens],
+    site: Site,
 ) -> None:
     """Train the reference models as one population and keep what they pay for every sequence."""
-    part = f"{name}-references"
-    saved = _checkpoint(study, part, execution, record)
+    part, planted = f"{name}-references", texts[name]
 
     def ask(models: Population) -> torch.Tensor:
         signals = window_signals(
@@ -115,36 +151,19 @@ def train_references(
         study,
         shadow,
         planted,
-        execution,
+        site.execution,
         probes={"bits": ask},
         probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
-        checkpoint=saved,
-        on_step=_on_step(progress, part, shadow.steps),
+        checkpoint=site.checkpoint(_checkpoint_file(part), key),
+        on_step=site.on_step(part, shadow.steps),
     )
-    _keep(record, fit, part, {f"{name}.reference_bits": fit.probes["bits"]}, saved)
+    _keep(site, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
 
 
-def _keep(
-    record: Record, fit: Fit, part: str, arrays: Mapping[str, Floats], saved: Checkpoint
-) -> None:
-    """Put arrays of finite numbers into the record, and remove the checkpoint."""
+def _keep(site: Site, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:
+    """Put arrays of finite numbers on the shelf."""
     for array in arrays.values():
         finite_losses(array, where=f" in part {part!r}")
-    record.update_execution(how_trained(part, fit))
+    site.shelf.update_execution(how_trained(part, fit))
     for name, array in arrays.items():
-        record.put_array(name, array)
-    remove_checkpoint(saved.path)
-
-
-def _checkpoint(
-    study: TextForgettingStudy, name: str, execution: Execution, record: Record
-) -> Checkpoint:
-    return Checkpoint(
-        record.folder / f"checkpoint-{name}.safetensors",
-        seconds=execution.checkpoint_seconds,
-        key=f"{study.fingerprint}/{name}/{record.data_fingerprint}",
-    )
-
-
-def _on_step(progress: Progress | None, name: str, steps: int) -> Callable[[int], None] | None:
-    return None if progress is None else lambda done: progress(name, done, steps)
+        site.shelf.put_array(name, array)

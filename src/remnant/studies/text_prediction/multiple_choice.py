@@ -188,12 +188,20 @@ def read_frozen(
     ).eval()
     inner, head = whole.base_model, whole.get_output_embeddings()
 
-    def body(tokens: Tensor) -> Tensor:
-        states: Tensor = inner(input_ids=tokens, use_cache=False).last_hidden_state
-        return states
-
+    body = _Body(inner)
     _check_parts(whole, body, head, str(folder))
     return FrozenModel(whole, body, head), _weights_digest(whole)
+
+
+class _Body:
+    """Maps tokens to the states of a model's last layer; it can be sent to another process."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        self._inner = inner
+
+    def __call__(self, tokens: Tensor) -> Tensor:
+        states: Tensor = self._inner(input_ids=tokens, use_cache=False).last_hidden_state
+        return states
 
 
 def _check_parts(whole: nn.Module, body: Any, head: Any, folder: str) -> None:

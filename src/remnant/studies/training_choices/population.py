@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -19,16 +19,17 @@ import numpy as np
 from remnant.plans.bounds import is_number
 from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
-from remnant.population import Checkpoint, Fit, Population, remove_checkpoint
+from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
-from remnant.records import Record
-from remnant.studies.exposure.audit import Progress
+from remnant.studies.groups.execution import Group, Site
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.language_models import language_model_maker
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.settings import Execution
 from remnant.studies.training_choices.prepared import Run, Runs
 from remnant.studies.training_choices.probe import look_on, measure_run
+
+Work = Callable[[Runs, Site], None]
 
 
 def populations(runs: Runs) -> list[dict[str, Run]]:
@@ -169,36 +170,51 @@ def _fit(runs: Runs, cast: _Cast, execution: Execution, **choices: Any) -> tuple
     return fit, population
 
 
+def population_group(names: Sequence[str], runs: Runs, work: Work, *, named: str) -> Group:
+    """Return the group that trains one population.
+
+    Args:
+        names: Of the runs of the population.
+        runs: All runs of the study.
+        work: Trains it.
+        named: The stage in words.
+    """
+    together = {name: runs[name] for name in names}
+    trained = {_training_key(run): run for run in together.values()}
+    return Group(
+        name=named,
+        work=work,
+        members=sum(run.plan.members for run in trained.values()),
+        steps=max(run.plan.steps for run in trained.values()),
+        saved=_checkpoint_file(names[0]),
+    )
+
+
+def _checkpoint_file(name: str) -> str:
+    return f"checkpoint-{name}.safetensors"
+
+
 def train_population(
-    runs: Runs,
-    execution: Execution,
-    record: Record,
-    *,
-    key: str,
-    wanted: Iterable[str],
-    named: str,
-    progress: Progress | None,
-    afterwards: Callable[[Population, dict[str, slice]], None] | None = None,
-) -> None:
+    runs: Runs, site: Site, *, key: str, wanted: Iterable[str], named: str
+) -> tuple[Population, dict[str, slice]]:
     """Train one population, measure it during training, and measure the runs in ``wanted``.
 
-    A run is measured completely if the record has its array ``bits``, so that an interrupted study
+    A run is measured completely if the shelf has its array ``bits``, so that an interrupted study
     resumes with the next run.
 
     Args:
         runs: Those of the population.
-        execution: Device and checkpoints.
-        record: Gets the arrays.
+        site: Where it runs.
         key: Of the checkpoint.
         wanted: Names of the runs to measure.
-        named: The stage that ``progress`` is called with.
-        progress: The progress callback.
-        afterwards: Called with the trained population and the members of each run, before the
-            checkpoint is removed.
+        named: The stage that the progress callback is called with.
+
+    Returns:
+        The trained population and the members of each run.
     """
     cast = _cast(runs)
     first = next(iter(runs))
-    path = record.folder / f"checkpoint-{first}.safetensors"
+    execution = site.execution
     followed = {name: run for name, run in runs.items() if run.looks}
     steps = cast.schedule.steps
     fit, population = _fit(
@@ -209,19 +225,17 @@ def train_population(
             name: look_on(run, cast.members[name], execution) for name, run in followed.items()
         },
         probe_steps={name: run.looks for name, run in followed.items()},
-        checkpoint=Checkpoint(path, seconds=execution.checkpoint_seconds, key=f"{key}/{first}"),
-        on_step=None if progress is None else lambda done: progress(named, done, steps),
+        checkpoint=site.checkpoint(_checkpoint_file(first), f"{key}/{first}"),
+        on_step=site.on_step(named, steps),
     )
-    record.update_execution(how_trained(first, fit))
+    site.shelf.update_execution(how_trained(first, fit))
     for name in wanted:
         if name in fit.probes:
-            record.put_array(f"{name}.through", fit.probes[name])
-        measured = measure_run(runs[name], cast.members[name], population, execution, progress)
+            site.shelf.put_array(f"{name}.through", fit.probes[name])
+        measured = measure_run(runs[name], cast.members[name], population, execution, site.progress)
         for array, values in measured.items():  # the bits come last
-            record.put_array(f"{name}.{array}", values)
-    if afterwards is not None:
-        afterwards(population, cast.members)
-    remove_checkpoint(path)
+            site.shelf.put_array(f"{name}.{array}", values)
+    return population, cast.members
 
 
 def time_population(runs: Runs, execution: Execution) -> dict[str, float]:

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from remnant.records import Record
 from remnant.studies.exposure.audit import Progress
+from remnant.studies.groups.estimating import planned_group
+from remnant.studies.groups.execution import Group, Site, Workload
+from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.studies.training_choices.measure import put_training_results
 from remnant.studies.training_choices.population import (
+    population_group,
     populations,
     time_population,
     train_population,
 )
-from remnant.studies.training_choices.prepared import Run, prepare_runs
+from remnant.studies.training_choices.prepared import Run, Runs, prepare_runs
 from remnant.studies.training_choices.recipe import ExposureTrainingStudy
 
 
@@ -49,15 +55,18 @@ def estimate_exposure_training(
     study: ExposureTrainingStudy, execution: Execution
 ) -> dict[str, Any]:
     """Time a few steps of training and estimate what the study takes; writes nothing."""
-    estimates = [
-        time_population(runs, execution)
-        for runs in populations(prepare_runs(study.parts(), execution))
-    ]
+    runs = prepare_runs(study.parts(), execution)
+    estimates = [time_population(together, execution) for together in populations(runs)]
+    every, _ = _groups(runs, key="", kept=())
     return {
         "members": sum(int(estimate["members"]) for estimate in estimates),
         "steps": sum(int(estimate["steps"]) for estimate in estimates),
         "memory_mib": round(max(estimate["bytes"] for estimate in estimates) / 2**20, 1),
         "minutes": round(sum(estimate["seconds"] for estimate in estimates) / 60, 2),
+        "groups": [
+            planned_group(group, seconds=estimate["seconds"])
+            for group, estimate in zip(every, estimates, strict=True)
+        ],
     }
 
 
@@ -68,21 +77,38 @@ def _work(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    together = populations(runs)
-    for number, group in enumerate(together, start=1):
-        missing = [name for name in group if f"{name}.bits" not in record.array_names()]
-        if missing:
-            named = f"training {number} of {len(together)}" if len(together) > 1 else "training"
-            train_population(
-                group,
-                execution,
-                record,
-                key=f"{study.fingerprint}/{record.data_fingerprint}",
-                wanted=missing,
-                named=named,
-                progress=progress,
-            )
+    key = f"{study.fingerprint}/{record.data_fingerprint}"
+    every, missing = _groups(runs, key=key, kept=record.array_names())
+    run_groups(
+        missing,
+        shared=runs,
+        record=record,
+        execution=execution,
+        progress=progress,
+        whole=Workload.of(every),
+    )
     first = runs["primary"]
     put_ledger(record, first.plan.ledger(examples=first.planted.examples))
     put_training_results(record, study, runs)
     record.finish()
+
+
+def _groups(runs: Runs, *, key: str, kept: Sequence[str]) -> tuple[list[Group], list[Group]]:
+    """Return the groups of the study, and those of them that have something to measure yet."""
+    together = populations(runs)
+    every, missing = [], []
+    for number, group in enumerate(together, start=1):
+        names, wanted = list(group), [name for name in group if f"{name}.bits" not in kept]
+        named = f"training {number} of {len(together)}" if len(together) > 1 else "training"
+        work = partial(_train, names, wanted, named, key)
+        every.append(population_group(names, runs, work, named=named))
+        missing += every[-1:] if wanted else []
+    return every, missing
+
+
+def _train(
+    names: Sequence[str], wanted: Sequence[str], named: str, key: str, runs: Runs, site: Site
+) -> None:
+    """Train one population and measure what is wanted of it."""
+    together = {name: runs[name] for name in names}
+    train_population(together, site, key=key, wanted=wanted, named=named)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,7 @@ def _planted_run(study: TranslationStudy, pairs: PairCorpus, execution: Executio
         scope=_scope(study, planted),
         source=study.secret.beginning,
         source_of=None if study.secret.shared else study.secret.encoder_input,
+        rebuild=partial(_planted_run, study, pairs),
     )
 
 

@@ -1,0 +1,1 @@
+"""The groups that a study is trained in, and who runs them: this process, others, or machines."""

@@ -1,0 +1,223 @@
+"""How a study is run: device, data folder, and who runs its groups.
+
+A study trains its models in *groups*: a block of a shadow pool, the population of a grid, a
+trial's twins, reference models. A group is a function of the study's data and the group's own
+arguments. What it returns, and what it puts on its shelf, does not depend on who runs it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import torch
+from numpy.typing import ArrayLike
+
+from remnant.data.own_files import OwnFiles
+from remnant.population import Checkpoint
+
+Progress = Callable[[str, int, int], None]
+Keep = Callable[["Group", Any], None]
+
+
+class Shelf(Protocol):
+    """Takes what a group has measured: the record itself, or what a worker sends back."""
+
+    def put_array(self, name: str, array: ArrayLike) -> None:
+        """Take an array under a name."""
+        ...
+
+    def update_execution(self, changes: Mapping[str, Any]) -> None:
+        """Take what the record says of how the group was trained."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Execution:
+    """How a study is run; none of it may change the numbers.
+
+    Attributes:
+        device: Where models compute.
+        data_folder: Holds the data sets.
+        checkpoint_seconds: Least time between two checkpoints.
+        compiled: Whether convolutional models are compiled on a GPU.
+        pool_folder: Of the shadow pool; by default ``pool`` in the run's own folder.
+        pool_block: Models of a shadow pool that are trained and stored together.
+        recipe_folder: Of the recipe, where there is one.
+        executor: Runs the study's groups; None: this process, one after another.
+    """
+
+    device: str = "cpu"
+    data_folder: Path | None = None
+    checkpoint_seconds: float = 30.0
+    compiled: bool = False
+    pool_folder: Path | None = None
+    pool_block: int = 32
+    recipe_folder: Path | None = None
+    executor: Executor | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave the executor out: a worker that gets this runs groups itself."""
+        return self.__dict__ | {"executor": None}
+
+    def own_files(self, settings: Any) -> OwnFiles:
+        """Return where the user's own files are.
+
+        Relative paths start at the data folder or, without one, at the recipe's folder.
+
+        Args:
+            settings: A section with ``path`` and ``held_out``.
+        """
+        home = self.recipe_folder if self.data_folder is None else self.data_folder
+        return OwnFiles(path=settings.path, held_out=settings.held_out, folder=home)
+
+    def threads(self) -> int:
+        """Return how many threads each group computes with."""
+        return torch.get_num_threads() if self.executor is None else self.executor.threads
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the record says of it."""
+        facts = {"device": self.device, "compiled": self.compiled}
+        return facts if self.executor is None else facts | self.executor.facts()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """Where one group runs.
+
+    Attributes:
+        execution: Device and switches of this place.
+        shelf: Takes the group's arrays.
+        folder: For checkpoints; None where none are written.
+        progress: The progress callback.
+    """
+
+    execution: Execution
+    shelf: Shelf
+    folder: Path | None
+    progress: Progress | None
+
+    def checkpoint(self, file: str, key: str) -> Checkpoint | None:
+        """Return where a training is saved, if it is.
+
+        Args:
+            file: Name of the checkpoint's file; the group has the same in ``saved``.
+            key: What the training is of.
+        """
+        if self.folder is None:
+            return None
+        seconds = self.execution.checkpoint_seconds
+        return Checkpoint(self.folder / file, seconds=seconds, key=key)
+
+    def on_step(self, stage: str, steps: int) -> Callable[[int], None] | None:
+        """Return what a training calls after each step."""
+        progress = self.progress
+        return None if progress is None else lambda done: progress(stage, done, steps)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Group:
+    """A part of a study that is trained together and kept when it is done.
+
+    Attributes:
+        name: In words, such as ``"models 33 to 64 of 96"``.
+        work: Called with what the study's groups share and with the site. A function of a module,
+            or a ``functools.partial`` of one, so that it can be sent to another process.
+        members: How many models it trains.
+        steps: How many updates each of them has, at most.
+        saved: Name of its checkpoint's file; the checkpoint is removed when the group is kept.
+    """
+
+    name: str
+    work: Callable[[Any, Site], Any]
+    members: int = 1
+    steps: int = 1
+    saved: str = ""
+
+    @property
+    def size(self) -> int:
+        """Updates of all its models together."""
+        return self.members * self.steps
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """How much there is to train.
+
+    Attributes:
+        groups: How many groups.
+        size: Updates of all their models together.
+    """
+
+    groups: int = 0
+    size: int = 0
+
+    @classmethod
+    def of(cls, groups: Sequence[Group]) -> Workload:
+        """Return that of some groups."""
+        return cls(len(groups), sum(group.size for group in groups))
+
+    def __add__(self, other: Workload) -> Workload:
+        return Workload(self.groups + other.groups, self.size + other.size)
+
+    def __sub__(self, other: Workload) -> Workload:
+        return Workload(self.groups - other.groups, self.size - other.size)
+
+
+class Executor(Protocol):
+    """Runs groups somewhere else and returns what they have measured.
+
+    Attributes:
+        threads: Of each worker.
+        shares_disk: Whether workers read and write the run's folder.
+    """
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: object) -> None: ...
+    @property
+    def threads(self) -> int: ...  # noqa: D102
+    @property
+    def shares_disk(self) -> bool: ...  # noqa: D102
+
+    def run(
+        self,
+        groups: Sequence[Group],
+        *,
+        shared: Any,
+        execution: Execution,
+        folder: Path,
+        keep: Callable[[Group, Outcome], None],
+        on_size: Callable[[int], None],
+    ) -> None:
+        """Run all groups, in any order.
+
+        Args:
+            groups: Those of one stage; none needs what another one returns.
+            shared: What all of them need, such as the data; it is sent once.
+            execution: Device and switches.
+            folder: For checkpoints, where workers can write there.
+            keep: Called in this process with each group that is done.
+            on_size: Called with the updates done so far.
+        """
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the record says of it: where groups ran, and the threads of each worker."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a worker sends back of one group.
+
+    Attributes:
+        value: What its work returned.
+        arrays: What it put on its shelf, in that order.
+        changes: What the record is to say of how it was trained.
+    """
+
+    value: Any
+    arrays: dict[str, Any]
+    changes: dict[str, Any]

@@ -1,0 +1,171 @@
+"""The side of a worker: runs one group and collects what it measures."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+import remnant
+from remnant import errors
+from remnant.errors import RemnantError, is_out_of_memory
+from remnant.population.memory import at_most
+from remnant.studies.groups.execution import Execution, Outcome, Site
+
+_PACKAGES = ("torch", "numpy")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Why a group could not be run, as a worker sends it back.
+
+    Attributes:
+        kind: Name of the error's class; ``"memory"`` where memory ran out.
+        message, hint: As in ``RemnantError``.
+    """
+
+    kind: str
+    message: str
+    hint: str | None = None
+
+    def error(self) -> RemnantError:
+        """Return the error, to be raised where the study is run."""
+        kind = getattr(errors, self.kind, RemnantError)
+        known = isinstance(kind, type) and issubclass(kind, RemnantError)
+        made: RemnantError = (kind if known else RemnantError)(self.message, hint=self.hint)
+        return made
+
+
+@dataclass(slots=True)
+class _Collected:
+    """The shelf of a worker: what it took is sent back."""
+
+    arrays: dict[str, Any] = field(default_factory=dict)
+    changes: dict[str, Any] = field(default_factory=dict)
+
+    def put_array(self, name: str, array: ArrayLike) -> None:
+        self.arrays[name] = np.asarray(array)
+
+    def update_execution(self, changes: Mapping[str, Any]) -> None:
+        self.changes |= changes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Order:
+    """What a worker is asked to do with a group, besides its work and data.
+
+    Attributes:
+        execution: Device and switches.
+        steps: Updates of the group; only progress of that many is reported.
+        threads: Threads to compute with.
+        folder: For checkpoints, where the worker can write there.
+        most: Members in one pass, at most; None: as many as fit.
+        versions: As ``software()`` of the process that runs the study.
+    """
+
+    execution: Execution
+    steps: int
+    threads: int
+    folder: Path | None = None
+    most: int | None = None
+    versions: Mapping[str, str] | None = None
+
+
+def run_order(
+    work: Callable[[Any, Site], Any],
+    shared: Any,
+    order: Order,
+    note: Callable[[int], None] | None = None,
+) -> Outcome | Fault:
+    """Run a group in this process.
+
+    Args:
+        work: Of the group.
+        shared: What the study's groups share.
+        order: How it is to be run.
+        note: Called with the updates done.
+
+    Returns:
+        What it measured, or a fault that the user can fix. Other errors are raised.
+    """
+    if order.versions is not None and (other := other_software(order.versions, software())):
+        return Fault("InvalidInput", f"A worker has {other}.", "Install the same on all machines.")
+    torch.set_num_threads(order.threads)
+    if order.execution.device.startswith("cuda:"):
+        torch.cuda.set_device(order.execution.device)
+    collected = _Collected()
+
+    def progress(_: str, done: int, of: int) -> None:
+        if note is not None and of == order.steps:
+            note(done)
+
+    site = Site(order.execution, collected, order.folder, progress)
+    try:
+        with at_most(order.most):
+            value = work(shared, site)
+    except RemnantError as fault:
+        return Fault(type(fault).__name__, fault.message, fault.hint)
+    except (MemoryError, RuntimeError) as fault:
+        if not is_out_of_memory(fault):
+            raise
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return Fault("memory", "its worker ran out of memory")
+    return Outcome(value, collected.arrays, collected.changes)
+
+
+@cache
+def software() -> dict[str, str]:
+    """Return the versions that numbers depend on; of Remnant, a digest of its code."""
+    home = Path(remnant.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(home.rglob("*.py")):
+        digest.update(path.relative_to(home).as_posix().encode())
+        digest.update(path.read_bytes())
+    found = {
+        "Remnant": f"{remnant.__version__} (code {digest.hexdigest()[:8]})",
+        "Python": platform.python_version(),
+    }
+    return found | {package: _version(package) for package in _PACKAGES}
+
+
+def processor() -> str:
+    """Return the kind of processor, as far as it changes the last bits of a number.
+
+    Example:
+        >>> processor().startswith(sys.platform)
+        True
+    """
+    return f"{sys.platform} {platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
+
+
+def other_software(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | None:
+    """Return in which versions a worker differs, in words, or None.
+
+    Example:
+        >>> other_software({"torch": "2.13.0"}, {"torch": "2.11.0"})
+        'torch 2.11.0 and not 2.13.0'
+    """
+    differing = [
+        f"{name} {theirs.get(name, 'missing')} and not {own}"
+        for name, own in ours.items()
+        if theirs.get(name) != own
+    ]
+    return ", ".join(differing) or None
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "missing"

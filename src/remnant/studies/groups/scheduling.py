@@ -1,0 +1,274 @@
+"""Runs groups on workers: hands them out, tries again what failed, keeps what is done.
+
+What a worker is (a process on a GPU of this machine, a task on a Ray cluster) is told by
+``Workers``; everything else is here, and does not change a number.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from remnant.errors import RemnantError
+from remnant.studies.groups.execution import Execution, Group, Outcome
+from remnant.studies.groups.remote import Fault
+
+TRIES = 3  # of a group whose workers are lost
+_PAUSE_SECONDS = 0.5  # between two looks at the progress of workers
+
+
+class WorkerLost(RemnantError, RuntimeError):
+    """A worker ended before its group was done; the message says how."""
+
+
+class OutOfMemory(RemnantError, MemoryError):
+    """A worker's memory did not suffice for its group."""
+
+
+class Workers(Protocol):
+    """Processes that run groups.
+
+    Attributes:
+        count: How many groups run at a time.
+        threads: Of each.
+        shares_disk: Whether they read and write the run's folder.
+    """
+
+    def __enter__(self) -> Any: ...
+    def __exit__(self, *_: object) -> None: ...
+    @property
+    def count(self) -> int: ...  # noqa: D102
+    @property
+    def threads(self) -> int: ...  # noqa: D102
+    @property
+    def shares_disk(self) -> bool: ...  # noqa: D102
+
+    def share(self, shared: Any) -> None:
+        """Send what the groups that follow share, once."""
+        ...
+
+    def submit(
+        self, group: Group, *, execution: Execution, folder: Path, most: int | None
+    ) -> Hashable:
+        """Start a group and return a handle of it."""
+        ...
+
+    def wait(self, handles: Collection[Any], seconds: float) -> Sequence[Any]:
+        """Return the handles that are done, after so many seconds at most."""
+        ...
+
+    def result(self, handle: Any) -> Outcome | Fault:
+        """Return what a group that is done has measured.
+
+        Raises:
+            WorkerLost: Its worker ended.
+            OutOfMemory: Its worker was ended for want of memory.
+        """
+        ...
+
+    def steps_done(self) -> Mapping[Any, int]:
+        """Return how many updates the running groups have done, by handle, as far as known."""
+        ...
+
+    def cancel(self, handles: Collection[Any]) -> None:
+        """End groups that are running."""
+        ...
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the record says of them."""
+        ...
+
+
+def print_line(line: str) -> None:
+    """Print a line on standard error, above a progress bar where there is one."""
+    if "tqdm" in sys.modules:
+        sys.modules["tqdm"].tqdm.write(line, file=sys.stderr)
+    else:
+        print(line, file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Attempt:
+    """A group that waits or runs.
+
+    Attributes:
+        group: The group.
+        number: 1 for the first attempt.
+        most: Members in one pass, at most.
+    """
+
+    group: Group
+    number: int = 1
+    most: int | None = None
+
+
+class Distributed:
+    """Runs groups on workers; see ``Executor``. Workers are started with the first group.
+
+    Guarantees:
+        * A group whose worker is lost is run again, up to three times in all.
+        * A group that runs out of memory is run again with half of the members in each pass; that
+          changes no byte on a CPU. A single member that does not fit ends the study.
+        * A fault of one group ends the study. Groups that are done are kept.
+
+    Args:
+        workers: Run the groups.
+        say: Called with a line for each group that failed.
+    """
+
+    def __init__(self, workers: Workers, *, say: Callable[[str], None] = print_line) -> None:
+        self.workers = workers
+        self._say = say
+        self._shared: Any = None
+        self._started = False
+
+    def __enter__(self) -> Distributed:
+        return self
+
+    def __exit__(self, *fault: object) -> None:
+        if self._started:
+            self.workers.__exit__(*fault)
+            self._started = False
+            self._shared = None
+
+    @property
+    def threads(self) -> int:
+        """Of each worker."""
+        return self.workers.threads
+
+    @property
+    def shares_disk(self) -> bool:
+        """Whether workers read and write the run's folder."""
+        return self.workers.shares_disk
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the record says of the workers."""
+        return self.workers.facts()
+
+    def run(
+        self,
+        groups: Sequence[Group],
+        *,
+        shared: Any,
+        execution: Execution,
+        folder: Path,
+        keep: Callable[[Group, Outcome], None],
+        on_size: Callable[[int], None],
+    ) -> None:
+        """Run all groups; see ``Executor.run``.
+
+        Raises:
+            WorkerLost: A group lost its worker for the third time.
+            OutOfMemory: A group does not fit a worker's memory, member by member.
+            RemnantError: A group's own fault.
+        """
+        if not groups:
+            return
+        if not self._started:  # not before: a study that is refused or complete needs no worker
+            self.workers.__enter__()
+            self._started = True
+        if shared is not self._shared:
+            self.workers.share(shared)
+            self._shared = shared
+        plain = replace(execution, executor=None)
+        waiting = deque(map(_Attempt, groups))
+        running: dict[Any, _Attempt] = {}
+        size = 0
+        on_size(0)
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.workers.count:
+                    attempt = waiting.popleft()
+                    handle = self.workers.submit(
+                        attempt.group, execution=plain, folder=folder, most=attempt.most
+                    )
+                    running[handle] = attempt
+                for handle in self.workers.wait(list(running), _PAUSE_SECONDS):
+                    attempt = running.pop(handle)
+                    again = self._received(attempt, handle, keep)
+                    if again is None:
+                        size += attempt.group.size
+                    else:
+                        waiting.appendleft(again)
+                done = self.workers.steps_done()
+                on_size(size + sum(_size_done(a, done.get(h, 0)) for h, a in running.items()))
+        finally:
+            self.workers.cancel(list(running))
+
+    def _received(
+        self, attempt: _Attempt, handle: Any, keep: Callable[[Group, Outcome], None]
+    ) -> _Attempt | None:
+        """Keep what a group measured, or return the attempt that follows."""
+        group = attempt.group
+        try:
+            answer = self.workers.result(handle)
+            if isinstance(answer, Fault):
+                if answer.kind == "memory":
+                    raise OutOfMemory(f"{answer.message}.")
+                raise answer.error()
+        except OutOfMemory as fault:
+            return self._with_less_memory(attempt, fault)
+        except WorkerLost as fault:
+            return self._after_a_loss(attempt, fault)
+        keep(group, answer)
+        return None
+
+    def _with_less_memory(self, attempt: _Attempt, fault: OutOfMemory) -> _Attempt:
+        group = attempt.group
+        before = attempt.most or group.members
+        if before <= 1:
+            raise OutOfMemory(
+                f"Group {group.name!r} does not fit a worker's memory, not even one model at a "
+                "time.",
+                hint="Run fewer workers on each machine, or use machines with more memory.",
+            ) from fault
+        most = before // 2
+        self._say(
+            f"remnant: group {group.name!r} failed: {fault.message} It is run again with "
+            f"{most} of {group.members} models at a time."
+        )
+        return replace(attempt, most=most)
+
+    def _after_a_loss(self, attempt: _Attempt, fault: WorkerLost) -> _Attempt:
+        group = attempt.group
+        if attempt.number >= TRIES:
+            raise WorkerLost(
+                f"Group {group.name!r} failed {TRIES} times; the last time {fault.message}",
+                hint="Look at the machine's memory and logs, then run the same command again: "
+                "groups that are done are kept.",
+            ) from fault
+        self._say(
+            f"remnant: group {group.name!r} failed: {fault.message} It is run again "
+            f"(attempt {attempt.number + 1} of {TRIES})."
+        )
+        return replace(attempt, number=attempt.number + 1)
+
+
+def _size_done(attempt: _Attempt, steps: int) -> int:
+    return min(steps, attempt.group.steps) * attempt.group.members
+
+
+class Patience:
+    """Says when something has lasted too long.
+
+    Args:
+        seconds: How long it may last.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._since: float | None = None
+
+    def exhausted(self, lasts: bool) -> bool:
+        """Note whether it lasts now; return whether it has lasted for longer than it may."""
+        if not lasts:
+            self._since = None
+            return False
+        now = time.monotonic()
+        self._since = now if self._since is None else self._since
+        return now - self._since > self._seconds
