@@ -13,7 +13,14 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.integrations.arithmetic import full_precision
-from remnant.integrations.key_values import KeyValues, Windows, put_in, taken_out, windows_of
+from remnant.integrations.key_values import (
+    KeyValues,
+    Windows,
+    put_in,
+    split_attention,
+    taken_out,
+    windows_of,
+)
 from remnant.integrations.pretrained import quiet
 from remnant.integrations.row_batches import (
     checked_rows_at_once,
@@ -23,11 +30,12 @@ from remnant.integrations.row_batches import (
     widest_output,
 )
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
+from remnant.models.shared_prefix import SharedPrefix
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-State = KeyValues | Tensor
+State = SharedPrefix | Tensor
 _CHECK_ROWS, _CHECK_TOKENS, _CHECK_START = 2, 8, 5
 # Errors of rounding, as a share of how much the log-probabilities vary.
 _ROUNDING = {torch.float32: 3e-4, torch.float64: 1e-10}
@@ -38,17 +46,21 @@ _NO_CACHE = (TypeError, ValueError, KeyError, IndexError, AttributeError, Runtim
 class HuggingFaceDecoder(ABC):
     """A model of the transformers library behind the protocol of sequence models.
 
-    A state holds the keys and values of the tokens read so far. If the model caches something else
+    A state holds the keys and values of the tokens read so far, those of a common prefix once for
+    all rows. If the model caches something else
     (a recurrent net), or its cached answers differ from the uncached ones, the state is the tokens
     themselves and every step reads all of them again: slower, but equally exact. A short artificial
     text decides this when the model is wrapped.
 
     Attributes:
         cached: Whether states hold keys and values.
+        splits: Whether attention reads a common prefix in one copy. Otherwise each step makes the
+            whole keys and values of its rows, which are dropped after it.
         tokens: The texts that are one token, in the order of the vocabulary.
     """
 
     cached: bool
+    splits: bool = False
 
     def __init__(
         self, model: Any, tokenizer: HuggingFaceTokenizer, *, rows_at_once: int | None
@@ -103,14 +115,14 @@ class HuggingFaceDecoder(ABC):
             InvalidInput: Not one token for each row of the state, or the text is too long.
         """
         ids = torch.as_tensor(token_ids).to(self._device).reshape(-1, 1)
-        rows = len(state.tensors[0]) if isinstance(state, KeyValues) else len(state)
+        rows = state.rows if isinstance(state, SharedPrefix) else len(state)
         if len(ids) != rows:
             raise InvalidInput(
                 f"token_ids has {len(ids)} rows, and the state {rows}.",
                 hint="Take the rows of the state first: model.take(state, rows).",
             )
         with full_precision(self._model):
-            if isinstance(state, KeyValues):
+            if isinstance(state, SharedPrefix):
                 self._check_length(state.length + 1)
                 return self._step_on(state, ids)
             ids = torch.cat([state, ids], 1)
@@ -124,14 +136,16 @@ class HuggingFaceDecoder(ABC):
             InvalidInput: The text is too long.
         """
         ids = torch.tensor([[int(token) for token in token_ids]], device=self._device)
-        if isinstance(state, KeyValues) and any(width is not None for width in self._windows):
+        if isinstance(state, SharedPrefix) and any(width is not None for width in self._windows):
             for place in range(ids.shape[1]):
-                log_probs, state = self.step(state, ids[:, place])
+                log_probs, grown = self.step(state, ids[:, place])
+                state = self._folded(grown)
             return log_probs, state
         with full_precision(self._model):
-            if isinstance(state, KeyValues):
+            if isinstance(state, SharedPrefix):
                 self._check_length(state.length + ids.shape[1])
-                return self._next(state, ids)
+                log_probs, after = self._next(state, ids)
+                return log_probs, SharedPrefix.of(after.tensors, length=after.length)
             ids = torch.cat([state, ids], 1)
             self._check_length(ids.shape[1])
             return self._uncached(ids), ids
@@ -139,7 +153,7 @@ class HuggingFaceDecoder(ABC):
     def take(self, state: State, rows: Tensor | Sequence[int]) -> State:
         """Return a state of these rows, in this order; a row may be taken many times."""
         rows = torch.as_tensor(rows).to(self._device)
-        return state.take(rows) if isinstance(state, KeyValues) else state.index_select(0, rows)
+        return state.take(rows) if isinstance(state, SharedPrefix) else state.index_select(0, rows)
 
     def in_float64(self) -> Self:
         """Return the same model computing in float64 throughout, from the same weights.
@@ -175,24 +189,39 @@ class HuggingFaceDecoder(ABC):
     def _uncached(self, ids: Tensor) -> Tensor:
         return _last_log_probs(self._ask(ids, cache=None, length=0, keep=False))
 
-    def _first(self, ids: Tensor) -> tuple[Tensor, KeyValues]:
+    def _first(self, ids: Tensor) -> tuple[Tensor, SharedPrefix]:
         output = self._ask(ids, cache=None, length=0, keep=True)
-        grown = self._remembered(output.past_key_values)
-        return _last_log_probs(output), taken_out(grown, length=ids.shape[1])
+        grown = taken_out(self._remembered(output.past_key_values), length=ids.shape[1])
+        return _last_log_probs(output), SharedPrefix.of(grown.tensors, length=grown.length)
 
-    def _next(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
-        cache = self._cache(state)
+    def _next(self, state: SharedPrefix, ids: Tensor) -> tuple[Tensor, KeyValues]:
+        cache = self._cache(KeyValues(state.whole(self._windows), state.length))
         output = self._ask(ids, cache=cache, length=state.length, keep=True)
         length = state.length + ids.shape[1]
         return _last_log_probs(output), taken_out(self._remembered(cache), length=length)
 
-    def _step_on(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
-        parts = []
-        for rows in slices(len(ids), self._at_once(state)):
-            log_probs, after = self._next(state.rows(rows), ids[rows])
-            parts.append([log_probs, *after.tensors])
-        whole = joined(parts) if parts else [self._no_rows(), *state.tensors]
-        return whole[0], KeyValues(tuple(whole[1:]), state.length + 1)
+    def _step_whole(self, state: SharedPrefix, ids: Tensor) -> list[Tensor]:
+        log_probs, after = self._next(state, ids)
+        return [log_probs, *(tensor[:, :, -1:].clone() for tensor in after.tensors)]
+
+    def _step_split(self, state: SharedPrefix, ids: Tensor) -> list[Tensor]:
+        with split_attention(self._model, state) as cache:
+            output = self._ask(ids, cache=cache, length=state.length, keep=True)
+        made = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+        return [_last_log_probs(output), *made]
+
+    def _step_on(self, state: SharedPrefix, ids: Tensor) -> tuple[Tensor, SharedPrefix]:
+        within = all(window is None or state.length < window for window in self._windows)
+        step = self._step_split if self.splits and within else self._step_whole
+        parts = [
+            step(state.cut(rows), ids[rows]) for rows in slices(len(ids), self._at_once(state))
+        ]
+        none = (tensor[:0, :, :1] for tensor in state.prefix)
+        log_probs, *made = joined(parts) if parts else [self._no_rows(), *none]
+        return log_probs, state.grown(made)
+
+    def _folded(self, state: SharedPrefix) -> SharedPrefix:
+        return SharedPrefix.of(state.whole(self._windows), length=state.length)
 
     def _step_again(self, ids: Tensor) -> Tensor:
         at_once = self._at_once(ids)
@@ -204,6 +233,8 @@ class HuggingFaceDecoder(ABC):
         count = _CHECK_ROWS * _CHECK_TOKENS
         ids = (torch.arange(count, device=self._device) * 7919 + 3) % self._embedded
         ids = ids.reshape(_CHECK_ROWS, _CHECK_TOKENS)
+        ids[:, :_CHECK_START] = ids[0, :_CHECK_START]  # they begin alike, and then differ
+        self.cached = False
         with quiet(), full_precision(self._model):
             self._widest = widest_output(
                 self._model,
@@ -212,20 +243,25 @@ class HuggingFaceDecoder(ABC):
                 head=self._model.get_output_embeddings(),
             )
             truth = [self._uncached(ids[:, :n]) for n in range(_CHECK_START, _CHECK_TOKENS + 1)]
-            self.cached = "past_key_values" in self._knows and self._agrees(ids, truth)
-        self._vocabulary = truth[0].shape[1]
+            self._vocabulary = truth[0].shape[1]
+            if "past_key_values" in self._knows:
+                self.splits = True
+                self.splits = self._agrees(ids, truth) and self._checked_split()
+                self.cached = self.splits or self._agrees(ids, truth)
 
     def _agrees(self, ids: Tensor, truth: list[Tensor]) -> bool:
+        """Compare cached answers, to rows that share a prefix and then differ, with ``truth``."""
         try:
-            output = self._ask(ids[:, :_CHECK_START], cache=None, length=0, keep=True)
+            output = self._ask(ids[:1, :_CHECK_START], cache=None, length=0, keep=True)
             windows = windows_of(self._remembered(output.past_key_values))
             if windows is None:
                 return False
             self._windows = windows
-            log_probs, state = self._first(ids[:, :_CHECK_START])
-            answers = [log_probs]
+            log_probs, state = self._first(ids[:1, :_CHECK_START])
+            answers = [log_probs.expand(len(ids), -1)]
+            state = state.take(torch.zeros(len(ids), dtype=torch.int64))
             for place in range(_CHECK_START, _CHECK_TOKENS):
-                log_probs, state = self._next(state, ids[:, place : place + 1])
+                log_probs, state = self._step_on(state, ids[:, place : place + 1])
                 answers.append(log_probs)
         except _NO_CACHE:
             return False
@@ -233,21 +269,34 @@ class HuggingFaceDecoder(ABC):
         spread = float(torch.stack(truth).std())
         return off <= _ROUNDING[self._dtype] * spread + torch.finfo(self._dtype).eps * 16
 
+    def _checked_split(self) -> bool:
+        """Whether the check was short enough for sliding windows to play no part."""
+        return all(window is None or window >= _CHECK_TOKENS for window in self._windows)
+
     def _no_rows(self) -> Tensor:
         return torch.empty(0, self._vocabulary, dtype=self._dtype, device=self._device)
 
     def _at_once(self, state: State) -> int:
         if self._rows_at_once is not None:
             return self._rows_at_once
-        tensors = state.tensors if isinstance(state, KeyValues) else (state,)
-        rows = max(1, len(tensors[0]))
+        shared = isinstance(state, SharedPrefix)
         return fitting_rows(
             widest=self._widest,
-            tokens=1 if isinstance(state, KeyValues) else state.shape[1],
-            state_bytes=sum(tensor.nbytes for tensor in tensors) // rows,
+            tokens=1 if shared else state.shape[1],
+            state_bytes=self._state_bytes(state),
             logit_bytes=self._vocabulary * self._dtype.itemsize,
             device=self._device,
         )
+
+    def _state_bytes(self, state: State) -> int:
+        """Bytes of one row's state while it is read on."""
+        if not isinstance(state, SharedPrefix):
+            return state.shape[1] * state.itemsize
+        if self.splits:
+            return state.row_bytes
+        # Keys and values of all tokens, as they are put into the cache and as the model grows it.
+        tokens = state.prefix[0].shape[2] + len(state.levels)
+        return 2 * tokens * SharedPrefix.of(state.prefix, length=0).row_bytes
 
     def _check_length(self, length: int) -> None:
         if self._longest is not None and length > self._longest:

@@ -23,7 +23,8 @@ class SequenceModel(Protocol):
     is given, so one parent serves many children. Two methods are optional. ``in_float64()`` returns
     the same model in float64; the search uses it to decide between costs that are nearly equal.
     ``read_on(state, ids)`` reads several tokens after a state of one row; the search uses it to
-    read long prefixes under a time limit.
+    read long prefixes under a time limit. A state whose rows share tensors has ``row_bytes``, what
+    one more row takes, and ``row_bytes_after(tokens)``, an upper bound of it.
     """
 
     def encode(self, text: str) -> list[int]:

@@ -93,9 +93,11 @@ class Asked:
         """Return an upper bound of the state of one row after more tokens.
 
         A state grows with each token at most by its share of what was read before, as keys and
-        values do.
+        values do. A state whose rows share tensors says itself what a row takes.
         """
         read = max(len(self._prefix), 1)
+        if hasattr(self.first_state, "row_bytes_after"):
+            return max(self.row_bytes, int(self.first_state.row_bytes_after(tokens)))
         if self.row_bytes == _UNKNOWN_STATE:
             return self.row_bytes
         return max(self.row_bytes, self._first_bytes * (read + tokens) // read)
@@ -118,6 +120,9 @@ class Asked:
         return log_probs, state
 
     def _weigh(self, state: Any, rows: int) -> None:
+        if hasattr(state, "row_bytes"):
+            self.row_bytes = max(self.row_bytes, int(state.row_bytes))
+            return
         size = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(state))
         self.row_bytes = max(self.row_bytes, size // max(rows, 1) or _UNKNOWN_STATE)
 
