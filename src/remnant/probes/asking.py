@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,6 +40,7 @@ class Asked:
     Attributes:
         nodes: Rows passed to ``step`` so far.
         device: Where the model answers.
+        devices: Where its state is: several devices, if its layers are.
         dtype: Of its log-probabilities.
         vocabulary: Number of tokens it knows.
         row_bytes: The largest state of one row that was seen.
@@ -60,6 +62,7 @@ class Asked:
         self.first = checked(first, rows=1)
         self.first_state = state
         self.device, self.dtype = first.device, first.dtype
+        self.devices = {tensor.device for tensor in _tensors(state)} | {first.device}
         self.vocabulary = int(first.shape[1])
         self._weigh(state, 1)
         self._first_bytes = self.row_bytes
@@ -127,14 +130,26 @@ class Asked:
         self.row_bytes = max(self.row_bytes, size // max(rows, 1) or _UNKNOWN_STATE)
 
 
-def memory_budget(device: torch.device, memory: int | None = None) -> int:
-    """Return the bytes that rows may take: ``memory``, or the default of the device.
+def memory_budget(devices: Iterable[torch.device], memory: int | None = None) -> int:
+    """Return the bytes that rows may take: ``memory``, or the default of the devices.
 
-    The default is 1 GiB on a CPU, and half of what is free on a GPU.
+    The default is half of what is free, and on a CPU at most 1 GiB. Of several devices, the one
+    with the least decides.
     """
     if memory is not None:
         return memory
-    return torch.cuda.mem_get_info(device)[0] // 2 if device.type == "cuda" else CPU_MEMORY
+    return min(_default_memory(device) for device in devices)
+
+
+def _default_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0]) // 2
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:  # no way to ask on this system
+        return CPU_MEMORY
+    free = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable")]
+    return min([CPU_MEMORY, *(each // 2 for each in free)])
 
 
 def checked(log_probs: Any, *, rows: int, vocabulary: int | None = None) -> Tensor:

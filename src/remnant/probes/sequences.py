@@ -165,7 +165,7 @@ def rows_within(asked: Asked, *, tokens: int, memory: int | None = None, most: i
     """
     state = asked.row_bytes_after(tokens)
     each = _ANSWERS * asked.vocabulary * asked.dtype.itemsize + _STATES * state
-    return max(1, min(most, memory_budget(asked.device, memory) // each))
+    return max(1, min(most, memory_budget(asked.devices, memory) // each))
 
 
 def token_costs(
@@ -213,7 +213,7 @@ def text_costs(
         prefix: What all texts begin with.
         texts: Whole texts.
         rows: At most so many texts are scored at a time.
-        memory: Bytes that may be held; 1 GiB on a CPU, half of what is free on a GPU.
+        memory: Bytes that may be held; half of what is free, on a CPU at most 1 GiB.
         max_seconds: For encoding the texts and reading the prefix; scoring is not limited.
         progress: Called with what is done, how many texts, and of how many.
 

@@ -86,7 +86,7 @@ def extract(
         top: How many secrets.
         max_nodes: Rows passed to ``step`` after which the search is ended.
         max_seconds: After which it is ended; it also binds while the prefix is encoded and read.
-        memory: Bytes that the search may hold; 1 GiB on a CPU, half of what is free on a GPU.
+        memory: Bytes that the search may hold; half of what is free, on a CPU at most 1 GiB.
         beam: Width of the beam.
         progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
 

@@ -134,7 +134,7 @@ def exact_exposure(
         max_nodes: Rows passed to ``step`` after which the walk is ended. The secrets themselves are
             always scored.
         max_seconds: After which it is ended; it also binds while the prefix is encoded and read.
-        memory: Bytes that the walk may hold; 1 GiB on a CPU, half of what is free on a GPU.
+        memory: Bytes that the walk may hold; half of what is free, on a CPU at most 1 GiB.
         progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
 
     Guarantees:

@@ -146,7 +146,7 @@ def measure_exposure(
             of costs does not grow along the tree.
         max_nodes, max_seconds, memory: Budgets of the walk. ``max_seconds`` also binds while
             texts are encoded and the prefix is read, by each model, and ``memory``, in bytes, also
-            while references are scored; 1 GiB on a CPU, half of what is free on a GPU.
+            while references are scored; half of what is free, on a CPU at most 1 GiB.
         fit: Whether a skew-normal law is fitted to the references.
         progress: Called with what is being done, how much is done, and of how much.
 
