@@ -13,7 +13,7 @@ import click
 from remnant.cli.cost import announce, sampled_is_cheaper
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import read_sets, secrets_of, sets_to_measure
-from remnant.cli.options.models import bases, naming_model, refuse_the_same
+from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
 from remnant.cli.options.naming import named, naming
 from remnant.cli.output import command_page, print_json
 from remnant.cli.progress import ProgressBar
@@ -56,6 +56,8 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 )
 @click.option("--memory", type=int, help="Memory budget of an exact ranking, in MiB.")
 @declared.device
+@declared.device_map
+@declared.precision
 @declared.source
 @declared.number("--seed", 0, help="Seed of the references.")
 @click.option(
@@ -91,6 +93,8 @@ def exposure(
     max_seconds: float | None,
     memory: int | None,
     device: str,
+    device_map: str | None,
+    precision: str | None,
     source: str | None,
     seed: int,
     limit: float | None,
@@ -136,17 +140,19 @@ def exposure(
     _check_judged(sets, judged)
     refuse_the_same(model, reference_models)
     based = bases(base, model, *reference_models)
+    load = partial(
+        load_sequence_model,
+        device=device,
+        source=source,
+        placement=placed(device, device_map, precision),
+    )
     with withheld(secrets_of(sets.values())), ProgressBar() as bar:
         with naming_model("--model", model):
-            audited_model = load_sequence_model(
-                model, device=device, source=source, base=based[model]
-            )
+            audited_model = load(model, base=based[model])
         unplanted = []
         for folder in reference_models:
             with naming_model("--reference-model", folder):
-                unplanted.append(
-                    load_sequence_model(folder, device=device, source=source, base=based[folder])
-                )
+                unplanted.append(load(folder, base=based[folder]))
         announce(
             _announced(sets),
             lambda: [
@@ -219,6 +225,7 @@ def exposure(
                 "share": share,
                 "source_given": source is not None,
                 "seed": seed,
+                **declared.chosen(device_map=device_map, precision=precision),
             },
         },
         result=stored(result),

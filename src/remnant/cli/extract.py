@@ -9,7 +9,7 @@ import click
 from remnant.cli.cost import announce
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import check_template, read_sets, secrets_of
-from remnant.cli.options.models import bases, naming_model
+from remnant.cli.options.models import bases, naming_model, placed
 from remnant.cli.options.naming import naming
 from remnant.cli.options.templates import read_templates
 from remnant.cli.output import page_text, print_json
@@ -52,6 +52,8 @@ QUERIES = 1000
 @click.option("--top-k", type=int, help="Of the decoding whose queries are counted.")
 @click.option("--top-p", type=float, help="Of the decoding whose queries are counted.")
 @declared.device
+@declared.device_map
+@declared.precision
 @declared.source
 @declared.number("--seed", 0, help="Seed of the samples.")
 @out_folder.out
@@ -74,6 +76,8 @@ def extract(
     top_k: int | None,
     top_p: float | None,
     device: str,
+    device_map: str | None,
+    precision: str | None,
     source: str | None,
     seed: int,
     out: Path | None,
@@ -120,7 +124,13 @@ def extract(
     )
     with withheld(secrets_of(sets)), ProgressBar() as bar:
         with naming_model("--model", model):
-            searched_model = load_sequence_model(model, device=device, source=source, base=base)
+            searched_model = load_sequence_model(
+                model,
+                device=device,
+                source=source,
+                base=base,
+                placement=placed(device, device_map, precision),
+            )
         if method == "certified":
             announce(
                 f"Certified search among {about(template.space)} secrets",
@@ -181,6 +191,7 @@ def extract(
                 "top_p": top_p,
                 "source_given": source is not None,
                 "seed": seed,
+                **declared.chosen(device_map=device_map, precision=precision),
             },
         },
         result=stored(result),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import torch
 from torch import Tensor
 
 from remnant.errors import InvalidInput, UnsupportedModel
-from remnant.integrations.arithmetic import full_precision
+from remnant.integrations.arithmetic import computing_device, full_precision
 from remnant.integrations.key_values import (
     KeyValues,
     Windows,
@@ -39,6 +40,7 @@ State = SharedPrefix | Tensor
 _CHECK_ROWS, _CHECK_TOKENS, _CHECK_START = 2, 8, 5
 # Errors of rounding, as a share of how much the log-probabilities vary.
 _ROUNDING = {torch.float32: 3e-4, torch.float64: 1e-10}
+_LOWER = (torch.bfloat16, torch.float16)
 # The errors of a model that does not take a cache of keys and values.
 _NO_CACHE = (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError)
 
@@ -57,19 +59,30 @@ class HuggingFaceDecoder(ABC):
         splits: Whether attention reads a common prefix in one copy. Otherwise each step makes the
             whole keys and values of its rows, which are dropped after it.
         tokens: The texts that are one token, in the order of the vocabulary.
+        precision: In which it computes. Answers are in float32 where that is lower, and a search
+            decides close calls by ``in_float64``.
     """
 
     cached: bool
     splits: bool = False
 
     def __init__(
-        self, model: Any, tokenizer: HuggingFaceTokenizer, *, rows_at_once: int | None
+        self,
+        model: Any,
+        tokenizer: HuggingFaceTokenizer,
+        *,
+        rows_at_once: int | None,
+        own_precision: bool = False,
+        widen: bool = False,
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._rows_at_once = checked_rows_at_once(rows_at_once)
-        self._dtype = _checked_dtype(model)
-        self._device: torch.device = next(model.parameters()).device
+        self._weights = _checked_dtype(model, own_precision=own_precision)
+        self._widen = widen
+        self.precision: torch.dtype = torch.float64 if widen else self._weights
+        self._dtype = torch.promote_types(self.precision, torch.float32)
+        self._device = computing_device(model)
         self._knows = frozenset(inspect.signature(model.forward).parameters)
         config = model.config.get_text_config(decoder=True)
         longest = getattr(config, "max_position_embeddings", None)
@@ -105,7 +118,7 @@ class HuggingFaceDecoder(ABC):
                 hint="Use the tokenizer that the model was trained with.",
             )
         ids = torch.tensor([begun], device=self._device)
-        with full_precision(self._model):
+        with self._arithmetic():
             return self._first(ids) if self.cached else (self._uncached(ids), ids)
 
     def step(self, state: State, token_ids: Tensor | Sequence[int]) -> tuple[Tensor, State]:
@@ -121,7 +134,7 @@ class HuggingFaceDecoder(ABC):
                 f"token_ids has {len(ids)} rows, and the state {rows}.",
                 hint="Take the rows of the state first: model.take(state, rows).",
             )
-        with full_precision(self._model):
+        with self._arithmetic():
             if isinstance(state, SharedPrefix):
                 self._check_length(state.length + 1)
                 return self._step_on(state, ids)
@@ -141,7 +154,7 @@ class HuggingFaceDecoder(ABC):
                 log_probs, grown = self.step(state, ids[:, place])
                 state = self._folded(grown)
             return log_probs, state
-        with full_precision(self._model):
+        with self._arithmetic():
             if isinstance(state, SharedPrefix):
                 self._check_length(state.length + ids.shape[1])
                 log_probs, after = self._next(state, ids)
@@ -158,17 +171,26 @@ class HuggingFaceDecoder(ABC):
     def in_float64(self) -> Self:
         """Return the same model computing in float64 throughout, from the same weights.
 
-        It is made once, and does not follow later training.
+        It is made once. Weights in float32 on one device are copied, and the copy does not follow
+        later training. Others are shared, and cast when they are used.
         """
         if self._dtype == torch.float64:
             return self
         if self._twin is None:
-            self._twin = self._with(deepcopy(self._model).double())
+            copied = self._weights == torch.float32 and not _placed(self._model)
+            model = deepcopy(self._model).double() if copied else self._model
+            self._twin = self._with(model, widen=not copied)
         return self._twin
 
     @abstractmethod
-    def _with(self, model: Any) -> Self:
-        """Wrap another model in the same way."""
+    def _with(self, model: Any, *, widen: bool) -> Self:
+        """Wrap another model in the same way; ``widen`` computes in float64 from its weights."""
+
+    def _arithmetic(self) -> AbstractContextManager[None]:
+        return full_precision(self._model, widen=self._widen)
+
+    def _log_probs(self, output: Any) -> Tensor:
+        return torch.log_softmax(output.logits[:, -1].to(self._dtype), -1)
 
     @abstractmethod
     def _begun(self, prefix_ids: Sequence[int]) -> list[int]:
@@ -187,18 +209,18 @@ class HuggingFaceDecoder(ABC):
         return put_in(state, self._windows)
 
     def _uncached(self, ids: Tensor) -> Tensor:
-        return _last_log_probs(self._ask(ids, cache=None, length=0, keep=False))
+        return self._log_probs(self._ask(ids, cache=None, length=0, keep=False))
 
     def _first(self, ids: Tensor) -> tuple[Tensor, SharedPrefix]:
         output = self._ask(ids, cache=None, length=0, keep=True)
         grown = taken_out(self._remembered(output.past_key_values), length=ids.shape[1])
-        return _last_log_probs(output), SharedPrefix.of(grown.tensors, length=grown.length)
+        return self._log_probs(output), SharedPrefix.of(grown.tensors, length=grown.length)
 
     def _next(self, state: SharedPrefix, ids: Tensor) -> tuple[Tensor, KeyValues]:
         cache = self._cache(KeyValues(state.whole(self._windows), state.length))
         output = self._ask(ids, cache=cache, length=state.length, keep=True)
         length = state.length + ids.shape[1]
-        return _last_log_probs(output), taken_out(self._remembered(cache), length=length)
+        return self._log_probs(output), taken_out(self._remembered(cache), length=length)
 
     def _step_whole(self, state: SharedPrefix, ids: Tensor) -> list[Tensor]:
         log_probs, after = self._next(state, ids)
@@ -208,7 +230,7 @@ class HuggingFaceDecoder(ABC):
         with split_attention(self._model, state) as cache:
             output = self._ask(ids, cache=cache, length=state.length, keep=True)
         made = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
-        return [_last_log_probs(output), *made]
+        return [self._log_probs(output), *made]
 
     def _step_on(self, state: SharedPrefix, ids: Tensor) -> tuple[Tensor, SharedPrefix]:
         within = all(window is None or state.length < window for window in self._windows)
@@ -235,13 +257,16 @@ class HuggingFaceDecoder(ABC):
         ids = ids.reshape(_CHECK_ROWS, _CHECK_TOKENS)
         ids[:, :_CHECK_START] = ids[0, :_CHECK_START]  # they begin alike, and then differ
         self.cached = False
-        with quiet(), full_precision(self._model):
+        # Low precision would hide small errors of the cache, so it is checked in float64.
+        widen = self._widen or self.precision in _LOWER
+        with quiet(), self._arithmetic():
             self._widest = widest_output(
                 self._model,
                 lambda: self._uncached(ids),
                 tokens=count,
                 head=self._model.get_output_embeddings(),
             )
+        with quiet(), full_precision(self._model, widen=widen):
             truth = [self._uncached(ids[:, :n]) for n in range(_CHECK_START, _CHECK_TOKENS + 1)]
             self._vocabulary = truth[0].shape[1]
             if "past_key_values" in self._knows:
@@ -266,8 +291,8 @@ class HuggingFaceDecoder(ABC):
         except _NO_CACHE:
             return False
         off = max(float((a - b).abs().max()) for a, b in zip(answers, truth, strict=True))
-        spread = float(torch.stack(truth).std())
-        return off <= _ROUNDING[self._dtype] * spread + torch.finfo(self._dtype).eps * 16
+        spread, dtype = float(torch.stack(truth).std()), answers[0].dtype
+        return off <= _ROUNDING[dtype] * spread + torch.finfo(dtype).eps * 16
 
     def _checked_split(self) -> bool:
         """Whether the check was short enough for sliding windows to play no part."""
@@ -307,17 +332,22 @@ class HuggingFaceDecoder(ABC):
             )
 
 
-def _last_log_probs(output: Any) -> Tensor:
-    return torch.log_softmax(output.logits[:, -1], -1)
+def _placed(model: Any) -> bool:
+    """Whether a model's weights are on several devices, or not in memory."""
+    return len({parameter.device for parameter in model.parameters()}) > 1 or any(
+        parameter.device.type == "meta" for parameter in model.parameters()
+    )
 
 
-def _checked_dtype(model: Any) -> torch.dtype:
+def _checked_dtype(model: Any, *, own_precision: bool) -> torch.dtype:
     dtypes: set[torch.dtype] = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    if own_precision and dtypes and dtypes <= {*_LOWER, torch.float32}:
+        return min(dtypes, key=lambda dtype: -torch.finfo(dtype).eps)  # the coarsest
     if len(dtypes) != 1 or not dtypes <= _ROUNDING.keys():
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
         raise UnsupportedModel(
             f"The model's weights are {names or 'not numbers'}; costs are computed in float32 or "
             "float64, since coarser ones blur them.",
-            hint="Call model.float(), or load it with dtype=torch.float32.",
+            hint="Load it with dtype=torch.float32, or pass own_precision=True.",
         )
     return dtypes.pop()

@@ -42,6 +42,7 @@ class Asked:
         device: Where the model answers.
         devices: Where its state is: several devices, if its layers are.
         dtype: Of its log-probabilities.
+        precision: In which it computes; lower than ``dtype`` where the model says so.
         vocabulary: Number of tokens it knows.
         row_bytes: The largest state of one row that was seen.
     """
@@ -62,10 +63,16 @@ class Asked:
         self.first = checked(first, rows=1)
         self.first_state = state
         self.device, self.dtype = first.device, first.dtype
+        self.precision: torch.dtype = getattr(model, "precision", first.dtype)
         self.devices = {tensor.device for tensor in _tensors(state)} | {first.device}
         self.vocabulary = int(first.shape[1])
         self._weigh(state, 1)
         self._first_bytes = self.row_bytes
+
+    @property
+    def coarse(self) -> bool:
+        """Whether the model computes in less than float32, so that its answers need checking."""
+        return computes_coarsely(self.model)
 
     def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
         """Read one token a row; return natural log-probabilities ``[rows, V]`` and the state."""
@@ -128,6 +135,11 @@ class Asked:
             return
         size = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(state))
         self.row_bytes = max(self.row_bytes, size // max(rows, 1) or _UNKNOWN_STATE)
+
+
+def computes_coarsely(model: Any) -> bool:
+    """Return whether a model says that it computes in bfloat16 or float16."""
+    return getattr(model, "precision", None) in (torch.bfloat16, torch.float16)
 
 
 def memory_budget(devices: Iterable[torch.device], memory: int | None = None) -> int:

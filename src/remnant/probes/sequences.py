@@ -201,6 +201,7 @@ def text_costs(
     rows: int = ROWS,
     memory: int | None = None,
     max_seconds: float | None = None,
+    prefix_tokens: int | None = None,
     progress: Progress | None = None,
 ) -> TextCosts:
     """Return the cost of whole texts from the end of ``prefix`` on, by any tokenizer.
@@ -215,6 +216,8 @@ def text_costs(
         rows: At most so many texts are scored at a time.
         memory: Bytes that may be held; half of what is free, on a CPU at most 1 GiB.
         max_seconds: For encoding the texts and reading the prefix; scoring is not limited.
+        prefix_tokens: Read at most so many tokens before the costs begin: as many as in an earlier
+            call with more texts, whose costs are then comparable.
         progress: Called with what is done, how many texts, and of how many.
 
     Raises:
@@ -231,6 +234,8 @@ def text_costs(
     for ids in encoded:
         while ids[:common] != shared[:common]:
             common -= 1
+    if prefix_tokens is not None:
+        common = min(common, prefix_tokens)
     asked = Asked(model, shared[:common], limit=limit)
     paths = [ids[common:] for ids in encoded]
     bits = token_costs(asked, paths, rows=rows, memory=memory, progress=progress).sum(1)

@@ -25,7 +25,7 @@ from remnant.search.automaton import (
     secret_of,
     secret_path,
 )
-from remnant.search.close_calls import Referee, appoint
+from remnant.search.close_calls import Arithmetic, Referee, appoint
 from remnant.search.tokens import Encode, MergedTokens
 from remnant.search.walk import Budget, Progress, Walk
 
@@ -52,6 +52,8 @@ class Extraction:
         tolerance: Bits within which two costs count as equal.
         space: Number of secrets.
         method: ``"branch and bound"``.
+        arithmetic: How low precision was dealt with; None for a model of float32 or float64, and
+            for methods that prove nothing.
     """
 
     candidates: list[tuple[str, float]] = field(repr=False)
@@ -61,6 +63,7 @@ class Extraction:
     tolerance: float
     space: int
     method: str = "branch and bound"
+    arithmetic: Arithmetic | None = None
 
 
 def extract(
@@ -143,6 +146,7 @@ def extract(
         bound=candidates[-1][1] if finished else 0.0,
         tolerance=settled,
         space=template.space,
+        arithmetic=referee.arithmetic(settled=not best.overflow),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -12,18 +13,15 @@ from numpy.typing import NDArray
 
 from remnant.canaries import Template
 from remnant.errors import NotEnoughEvidence, require
-from remnant.measures import (
-    ExtrapolatedExposure,
-    calibrated_losses,
-    exposure,
-    extrapolated_exposure,
-)
+from remnant.measures import ExtrapolatedExposure, exposure, extrapolated_exposure
 from remnant.models.protocols import SequenceModel
 from remnant.probes import text_costs
+from remnant.probes.asking import computes_coarsely
 from remnant.probes.time_limit import TimeLimit
-from remnant.search import ExactExposures, MergedTokens, exact_exposure
+from remnant.search import Arithmetic, ExactExposures, MergedTokens, exact_exposure
 from remnant.search.automaton import Automaton
 from remnant.search.walk import Budget
+from remnant.studies.exposure.coarse_costs import score_texts, settled_costs
 from remnant.studies.exposure.expected_nodes import nodes_expected, nodes_under, total_costs
 
 Floats = NDArray[np.float64]
@@ -76,6 +74,7 @@ class ExposureAudit:
         nodes: Rows passed to the model.
         tolerance: Bits within which two costs count as equal, by the exact method.
         complete: Whether no budget ended the walk; False where there was none.
+        arithmetic: How low precision was held to float64; None for models of float32 or float64.
     """
 
     method: str
@@ -88,6 +87,7 @@ class ExposureAudit:
     nodes: int
     tolerance: float | None
     complete: bool
+    arithmetic: Arithmetic | None = None
 
     @property
     def bits(self) -> Floats:
@@ -182,32 +182,22 @@ def measure_exposure(
             progress,
         )
     texts = [template.text(secret) for secret in secrets] + [canary.text for canary in drawn]
-    own, *others = (
-        text_costs(
-            each,
-            prefix=template.prefix,
-            texts=texts,
-            memory=memory,
-            max_seconds=max_seconds,
-            progress=progress,
-        )
-        for each in (model, *reference_models)
-    )
-    costs, many = own.bits, len(secrets)
-    if others:
-        costs = calibrated_losses(
-            losses=costs, reference_model_losses=[other.bits for other in others]
-        )
-    nodes = own.nodes + sum(other.nodes for other in others)
+    models, many = (model, *reference_models), len(secrets)
+    read = partial(text_costs, prefix=template.prefix, memory=memory, max_seconds=max_seconds)
+    scored = score_texts(models, texts, partial(read, progress=progress))
+    costs, arithmetic = scored.bits, None
+    if any(map(computes_coarsely, models)):
+        costs, arithmetic = settled_costs(scored, models, texts, read, secrets=many)
     return _audit(
         template,
         costs[:many],
         costs[many:],
         exact,
         reason,
-        nodes,
+        scored.nodes,
         calibrated=bool(reference_models),
         fit=fit,
+        arithmetic=arithmetic,
     )
 
 
@@ -261,6 +251,7 @@ def _audit(
     *,
     calibrated: bool = False,
     fit: bool = True,
+    arithmetic: Arithmetic | None = None,
 ) -> ExposureAudit:
     law = _extrapolated(own, drawn) if fit else None
     guesses = [None] * len(own) if law is None else law.bits.tolist()
@@ -293,6 +284,7 @@ def _audit(
         nodes=nodes,
         tolerance=None if exact is None else exact[0].tolerance,
         complete=exact is not None and exact.exact,
+        arithmetic=arithmetic if exact is None else exact.arithmetic,
     )
 
 

@@ -77,6 +77,8 @@ class SetExposure:
         calibrated: Whether the costs are differences to reference models'.
         n_references: How many secrets were sampled.
         nodes: Rows passed to the model.
+        arithmetic: How low precision was held to float64, in a sentence; empty for models of
+            float32 or float64.
     """
 
     each: tuple[CanaryExposure, ...]
@@ -89,6 +91,7 @@ class SetExposure:
     calibrated: bool
     n_references: int
     nodes: int
+    arithmetic: str = ""
 
 
 _Measure = Callable[[Sequence[str], Method, int], ExposureAudit]
@@ -183,6 +186,7 @@ def measure_canaries(
         calibrated=audit.calibrated,
         n_references=len(audit.reference_costs),
         nodes=nodes,
+        arithmetic="" if audit.arithmetic is None else audit.arithmetic.sentence,
     )
 
 

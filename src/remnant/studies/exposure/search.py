@@ -15,7 +15,7 @@ from remnant.measures import queries_to_leak
 from remnant.models.protocols import SequenceModel
 from remnant.probes import decoding_log_probability
 from remnant.probes.time_limit import OutOfTime
-from remnant.search import Extraction, MergedTokens, extract
+from remnant.search import Arithmetic, Extraction, MergedTokens, extract
 from remnant.search.baselines import beam_search, brute_force, sample_secrets
 from remnant.search.dijkstra import batched_dijkstra
 from remnant.studies.exposure.audit import Progress
@@ -65,6 +65,8 @@ class SecretSearch:
         nodes: Rows passed to the model by the search.
         tolerance: Bits within which two costs count as equal.
         leaks: Of the first candidate, one for each decoding.
+        arithmetic: How a model of low precision was held to float64; None for others, and for
+            methods that prove nothing.
     """
 
     candidates: tuple[tuple[str, float], ...] = field(repr=False)
@@ -73,6 +75,7 @@ class SecretSearch:
     nodes: int
     tolerance: float
     leaks: tuple[Leak, ...]
+    arithmetic: Arithmetic | None = None
 
 
 def search_secrets(
@@ -166,6 +169,7 @@ def search_secrets(
             leak_of(model, template, *first, decoding=decoding, max_seconds=max_seconds)
             for decoding in decodings
         ),
+        arithmetic=extraction.arithmetic,
     )
 
 

@@ -337,3 +337,5 @@ def _method(result: MembershipResult) -> Iterator[Block]:
         f"scored{tokens}. {'; '.join(left_out)}{'.' * bool(left_out)}",
         depth="show",
     )
+    if result.arithmetic:
+        yield prose(result.arithmetic, depth="show")
