@@ -151,8 +151,10 @@ class HuggingFaceDecoder(ABC):
         ids = torch.tensor([[int(token) for token in token_ids]], device=self._device)
         if isinstance(state, SharedPrefix) and any(width is not None for width in self._windows):
             for place in range(ids.shape[1]):
-                log_probs, grown = self.step(state, ids[:, place])
-                state = self._folded(grown)
+                self._check_length(state.length + 1)
+                with self._arithmetic():
+                    log_probs, grown = self._step_on(state, ids[:, place : place + 1])
+                state = SharedPrefix.of(grown.whole(self._windows), length=grown.length)
             return log_probs, state
         with self._arithmetic():
             if isinstance(state, SharedPrefix):
@@ -242,9 +244,6 @@ class HuggingFaceDecoder(ABC):
         log_probs, *made = joined(parts) if parts else [self._no_rows(), *none]
         return log_probs, state.grown(made)
 
-    def _folded(self, state: SharedPrefix) -> SharedPrefix:
-        return SharedPrefix.of(state.whole(self._windows), length=state.length)
-
     def _step_again(self, ids: Tensor) -> Tensor:
         at_once = self._at_once(ids)
         parts = [[self._uncached(ids[rows])] for rows in slices(len(ids), at_once)]
@@ -304,10 +303,9 @@ class HuggingFaceDecoder(ABC):
     def _at_once(self, state: State) -> int:
         if self._rows_at_once is not None:
             return self._rows_at_once
-        shared = isinstance(state, SharedPrefix)
         return fitting_rows(
             widest=self._widest,
-            tokens=1 if shared else state.shape[1],
+            tokens=1 if isinstance(state, SharedPrefix) else state.shape[1],
             state_bytes=self._state_bytes(state),
             logit_bytes=self._vocabulary * self._dtype.itemsize,
             device=self._device,

@@ -46,6 +46,22 @@ class SequenceModel(Protocol):
 
 
 @runtime_checkable
+class TextScorer(Protocol):
+    """A language model that says what whole texts cost, and nothing about next tokens."""
+
+    def text_costs(
+        self,
+        *,
+        prefix: str,
+        texts: Any,
+        prefix_tokens: int | None = None,
+        progress: Any = None,
+    ) -> Any:
+        """Return the costs of texts from the end of ``prefix`` on, as ``probes.text_costs``."""
+        ...
+
+
+@runtime_checkable
 class SpeechModel(Protocol):
     """A recogniser of speech that says how likely a transcript is, given a sound."""
 

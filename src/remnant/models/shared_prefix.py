@@ -157,8 +157,8 @@ def attend_shared(
     wide = torch.promote_types(scores.dtype, torch.float32)
     weights = scores.softmax(3, dtype=wide).to(values.dtype)
     before, since = weights.split([shared_keys.shape[1], own_keys.shape[2]], 3)
-    seen = before.transpose(0, 1).reshape(groups, -1, before.shape[3]) @ shared_values
-    seen = seen.unflatten(1, (rows, -1)).transpose(0, 1) + since @ own_values
+    of_prefix = before.transpose(0, 1).reshape(groups, -1, before.shape[3]) @ shared_values
+    seen: Tensor = of_prefix.unflatten(1, (rows, -1)).transpose(0, 1) + since @ own_values
     return seen.reshape(rows, heads, 1, -1)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import InvalidInput
-from remnant.models.protocols import SequenceModel
+from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes.asking import BITS, Asked, check_tokens, memory_budget, nan_answer
 from remnant.probes.time_limit import TimeLimit
 
@@ -194,7 +194,7 @@ def token_costs(
 
 
 def text_costs(
-    model: SequenceModel,
+    model: SequenceModel | TextScorer,
     *,
     prefix: str,
     texts: Sequence[str],
@@ -210,7 +210,8 @@ def text_costs(
     begins at the first token that is not the same in all of them.
 
     Args:
-        model: Anything with ``encode``, ``start``, ``step`` and ``take``.
+        model: Anything with ``encode``, ``start``, ``step`` and ``take``, or that has
+            ``text_costs`` itself.
         prefix: What all texts begin with.
         texts: Whole texts.
         rows: At most so many texts are scored at a time.
@@ -226,6 +227,11 @@ def text_costs(
     """
     if not all(text.startswith(prefix) for text in texts):
         raise InvalidInput("A text does not begin with the prefix.")
+    if isinstance(model, TextScorer):
+        scored: TextCosts = model.text_costs(
+            prefix=prefix, texts=texts, prefix_tokens=prefix_tokens, progress=progress
+        )
+        return scored
     limit = TimeLimit(max_seconds)
     encode = limit.encode(model.encode)
     encoded = [list(encode(text)) for text in texts]

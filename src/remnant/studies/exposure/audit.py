@@ -14,14 +14,19 @@ from numpy.typing import NDArray
 from remnant.canaries import Template
 from remnant.errors import NotEnoughEvidence, require
 from remnant.measures import ExtrapolatedExposure, exposure, extrapolated_exposure
-from remnant.models.protocols import SequenceModel
+from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes import text_costs
 from remnant.probes.asking import computes_coarsely
 from remnant.probes.time_limit import TimeLimit
 from remnant.search import Arithmetic, ExactExposures, MergedTokens, exact_exposure
 from remnant.search.automaton import Automaton
 from remnant.search.walk import Budget
-from remnant.studies.exposure.coarse_costs import score_texts, settled_costs
+from remnant.studies.exposure.coarse_costs import (
+    Repeated,
+    repeated_costs,
+    score_texts,
+    settled_costs,
+)
 from remnant.studies.exposure.expected_nodes import nodes_expected, nodes_under, total_costs
 
 Floats = NDArray[np.float64]
@@ -74,7 +79,8 @@ class ExposureAudit:
         nodes: Rows passed to the model.
         tolerance: Bits within which two costs count as equal, by the exact method.
         complete: Whether no budget ended the walk; False where there was none.
-        arithmetic: How low precision was held to float64; None for models of float32 or float64.
+        arithmetic: How low precision was held to float64, or how well a served model repeats its
+            costs; None for models of float32 or float64.
     """
 
     method: str
@@ -87,7 +93,7 @@ class ExposureAudit:
     nodes: int
     tolerance: float | None
     complete: bool
-    arithmetic: Arithmetic | None = None
+    arithmetic: Arithmetic | Repeated | None = None
 
     @property
     def bits(self) -> Floats:
@@ -113,14 +119,14 @@ class ReadCosts:
 
 
 def measure_exposure(
-    model: SequenceModel,
+    model: SequenceModel | TextScorer,
     template: Template,
     *,
     secrets: Sequence[str],
     rng: np.random.Generator,
     method: Method = "auto",
     references: int = REFERENCES,
-    reference_models: Sequence[SequenceModel] = (),
+    reference_models: Sequence[SequenceModel | TextScorer] = (),
     max_nodes: int = MAX_NODES,
     max_seconds: float | None = None,
     memory: int | None = None,
@@ -135,7 +141,8 @@ def measure_exposure(
     ends the walk nevertheless, the references decide.
 
     Args:
-        model: The model under audit.
+        model: The model under audit. One that scores whole texts only, such as a served one, can
+            only be sampled.
         template: From which the secrets come.
         secrets: To be measured.
         rng: Draws the references.
@@ -160,6 +167,9 @@ def measure_exposure(
         faults.append(f"method={method!r} is not one of {', '.join(get_args(Method))}")
     if reference_models and method == "exact":
         faults.append("method='exact' takes no reference models: calibrated costs are not a tree's")
+    served = isinstance(model, TextScorer)
+    if served and method == "exact":
+        faults.append("method='exact' needs a model's next tokens, and it scores whole texts only")
     if references < 0:
         faults.append(f"references={references} is less than 0")
     if isinstance(secrets, str) or len(secrets) == 0:
@@ -168,7 +178,9 @@ def measure_exposure(
     room = template.space - len(set(secrets))
     drawn = template.sample(min(references, room), rng=rng, exclude=secrets)
     exact, reason = None, "costs calibrated by reference models can only be sampled"
-    if method != "auto" or not reference_models:
+    if isinstance(model, TextScorer):
+        reason = "sampled, because the model scores whole texts only"
+    elif method != "auto" or not reference_models:
         few = [canary.secret for canary in drawn[:PILOT]]
         exact, reason = _exact(
             model,
@@ -188,6 +200,9 @@ def measure_exposure(
     costs, arithmetic = scored.bits, None
     if any(map(computes_coarsely, models)):
         costs, arithmetic = settled_costs(scored, models, texts, read, secrets=many)
+    repeated = None
+    if any(isinstance(each, TextScorer) for each in models):
+        repeated = repeated_costs(scored, models, texts, read)
     return _audit(
         template,
         costs[:many],
@@ -197,7 +212,8 @@ def measure_exposure(
         scored.nodes,
         calibrated=bool(reference_models),
         fit=fit,
-        arithmetic=arithmetic,
+        arithmetic=arithmetic if repeated is None else repeated,
+        tolerance=0.0 if repeated is None else repeated.tolerance,
     )
 
 
@@ -251,7 +267,8 @@ def _audit(
     *,
     calibrated: bool = False,
     fit: bool = True,
-    arithmetic: Arithmetic | None = None,
+    arithmetic: Arithmetic | Repeated | None = None,
+    tolerance: float = 0.0,
 ) -> ExposureAudit:
     law = _extrapolated(own, drawn) if fit else None
     guesses = [None] * len(own) if law is None else law.bits.tolist()
@@ -268,7 +285,14 @@ def _audit(
                 hint="Pass references=10000.",
             )
         ranked = exposure(canary_losses=own, reference_losses=drawn, space=template.space)
-        columns = (ranked.bits, ranked.low, ranked.high, own, ranked.saturated)
+        low, high = ranked.low, ranked.high
+        if tolerance:  # costs that could be so far off give the ends of the interval
+            ends = [
+                exposure(canary_losses=own + off, reference_losses=drawn, space=template.space)
+                for off in (tolerance, -tolerance)
+            ]
+            low, high = np.minimum(low, ends[0].low), np.maximum(high, ends[1].high)
+        columns = (ranked.bits, low, high, own, ranked.saturated)
         rows = zip(*(column.tolist() for column in columns), guesses, strict=True)
         each = tuple(
             SecretExposure(b, lo, hi, c, None, None, sat, g) for b, lo, hi, c, sat, g in rows

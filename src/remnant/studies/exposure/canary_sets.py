@@ -12,7 +12,7 @@ import numpy as np
 from remnant.canaries import CanarySet
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ExtrapolatedExposure, pooled_exposure_test
-from remnant.models.protocols import SequenceModel
+from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.studies.exposure.audit import (
     MAX_NODES,
     PILOT,
@@ -99,13 +99,13 @@ _Measure = Callable[[Sequence[str], Method, int], ExposureAudit]
 
 
 def measure_canaries(
-    model: SequenceModel,
+    model: SequenceModel | TextScorer,
     canary_set: CanarySet,
     *,
     rng: np.random.Generator,
     method: Method = "auto",
     references: int = REFERENCES,
-    reference_models: Sequence[SequenceModel] = (),
+    reference_models: Sequence[SequenceModel | TextScorer] = (),
     fit: bool = False,
     max_nodes: int = MAX_NODES,
     max_seconds: float | None = None,
@@ -155,15 +155,23 @@ def measure_canaries(
         )
 
     pilot = first = min(references, PILOT)
-    if method == "sampled" or reference_models or fit:
+    if method == "sampled" or reference_models or fit or isinstance(model, TextScorer):
         first = references
     elif method == "exact":
         first = 0
-    audit = _audit_all(measure, secrets, method, first=first, references=references)
+    audit = _audit_all(
+        measure,
+        secrets,
+        method,
+        first=first,
+        references=references,
+        ranks=not isinstance(model, TextScorer),
+    )
     exact: Mapping[int, SecretExposure] = {}
     walked_reason, nodes = "", audit.nodes
     saturated = [place for place, measured in enumerate(audit.each) if measured.saturated]
-    if method == "auto" and not reference_models and saturated:
+    served = isinstance(model, TextScorer)
+    if method == "auto" and not reference_models and saturated and not served:
         walk = measure([secrets[place] for place in saturated], "auto", pilot)
         nodes += walk.nodes
         if walk.method == "exact":
@@ -191,18 +199,26 @@ def measure_canaries(
 
 
 def _audit_all(
-    measure: _Measure, secrets: Sequence[str], method: Method, *, first: int, references: int
+    measure: _Measure,
+    secrets: Sequence[str],
+    method: Method,
+    *,
+    first: int,
+    references: int,
+    ranks: bool,
 ) -> ExposureAudit:
     """Measure all secrets by one method, which ``first`` references decide on.
 
-    Sampling that draws all secrets of the space gives exact ranks.
+    Sampling that draws all secrets of the space gives exact ranks, if ``ranks``: the precision of a
+    served model is not known.
     """
     audit = measure(secrets, method, first)
     if audit.method == "sampled" and first < references:
         sampled = measure(secrets, "sampled", references)
         nodes = audit.nodes + sampled.nodes
         audit = dataclasses.replace(sampled, reason=audit.reason, nodes=nodes)
-    if audit.method == "sampled" and len(secrets) + len(audit.reference_costs) == audit.space:
+    drawn = len(secrets) + len(audit.reference_costs)
+    if ranks and audit.method == "sampled" and drawn == audit.space:
         space = f"{audit.space:,}".replace(",", " ")
         audit = dataclasses.replace(
             audit,

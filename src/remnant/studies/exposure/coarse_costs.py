@@ -22,7 +22,36 @@ from remnant.search.close_calls import Arithmetic, worst_error
 
 Floats = NDArray[np.float64]
 Read = Callable[..., TextCosts]
-_MARGIN, _TRIED = 8.0, 32
+_MARGIN, _TRIED, _REPEATED = 8.0, 32, 16
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """How far apart two readings of the same texts by a served model are.
+
+    Attributes:
+        texts: How many were read twice.
+        worst: The largest difference, in bits.
+    """
+
+    texts: int
+    worst: float
+
+    @property
+    def tolerance(self) -> float:
+        """Bits that intervals allow for."""
+        return _MARGIN * self.worst
+
+    @property
+    def sentence(self) -> str:
+        """What was compared, in words."""
+        said = (
+            "Costs are the server's, in a precision that is not known: two readings of "
+            f"{self.texts} texts differ by "
+        )
+        if self.worst == 0:
+            return f"{said}nothing."
+        return f"{said}up to {self.worst:.2g} bits. Intervals allow for {self.tolerance:.2g} bits."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +101,15 @@ def score_texts(
     )
 
 
+def repeated_costs(
+    scored: ScoredTexts, models: Sequence[Any], texts: Sequence[str], read: Read
+) -> Repeated:
+    """Read a few texts again, in another order and company, and compare."""
+    few = np.linspace(0, len(texts) - 1, min(_REPEATED, len(texts))).astype(int)[::-1].tolist()
+    again = score_texts(models, [texts[i] for i in few], read, prefix_tokens=scored.prefix_tokens)
+    return Repeated(len(few), worst_error(again.bits, scored.bits[few]))
+
+
 def settled_costs(
     scored: ScoredTexts,
     models: Sequence[Any],
@@ -111,7 +149,7 @@ def settled_costs(
     waiting = tried
     while len(waiting):
         exact = score_texts(
-            wide, [texts[i] for i in waiting], read, prefix_tokens=scored.prefix_tokens
+            wide, [texts[i] for i in waiting.tolist()], read, prefix_tokens=scored.prefix_tokens
         ).bits
         worst = max(worst, worst_error(exact, scored.bits[waiting]))
         costs[waiting], done[waiting] = exact, True
