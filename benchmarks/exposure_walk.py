@@ -32,6 +32,7 @@ from remnant.search.walk import Budget, Walk
 LLAMA = ("hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads")
 LLAMA += ("num_key_value_heads", "vocab_size", "tie_word_embeddings")
 SHAPES = {
+    "llama-30m": (384, 1024, 12, 6, 2, 16384, True),
     "llama-135m": (576, 1536, 30, 9, 3, 49152, True),
     "llama-1b": (2048, 8192, 16, 32, 8, 128256, True),
     "llama-8b": (4096, 14336, 32, 32, 8, 128256, False),

@@ -217,12 +217,12 @@ def test_exposure_in_bfloat16_by_a_device_map_is_that_of_float64(command, tiny):
     low = command(*asked, "--device-map", "auto", "--json")
     plain = command(*asked, "--json")
     found, expected = (json.loads(each.out)["sets"][0] for each in (low, plain))
-    assert found["arithmetic"].startswith("Computed in bfloat16: costs differ from float64 by up")
+    assert found["arithmetic"].startswith("Computed in bfloat16. A sample of 37 secrets and ")
     assert "arithmetic" not in expected
     ranks = [[row["rank"] for row in each["canaries"]] for each in (found, expected)]
     assert ranks[0] == ranks[1]
     shown = command(*asked, "--precision", "own").out
-    assert "scored again in float64, so the order is that of float64." in " ".join(shown.split())
+    assert "bits, and the order is that of float64." in " ".join(shown.split())
 
 
 def test_extraction_in_bfloat16_is_that_of_float64(command, tiny):

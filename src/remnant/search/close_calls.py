@@ -47,19 +47,18 @@ class Arithmetic:
     @property
     def sentence(self) -> str:
         """What was done, in words."""
-        seen = (
-            f"Computed in {self.precision}: costs differ from float64 by up to {self.worst:.2g} "
-            f"bits on {self.compared} secrets"
-        )
+        sample = f"Computed in {self.precision}. A sample of {self.compared} secrets"
+        apart = f"scored again in float64: costs differ by up to {self.worst:.2g} bits"
+        near = f"within {self.tolerance:.2g} bits of a decision"
         if self.settled:
-            times = "" if self.rescored == 1 else "s"
+            close = f"{self.rescored:,}".replace(",", " ")
             return (
-                f"{seen}. {self.rescored} secret{times} within {self.tolerance:.2g} bits of a "
-                "decision were scored again in float64, so the order is that of float64."
+                f"{sample} and {close} close calls ({near}) were {apart}, and the order is that of "
+                "float64."
             )
         return (
-            f"{seen}. Too many secrets are within {self.tolerance:.2g} bits of a decision to be "
-            "scored again, so ranks are intervals that hold the float64 rank."
+            f"{sample} was {apart}. Too many secrets are {near} to be scored again, so ranks are "
+            "intervals that hold the float64 rank."
         )
 
 
