@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -212,9 +213,10 @@ def test_a_server_proves_nothing(command, tiny, name):
     assert done.code == 2
 
 
-def test_exposure_in_bfloat16_by_a_device_map_is_that_of_float64(command, tiny):
+def test_exposure_in_bfloat16_by_a_device_map_is_that_of_float64(command, tiny, tmp_path):
     asked = ["exposure", "--model", tiny / "model", "--canaries", tiny / "canaries.jsonl"]
-    low = command(*asked, "--device-map", "auto", "--json")
+    low = command(*asked, "--device-map", "auto", "--json", "--out", tmp_path / "run")
+    assert "Computed in bfloat16." in command("show", tmp_path / "run").out
     plain = command(*asked, "--json")
     found, expected = (json.loads(each.out)["sets"][0] for each in (low, plain))
     assert found["arithmetic"].startswith("Computed in bfloat16. A sample of 37 secrets and ")
@@ -225,11 +227,13 @@ def test_exposure_in_bfloat16_by_a_device_map_is_that_of_float64(command, tiny):
     assert "bits, and the order is that of float64." in " ".join(shown.split())
 
 
-def test_extraction_in_bfloat16_is_that_of_float64(command, tiny):
+def test_extraction_in_bfloat16_is_that_of_float64(command, tiny, tmp_path):
     asked = ["extract", "--model", tiny / "model", "--template", TEMPLATE, "--top", 3, "--reveal"]
-    low, plain = command(*asked, "--precision", "own", "--json"), command(*asked, "--json")
+    low = command(*asked, "--precision", "own", "--json", "--out", tmp_path / "run")
+    plain = command(*asked, "--json")
     found, expected = (json.loads(each.out) for each in (low, plain))
     assert found["certified"]
+    assert "Computed in bfloat16." in command("show", tmp_path / "run").out
     for one, other in zip(found["candidates"], expected["candidates"], strict=True):
         assert one["secret"] == other["secret"]
         assert one["bits"] == pytest.approx(other["bits"], abs=1e-9)
@@ -241,10 +245,11 @@ def test_a_scan_in_bfloat16_says_so(command, tiny, tmp_path):
     text.write_text("my card is 4111111111111111 ok\n")
     done = command(
         *("scan", text, "--model", tiny / "model", "--precision", "own", "--references", 50),
-        *("--method", "sampled"),
+        *("--method", "sampled", "--out", tmp_path / "run"),
     )
     assert done.code == 0, done.err
     assert "Computed in bfloat16." in done.out
+    assert "Computed in bfloat16." in command("show", tmp_path / "run").out
 
 
 @pytest.fixture(scope="session")
@@ -257,18 +262,29 @@ def records(tmp_path_factory):
     return folder
 
 
-def test_an_audit_in_bfloat16_compares_scores_and_does_not_pass(command, tiny, records):
+def test_an_audit_in_bfloat16_compares_scores_and_does_not_pass(command, tiny, records, tmp_path):
     asked = ["audit", "--model", tiny / "model", "--seen", records / "seen.txt"]
     asked += ["--unseen", records / "unseen.txt", "--limit", 0.9, "--json"]
-    done = command(*asked, "--precision", "own")
+    done = command(*asked, "--precision", "own", "--out", tmp_path / "run")
     found = json.loads(done.out)
-    assert (
-        "Computed in bfloat16: on 48 records the scores of the attack 'loss'"
-        in (found["arithmetic"])
-    )
+    sentence = found["attacks"]["arithmetic"]
+    assert "Computed in bfloat16: on 48 records the scores of the attack 'loss'" in sentence
     assert found["verdict"]["outcome"] != "PASS"
+    assert "on 48 records the scores" in command("show", tmp_path / "run").out
     plain = command(*asked)
-    assert "arithmetic" not in json.loads(plain.out)
+    assert "arithmetic" not in json.loads(plain.out)["attacks"]
+
+
+def test_scores_that_low_precision_swaps_allow_no_pass():
+    from remnant.studies.membership.coarse_scores import compared_scores
+
+    rng = np.random.default_rng(0)
+    wide = rng.normal(size=48)
+    fine = compared_scores(wide + 1e-6, wide, attack="loss", precision="bfloat16")
+    assert (fine.swapped, fine.fault) == (0.0, "")
+    blurred = compared_scores(wide + rng.normal(size=48), wide, attack="loss", precision="bfloat16")
+    assert blurred.swapped > 0.1
+    assert "an attack in float32 could do better" in blurred.fault
 
 
 @pytest.mark.parametrize(

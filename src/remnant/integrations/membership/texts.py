@@ -6,7 +6,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -485,6 +485,8 @@ def _result(
     settings = reader.settings
     seen, unseen = scored
     attacks, judged = measure_attacks(seen.scores, unseen.scores, settings, rng=rng)
+    if compared is not None:
+        attacks = replace(attacks, arithmetic=compared.sentence)
     verbatim = verbatim_part(seen.windows, unseen.windows, settings)
     task = LanguageTask(
         validation_bits=unseen.nats / unseen.tokens / math.log(2.0),
@@ -543,5 +545,4 @@ def _result(
         scope=tested(
             "model", reference=reader.reference is not None, verbatim=comes_out is not None
         ),
-        arithmetic=None if compared is None else compared.sentence,
     )

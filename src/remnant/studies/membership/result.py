@@ -52,11 +52,13 @@ class Attacks:
     Attributes:
         fpr: False-positive rate of the true-positive rates.
         confidence: Of the intervals.
+        arithmetic: How scores in low precision compare with float64; None for float32.
     """
 
     fpr: float
     confidence: float
     rows: tuple[AttackRow, ...]
+    arithmetic: str | None = optional()
 
     @property
     def named(self) -> AttackRow:
@@ -264,7 +266,6 @@ class MembershipResult:
         task: How well the model does what it was trained for, on unseen records.
         risks: The records at the highest risk.
         scope: What was tested and what was not.
-        arithmetic: How scores in low precision compare with float64; None for float32.
     """
 
     VERSION: ClassVar[int] = 1
@@ -279,7 +280,6 @@ class MembershipResult:
     task: Task | Absent
     risks: Risks | Absent
     scope: Tested | Absent
-    arithmetic: str | None = optional()
 
     @classmethod
     def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
