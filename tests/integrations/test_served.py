@@ -63,9 +63,14 @@ class Scripted(BaseHTTPRequestHandler):
         pass
 
 
+class Quiet(HTTPServer):
+    def handle_error(self, *_):
+        """A client that gave up is no news."""
+
+
 @pytest.fixture
 def server():
-    made = HTTPServer(("127.0.0.1", 0), Scripted)
+    made = Quiet(("127.0.0.1", 0), Scripted)
     made.script, made.asked = [good], []
     thread = threading.Thread(target=made.serve_forever)
     thread.start()
