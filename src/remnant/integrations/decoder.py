@@ -346,6 +346,6 @@ def _checked_dtype(model: Any, *, own_precision: bool) -> torch.dtype:
         raise UnsupportedModel(
             f"The model's weights are {names or 'not numbers'}; costs are computed in float32 or "
             "float64, since coarser ones blur them.",
-            hint="Load it with dtype=torch.float32, or pass own_precision=True.",
+            hint="Call model.float(), or pass own_precision=True.",
         )
     return dtypes.pop()
