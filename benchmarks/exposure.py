@@ -3,25 +3,29 @@
     python benchmarks/exposure.py --device cuda --digits 9
     python benchmarks/exposure.py --device cpu --digits 6
     python benchmarks/exposure.py --device cuda --hugging-face DIR
-    python benchmarks/exposure.py --llama --digits 4 --memory 1024
+    python benchmarks/exposure.py --architecture llama-135m --digits 4 --memory 1024
+    python benchmarks/exposure.py --architecture llama-135m --walk --digits 6 --max-nodes 4000
+    python benchmarks/exposure.py --architecture llama-8b --walk --device cuda --precision bfloat16
 
 A 2x200 character LSTM is trained on Python's standard library with one canary planted in it. Every
 figure is of this one run: times are the least of three walks after one to warm up, and the naive
-cost is measured on full sequences, nothing shared and nothing pruned. ``--llama`` measures canaries
-in a Llama of random weights with the shape of SmolLM2-135M, and the peak memory of the process.
+cost is measured on full sequences, nothing shared and nothing pruned. ``--architecture`` measures
+canaries in a network of random weights, and the peak memory of the process; ``llama-135m`` has the
+shape of SmolLM2-135M. With ``--walk`` it walks the tree, nothing pruned, in turns with a copy of
+all keys and values for each row and without; ``--hugging-face DIR --walk`` takes a real model.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
-import resource
 import time
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
+from exposure_walk import SHAPES, compare_walks, peak, random_network, wrapped
 
 from remnant import Population, Template, exact_exposure, extract
 from remnant.canaries import make_canary_set
@@ -42,19 +46,30 @@ def main() -> None:
     options.add_argument("--digits", type=int, default=6)
     options.add_argument("--steps", type=int, default=300)
     options.add_argument("--hugging-face", help="also time this model folder")
-    options.add_argument("--llama", action="store_true", help="time a Llama of 135M random weights")
-    options.add_argument("--method", default="exact", help="with --llama")
-    options.add_argument("--memory", type=int, help="with --llama: budget in MiB")
-    options.add_argument("--references", type=int, default=10_000, help="with --llama")
+    options.add_argument("--architecture", choices=tuple(SHAPES), help="time random weights")
+    options.add_argument("--method", default="exact", help="with --architecture")
+    options.add_argument("--memory", type=int, help="with --architecture: budget in MiB")
+    options.add_argument("--references", type=int, default=10_000, help="with --architecture")
+    options.add_argument(
+        "--walk", action="store_true", help="compare walks, with and without copies"
+    )
+    options.add_argument("--max-nodes", type=int, help="with --walk")
+    options.add_argument("--rounds", type=int, default=3, help="with --walk")
+    options.add_argument("--prefix-tokens", type=int, default=26, help="with --walk")
+    options.add_argument("--precision", default="float32", help="with --architecture")
+    options.add_argument("--only-new", action="store_true", help="with --walk: without copies only")
     chosen = options.parse_args()
     device = chosen.device
     name = torch.cuda.get_device_name() if device == "cuda" else platform.processor()
     print(f"torch {torch.__version__}, {device} {name}, {torch.get_num_threads()} threads")
+    if chosen.walk:
+        compare_walks(chosen, device)
+        return
     if chosen.hugging_face:
         hugging_face(chosen.hugging_face, device)
         return
-    if chosen.llama:
-        llama(chosen, device)
+    if chosen.architecture:
+        random_weights(chosen, device)
         return
     template = Template(f"the random number is {{digits:{chosen.digits}}}")
     canary, (early, found, late) = train(template, device, chosen.steps)
@@ -161,14 +176,6 @@ def rank_rows(
     )
 
 
-def peak(device: str) -> str:
-    if device == "cuda":
-        return f"{torch.cuda.max_memory_allocated() / 2**30:.2f} GiB peak"
-    return (
-        f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20:.2f} GiB peak of the process"
-    )
-
-
 def naive(template: Template, model: LanguageModel, device: str) -> None:
     """Score full sequences, prefix and all, and scale to the whole space."""
     many = 200_000 if device == "cuda" else 2_000
@@ -265,33 +272,12 @@ def hugging_face(folder: str, device: str) -> None:
     )
 
 
-def llama(chosen: argparse.Namespace, device: str) -> None:
-    """Measure 12 canaries and controls in a Llama with the shape of SmolLM2-135M."""
-    import string
-
-    import transformers
-    from tokenizers import Tokenizer, decoders, models
-
-    from remnant.integrations import HuggingFaceCausalLM
+def random_weights(chosen: argparse.Namespace, device: str) -> None:
+    """Measure 12 canaries and controls in a network of random weights."""
     from remnant.studies.exposure.canary_sets import measure_canaries
 
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(
-        vocab_size=49152,
-        hidden_size=576,
-        intermediate_size=1536,
-        num_hidden_layers=30,
-        num_attention_heads=9,
-        num_key_value_heads=3,
-        max_position_embeddings=2048,
-        tie_word_embeddings=True,
-    )
-    network = transformers.LlamaForCausalLM(config).to(device).eval()
-    pieces = ["<unk>", *string.printable]
-    tokenizer = Tokenizer(models.BPE({p: i for i, p in enumerate(pieces)}, [], unk_token="<unk>"))
-    tokenizer.decoder = decoders.Fuse()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>")
-    model = HuggingFaceCausalLM(network, fast)
+    network = random_network(chosen.architecture, device, chosen.precision)
+    model = wrapped(network)
     template = Template(f"The PIN of the account is {{digits:{chosen.digits}}}")
     canary_set = make_canary_set(template, repeats=[1] * 4, controls=8, seed=1)
     print(f"{sum(p.numel() for p in network.parameters()):,} weights, {peak(device)} so far")

@@ -56,7 +56,7 @@ def one_by_one(model, ids, start):
 
 
 def tensors_of(state):
-    return [state] if isinstance(state, torch.Tensor) else list(state.tensors)
+    return [state] if isinstance(state, torch.Tensor) else list(state.whole())
 
 
 @pytest.mark.parametrize("kind", ALL)
@@ -258,8 +258,14 @@ def test_a_cache_that_is_not_exact_is_not_used(kind, make_model, make_tokenizer)
 
 def test_a_sliding_window_keeps_no_more_than_it_needs(wrap):
     model = wrap("gemma")
-    _, state = one_by_one(model, model.encode(TEXT), 2)
-    assert [tensor.shape[2] for tensor in state.tensors] == [4, 4, state.length, state.length, 4, 4]
+    ids = model.encode(TEXT)
+    _, state = model.start(ids)
+    expected = [4, 4, len(ids), len(ids), 4, 4]
+    assert [tensor.shape[2] for tensor in state.prefix] == expected
+    _, state = model.read_on(state, [5, 6])  # what is read on is folded into the prefix
+    expected = [4, 4, len(ids) + 2, len(ids) + 2, 4, 4]
+    assert [tensor.shape[2] for tensor in state.prefix] == expected
+    assert state.levels == ()
 
 
 def test_autocast_and_training_mode_have_no_say_and_are_put_back(make_model, make_tokenizer):

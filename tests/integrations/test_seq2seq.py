@@ -81,13 +81,13 @@ def test_rows_share_the_source_and_no_call_changes_a_state(kind, rows_at_once, w
     model = wrap(kind, rows_at_once=rows_at_once)
     prefix = model.encode(TEXT)
     _, state = model.start(prefix)
-    assert sum(tensor.shape[2] for tensor in state.tensors) == 4 * state.length  # no source inside
+    assert sum(tensor.shape[2] for tensor in state.whole()) == 4 * state.length  # no source inside
     state = model.take(state, torch.tensor([0, 0, 0]))
     _, state = model.step(state, torch.tensor([5, 6, 7]))
-    before = [tensor.clone() for tensor in state.tensors]
+    before = state.whole()
     rows, tokens = [2, 0, 2, 1], [9, 10, 11, 12]
     found, _ = model.step(model.take(state, torch.tensor(rows)), torch.tensor(tokens))
-    assert all(torch.equal(a, b) for a, b in zip(before, state.tensors, strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, state.whole(), strict=True))
     for place, (row, token) in enumerate(zip(rows, tokens, strict=True)):
         truth, _ = model.start([*prefix, [5, 6, 7][row], token])
         torch.testing.assert_close(found[place], truth[0], rtol=0, atol=1e-9)

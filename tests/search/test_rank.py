@@ -363,3 +363,37 @@ def test_the_space_may_be_larger_than_any_machine_number(table_model):
     (ended,) = exact_exposure(model, template, secrets=["9" * 30], max_nodes=1000)
     assert ended.exact is False
     assert ended.rank_high > 2**64
+
+
+class OutOfMemory:
+    """A model on a device that holds so many rows; more of them do not fit."""
+
+    def __init__(self, model, rows):
+        self.model, self.rows, self.refused = model, rows, 0
+        self.encode, self.start, self.take = model.encode, model.start, model.take
+
+    def step(self, state, token_ids):
+        if len(token_ids) > self.rows:
+            self.refused += 1
+            raise torch.OutOfMemoryError("CUDA out of memory.")
+        return self.model.step(state, token_ids)
+
+
+def test_a_walk_that_runs_out_of_memory_goes_on_with_fewer_rows(table_model):
+    template = Template("x{digits:3}.")
+    plain = table_model(SYMBOLS, order=2, seed=3)
+    expected = exact_exposure(plain, template, secrets=["281", "999"])
+    model = OutOfMemory(plain, rows=40)
+    found = exact_exposure(model, template, secrets=["281", "999"])
+    assert model.refused > 0
+    assert found.rank.tolist() == expected.rank.tolist()
+    assert found.nodes == expected.nodes
+    best, same = (extract(each, template, top=3) for each in (model, plain))
+    assert best.candidates == same.candidates
+    assert best.certified
+
+
+def test_too_little_memory_for_one_row_is_one_sentence(table_model):
+    model = OutOfMemory(table_model(SYMBOLS, order=1), rows=0)
+    with pytest.raises(InvalidInput, match="does not hold one more row"):
+        extract(model, Template("x{digits:2}."))

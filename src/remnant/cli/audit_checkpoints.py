@@ -19,7 +19,7 @@ _NAMES = declared.option_names(
 ) | {"folder": "--checkpoints"}
 _OF_MODELS = (
     *("control", "group", "label_field", "architecture", "options", "maker", "mean", "std"),
-    "shape",
+    *("shape", "device_map", "precision"),
 )
 _ATTACKS = ("loss", "ratio")
 

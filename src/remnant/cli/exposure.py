@@ -13,8 +13,9 @@ import click
 from remnant.cli.cost import announce, sampled_is_cheaper
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import read_sets, secrets_of, sets_to_measure
-from remnant.cli.options.models import bases, naming_model, refuse_the_same
+from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
 from remnant.cli.options.naming import named, naming
+from remnant.cli.options.served import read_served, served_options
 from remnant.cli.output import command_page, print_json
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
@@ -30,7 +31,7 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 
 
 @click.command(short_help="Measure how exposed canaries are in a model.")
-@declared.model
+@served_options
 @declared.base
 @declared.path("--canaries", "file", required=True, help="File of the canaries.")
 @click.option(
@@ -56,6 +57,8 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 )
 @click.option("--memory", type=int, help="Memory budget of an exact ranking, in MiB.")
 @declared.device
+@declared.device_map
+@declared.precision
 @declared.source
 @declared.number("--seed", 0, help="Seed of the references.")
 @click.option(
@@ -80,7 +83,8 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 @click.pass_context
 def exposure(
     context: click.Context,
-    model: Path,
+    /,
+    model: Path | None,
     base: Path | None,
     file: Path,
     only: tuple[int, ...],
@@ -91,6 +95,8 @@ def exposure(
     max_seconds: float | None,
     memory: int | None,
     device: str,
+    device_map: str | None,
+    precision: str | None,
     source: str | None,
     seed: int,
     limit: float | None,
@@ -101,12 +107,14 @@ def exposure(
     out: Path | None,
     reveal: bool,
     as_json: bool,
+    **server: Any,
 ) -> None:
     """Rank each canary of a file among all secrets that its template could have given.
 
     The method auto ranks exactly where the budget allows it, and among sampled references
-    otherwise. With --limit the exit code gives the outcome. A PASS requires that planted canaries
-    are detected: a model that never saw them is INCONCLUSIVE.
+    otherwise. With --served, texts are sent to a server with an OpenAI-compatible completions
+    endpoint, and references are sampled. With --limit the exit code gives the outcome. A PASS
+    requires that planted canaries are detected: a model that never saw them is INCONCLUSIVE.
 
     \b
     Example:
@@ -130,23 +138,39 @@ def exposure(
         + declared.not_positive(max_seconds=max_seconds, limit=limit)
         + _gate_faults(limit, judged=judged, share=share, allow_inconclusive=allow_inconclusive)
     )
+    unused = {"base": base, "source": source, "device_map": device_map, "precision": precision}
+    served = read_served(
+        server, model=model, unused={**unused, "reference_models": reference_models}
+    )
+    if served is not None and method == "exact":
+        raise InvalidInput(
+            "--method exact needs a model's next tokens, and a server gives costs of whole texts "
+            "only.",
+            hint="Leave it out, or pass --method sampled.",
+        )
     record_folder = out_folder.out_folder(out)
     sets = sets_to_measure(read_sets(file), only, file=file, model=model)
     _check_limit(sets, limit)
     _check_judged(sets, judged)
-    refuse_the_same(model, reference_models)
-    based = bases(base, model, *reference_models)
+    based: dict[Path, Path | None] = {}
+    if model is not None:
+        refuse_the_same(model, reference_models)
+        based = bases(base, model, *reference_models)
+    load = partial(
+        load_sequence_model,
+        device=device,
+        source=source,
+        placement=placed(device, device_map, precision),
+    )
     with withheld(secrets_of(sets.values())), ProgressBar() as bar:
-        with naming_model("--model", model):
-            audited_model = load_sequence_model(
-                model, device=device, source=source, base=based[model]
-            )
+        audited_model: Any = served
+        if model is not None:
+            with naming_model("--model", model):
+                audited_model = load(model, base=based[model])
         unplanted = []
         for folder in reference_models:
             with naming_model("--reference-model", folder):
-                unplanted.append(
-                    load_sequence_model(folder, device=device, source=source, base=based[folder])
-                )
+                unplanted.append(load(folder, base=based[folder]))
         announce(
             _announced(sets),
             lambda: [
@@ -157,7 +181,7 @@ def exposure(
                     references=references * (1 + len(unplanted)),
                     memory=None if memory is None else memory << 20,
                 )
-                for canary_set in sets.values()
+                for canary_set in (sets.values() if served is None else ())
             ],
             exact=method != "sampled" and not reference_models,
             max_seconds=max_seconds,
@@ -205,7 +229,9 @@ def exposure(
         reveal=reveal,
         question=QUESTION,
         plan={
-            "model": out_folder.models(model, base=base, reference_models=reference_models),
+            "model": out_folder.models(
+                model, served=served, base=base, reference_models=reference_models
+            ),
             "data": {"canaries": str(file), "sets": list(sets)},
             "settings": {
                 "method": method,
@@ -219,6 +245,7 @@ def exposure(
                 "share": share,
                 "source_given": source is not None,
                 "seed": seed,
+                **declared.chosen(device_map=device_map, precision=precision),
             },
         },
         result=stored(result),

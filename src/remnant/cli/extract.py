@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from remnant.cli.cost import announce
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import check_template, read_sets, secrets_of
-from remnant.cli.options.models import bases, naming_model
+from remnant.cli.options.models import bases, naming_model, placed
 from remnant.cli.options.naming import naming
+from remnant.cli.options.served import read_served, served_options
 from remnant.cli.options.templates import read_templates
 from remnant.cli.output import page_text, print_json
 from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import hidden, withheld
 from remnant.cli.terminal import show
-from remnant.errors import require
+from remnant.errors import InvalidInput, require
 
 METHODS = ("certified", "brute-force", "greedy", "beam", "sample", "dijkstra")
 OPTIONS = declared.option_names(
@@ -28,7 +30,7 @@ QUERIES = 1000
 
 
 @click.command(short_help="Find the likeliest secrets of a model, with a proof.")
-@declared.model
+@served_options
 @declared.base
 @click.option("--template", "pattern", required=True, help="Text with holes, such as {digits:4}.")
 @declared.number("--top", 1, help="How many secrets to find.")
@@ -52,13 +54,15 @@ QUERIES = 1000
 @click.option("--top-k", type=int, help="Of the decoding whose queries are counted.")
 @click.option("--top-p", type=float, help="Of the decoding whose queries are counted.")
 @declared.device
+@declared.device_map
+@declared.precision
 @declared.source
 @declared.number("--seed", 0, help="Seed of the samples.")
 @out_folder.out
 @declared.reveal
 @declared.as_json
 def extract(
-    model: Path,
+    model: Path | None,
     base: Path | None,
     pattern: str,
     top: int,
@@ -74,16 +78,22 @@ def extract(
     top_k: int | None,
     top_p: float | None,
     device: str,
+    device_map: str | None,
+    precision: str | None,
     source: str | None,
     seed: int,
     out: Path | None,
     reveal: bool,
     as_json: bool,
+    **server: Any,
 ) -> None:
     """Find the secrets to which a model gives the highest probability.
 
     The certified search proves that the template has no likelier secret, or says that its budget
     ended. {tokens:n} is filled with the model's own tokens.
+
+    With --served, texts are sent to a server with an OpenAI-compatible completions endpoint, and
+    --method beam or greedy is needed.
 
     The exit code is 0 whatever is found: this command does not judge.
 
@@ -107,8 +117,16 @@ def extract(
         + _decoding_faults(temperature, top_k, top_p)
         + declared.too_small(top=(top, 1), beam=(beam, 1), seed=(seed, 0))
     )
+    unused = {"base": base, "source": source, "device_map": device_map, "precision": precision}
+    served = read_served(server, model=model, unused=unused)
+    if served is not None and method not in ("greedy", "beam"):
+        raise InvalidInput(
+            f"--method {method} needs a model's next tokens, and a server gives costs of whole "
+            "texts only.",
+            hint="Pass --method beam, which proves nothing.",
+        )
     record_folder = out_folder.out_folder(out)
-    base = bases(base, model)[model]
+    base = None if model is None else bases(base, model)[model]
     (template,) = read_templates(
         [pattern], words=words, model=model, base=base, option="--template"
     )
@@ -119,8 +137,16 @@ def extract(
         temperature=1.0 if temperature is None else temperature, top_k=top_k, top_p=top_p
     )
     with withheld(secrets_of(sets)), ProgressBar() as bar:
-        with naming_model("--model", model):
-            searched_model = load_sequence_model(model, device=device, source=source, base=base)
+        searched_model: Any = served
+        if model is not None:
+            with naming_model("--model", model):
+                searched_model = load_sequence_model(
+                    model,
+                    device=device,
+                    source=source,
+                    base=base,
+                    placement=placed(device, device_map, precision),
+                )
         if method == "certified":
             announce(
                 f"Certified search among {about(template.space)} secrets",
@@ -164,7 +190,7 @@ def extract(
         reveal=reveal,
         question=QUESTION,
         plan={
-            "model": out_folder.models(model, base=base),
+            "model": out_folder.models(model, served=served, base=base),
             "data": {
                 "template": template.pattern,
                 "words": None if words is None else str(words),
@@ -181,6 +207,7 @@ def extract(
                 "top_p": top_p,
                 "source_given": source is not None,
                 "seed": seed,
+                **declared.chosen(device_map=device_map, precision=precision),
             },
         },
         result=stored(result),

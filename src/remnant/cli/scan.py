@@ -14,7 +14,7 @@ import click
 from remnant.cli.cost import announce, sampled_is_cheaper
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.exit_codes import exit_by_outcome, gate_options
-from remnant.cli.options.models import bases, naming_model, refuse_the_same
+from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
 from remnant.cli.options.naming import blaming, naming
 from remnant.cli.options.out_files import check_old_file, check_place, write_whole
 from remnant.cli.output import json_text, outcome_and_page_text
@@ -34,8 +34,9 @@ METHODS = ("auto", "exact", "sampled")
 REFERENCES, MAX_NODES, AT_MOST = 1000, 200_000, 50
 _ABOUT_MODELS = (
     *("base", "reference_models", "twin", "extract", "at_most", "method", "references"),
-    *("max_nodes", "max_seconds"),
+    *("max_nodes", "max_seconds", "device_map", "precision"),
 )
+_OF_FOLDERS = ("base", "reference_models", "twin", "device_map", "precision")
 _MEASURING = ("extract", "at_most", "method", "references", "max_nodes", "max_seconds")
 _OPTIONS = declared.option_names(
     *("kinds", "exclude", "region", "min_entropy", "latin_1", "context", "salt"),
@@ -115,6 +116,8 @@ _OPTIONS = declared.option_names(
     help="Time budget of each ranking and search, including the text before the secret.",
 )
 @declared.device
+@declared.device_map
+@declared.precision
 @declared.number("--seed", 0, help="Seed of the references.")
 @declared.path(
     "--out",
@@ -236,6 +239,9 @@ def scan(
             "settings": {
                 **{name: given[name] for name in ("region", "min_entropy", "latin_1", "context")},
                 **{name: about_models[name] for name in _MEASURING},
+                **declared.chosen(
+                    **{name: about_models[name] for name in ("device_map", "precision")}
+                ),
                 "seed": seed,
             },
         },
@@ -389,6 +395,7 @@ def _load_models(model: Path, given: dict[str, Any], *, device: str) -> _Models:
     from remnant.integrations import load_sequence_model
     from remnant.studies.found_secrets.reasons import check_answers
 
+    placement = placed(device, given["device_map"], given["precision"])
     refuse_the_same(model, given["reference_models"])
     twins = () if given["twin"] is None else (given["twin"],)
     refuse_the_same(model, twins, option="--twin")
@@ -396,7 +403,9 @@ def _load_models(model: Path, given: dict[str, Any], *, device: str) -> _Models:
 
     def load(option: str, folder: Path) -> Any:
         with naming_model(option, folder), blaming(f"{option} {folder}", UnsupportedModel):
-            loaded = load_sequence_model(folder, device=device, base=based[folder])
+            loaded = load_sequence_model(
+                folder, device=device, base=based[folder], placement=placement
+            )
             check_answers(loaded)
         return loaded
 
@@ -426,7 +435,7 @@ def _measure(
     chosen = {
         name: value
         for name, value in given.items()
-        if value is not None and name not in ("base", "reference_models", "twin")
+        if value is not None and name not in _OF_FOLDERS
     }
     watched = {part for secret in scan.found for part in secret.parts}
     _announce(secrets, models, given)

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from remnant.errors import InvalidInput, RemnantError, UnsupportedModel, import_failure
 from remnant.integrations.arithmetic import full_precision
 from remnant.integrations.folder_checks import check_numbers, read_headers, read_object
+from remnant.integrations.placement import Placement
 from remnant.integrations.pretrained import (
     is_library_fault,
     quiet,
@@ -120,7 +121,12 @@ def tokenizer_folder(folder: str | Path, *, base: str | Path | None = None) -> P
 
 
 def read_parts(
-    parts: ModelParts, *, kind: str, device: str | torch.device, dtype: torch.dtype
+    parts: ModelParts,
+    *,
+    kind: str,
+    device: str | torch.device,
+    dtype: torch.dtype,
+    placement: Placement | None = None,
 ) -> tuple[Any, Any]:
     """Read a model and its tokenizer; an adapter is merged into its base in memory.
 
@@ -134,6 +140,7 @@ def read_parts(
         kind: The name of the transformers class that knows the architectures.
         device: Where the model computes.
         dtype: float32 or float64.
+        placement: Instead of the two: several devices, or weights in their own precision.
 
     Raises:
         InvalidInput: A folder is damaged, or the adapter does not fit the base.
@@ -141,8 +148,17 @@ def read_parts(
         MissingExtra: transformers or peft is not installed.
     """
     if parts.adapter is None:
-        model = read_model(parts.model, kind=kind, device=device, dtype=dtype)
+        given: dict[str, Any] = {"device": device, "dtype": dtype}
+        if placement is not None:
+            given = {
+                "device": placement.device,
+                "dtype": None if placement.precision == "own" else dtype,
+                "device_map": placement.device_map,
+            }
+        model = read_model(parts.model, kind=kind, **given)
         return model, read_tokenizer(parts.tokenizer)
+    if placement is not None:
+        placement.refuse(f"folder={str(parts.adapter)!r} holds an adapter, which", _MERGE)
     fields, tensors = _read_adapter(parts.adapter)
     peft_library()
     tokenizer = read_tokenizer(parts.tokenizer)

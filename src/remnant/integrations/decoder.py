@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from copy import deepcopy
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +13,15 @@ import torch
 from torch import Tensor
 
 from remnant.errors import InvalidInput, UnsupportedModel
-from remnant.integrations.arithmetic import full_precision
-from remnant.integrations.key_values import KeyValues, Windows, put_in, taken_out, windows_of
+from remnant.integrations.arithmetic import computing_device, full_precision
+from remnant.integrations.key_values import (
+    KeyValues,
+    Windows,
+    put_in,
+    split_attention,
+    taken_out,
+    windows_of,
+)
 from remnant.integrations.pretrained import quiet
 from remnant.integrations.row_batches import (
     checked_rows_at_once,
@@ -23,14 +31,16 @@ from remnant.integrations.row_batches import (
     widest_output,
 )
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
+from remnant.models.shared_prefix import SharedPrefix
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-State = KeyValues | Tensor
+State = SharedPrefix | Tensor
 _CHECK_ROWS, _CHECK_TOKENS, _CHECK_START = 2, 8, 5
 # Errors of rounding, as a share of how much the log-probabilities vary.
 _ROUNDING = {torch.float32: 3e-4, torch.float64: 1e-10}
+_LOWER = (torch.bfloat16, torch.float16)
 # The errors of a model that does not take a cache of keys and values.
 _NO_CACHE = (TypeError, ValueError, KeyError, IndexError, AttributeError, RuntimeError)
 
@@ -38,26 +48,41 @@ _NO_CACHE = (TypeError, ValueError, KeyError, IndexError, AttributeError, Runtim
 class HuggingFaceDecoder(ABC):
     """A model of the transformers library behind the protocol of sequence models.
 
-    A state holds the keys and values of the tokens read so far. If the model caches something else
+    A state holds the keys and values of the tokens read so far, those of a common prefix once for
+    all rows. If the model caches something else
     (a recurrent net), or its cached answers differ from the uncached ones, the state is the tokens
     themselves and every step reads all of them again: slower, but equally exact. A short artificial
     text decides this when the model is wrapped.
 
     Attributes:
         cached: Whether states hold keys and values.
+        splits: Whether attention reads a common prefix in one copy. Otherwise each step makes the
+            whole keys and values of its rows, which are dropped after it.
         tokens: The texts that are one token, in the order of the vocabulary.
+        precision: In which it computes. Answers are in float32 where that is lower, and a search
+            decides close calls by ``in_float64``.
     """
 
     cached: bool
+    splits: bool = False
 
     def __init__(
-        self, model: Any, tokenizer: HuggingFaceTokenizer, *, rows_at_once: int | None
+        self,
+        model: Any,
+        tokenizer: HuggingFaceTokenizer,
+        *,
+        rows_at_once: int | None,
+        own_precision: bool = False,
+        widen: bool = False,
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._rows_at_once = checked_rows_at_once(rows_at_once)
-        self._dtype = _checked_dtype(model)
-        self._device: torch.device = next(model.parameters()).device
+        self._weights = _checked_dtype(model, own_precision=own_precision)
+        self._widen = widen
+        self.precision: torch.dtype = torch.float64 if widen else self._weights
+        self._dtype = torch.promote_types(self.precision, torch.float32)
+        self._device = computing_device(model)
         self._knows = frozenset(inspect.signature(model.forward).parameters)
         config = model.config.get_text_config(decoder=True)
         longest = getattr(config, "max_position_embeddings", None)
@@ -93,7 +118,7 @@ class HuggingFaceDecoder(ABC):
                 hint="Use the tokenizer that the model was trained with.",
             )
         ids = torch.tensor([begun], device=self._device)
-        with full_precision(self._model):
+        with self._arithmetic():
             return self._first(ids) if self.cached else (self._uncached(ids), ids)
 
     def step(self, state: State, token_ids: Tensor | Sequence[int]) -> tuple[Tensor, State]:
@@ -103,14 +128,14 @@ class HuggingFaceDecoder(ABC):
             InvalidInput: Not one token for each row of the state, or the text is too long.
         """
         ids = torch.as_tensor(token_ids).to(self._device).reshape(-1, 1)
-        rows = len(state.tensors[0]) if isinstance(state, KeyValues) else len(state)
+        rows = state.rows if isinstance(state, SharedPrefix) else len(state)
         if len(ids) != rows:
             raise InvalidInput(
                 f"token_ids has {len(ids)} rows, and the state {rows}.",
                 hint="Take the rows of the state first: model.take(state, rows).",
             )
-        with full_precision(self._model):
-            if isinstance(state, KeyValues):
+        with self._arithmetic():
+            if isinstance(state, SharedPrefix):
                 self._check_length(state.length + 1)
                 return self._step_on(state, ids)
             ids = torch.cat([state, ids], 1)
@@ -124,14 +149,18 @@ class HuggingFaceDecoder(ABC):
             InvalidInput: The text is too long.
         """
         ids = torch.tensor([[int(token) for token in token_ids]], device=self._device)
-        if isinstance(state, KeyValues) and any(width is not None for width in self._windows):
+        if isinstance(state, SharedPrefix) and any(width is not None for width in self._windows):
             for place in range(ids.shape[1]):
-                log_probs, state = self.step(state, ids[:, place])
+                self._check_length(state.length + 1)
+                with self._arithmetic():
+                    log_probs, grown = self._step_on(state, ids[:, place : place + 1])
+                state = SharedPrefix.of(grown.whole(self._windows), length=grown.length)
             return log_probs, state
-        with full_precision(self._model):
-            if isinstance(state, KeyValues):
+        with self._arithmetic():
+            if isinstance(state, SharedPrefix):
                 self._check_length(state.length + ids.shape[1])
-                return self._next(state, ids)
+                log_probs, after = self._next(state, ids)
+                return log_probs, SharedPrefix.of(after.tensors, length=after.length)
             ids = torch.cat([state, ids], 1)
             self._check_length(ids.shape[1])
             return self._uncached(ids), ids
@@ -139,22 +168,31 @@ class HuggingFaceDecoder(ABC):
     def take(self, state: State, rows: Tensor | Sequence[int]) -> State:
         """Return a state of these rows, in this order; a row may be taken many times."""
         rows = torch.as_tensor(rows).to(self._device)
-        return state.take(rows) if isinstance(state, KeyValues) else state.index_select(0, rows)
+        return state.take(rows) if isinstance(state, SharedPrefix) else state.index_select(0, rows)
 
     def in_float64(self) -> Self:
         """Return the same model computing in float64 throughout, from the same weights.
 
-        It is made once, and does not follow later training.
+        It is made once. Weights in float32 on one device are copied, and the copy does not follow
+        later training. Others are shared, and cast when they are used.
         """
         if self._dtype == torch.float64:
             return self
         if self._twin is None:
-            self._twin = self._with(deepcopy(self._model).double())
+            copied = self._weights == torch.float32 and not _placed(self._model)
+            model = deepcopy(self._model).double() if copied else self._model
+            self._twin = self._with(model, widen=not copied)
         return self._twin
 
     @abstractmethod
-    def _with(self, model: Any) -> Self:
-        """Wrap another model in the same way."""
+    def _with(self, model: Any, *, widen: bool) -> Self:
+        """Wrap another model in the same way; ``widen`` computes in float64 from its weights."""
+
+    def _arithmetic(self) -> AbstractContextManager[None]:
+        return full_precision(self._model, widen=self._widen)
+
+    def _log_probs(self, output: Any) -> Tensor:
+        return torch.log_softmax(output.logits[:, -1].to(self._dtype), -1)
 
     @abstractmethod
     def _begun(self, prefix_ids: Sequence[int]) -> list[int]:
@@ -173,26 +211,38 @@ class HuggingFaceDecoder(ABC):
         return put_in(state, self._windows)
 
     def _uncached(self, ids: Tensor) -> Tensor:
-        return _last_log_probs(self._ask(ids, cache=None, length=0, keep=False))
+        return self._log_probs(self._ask(ids, cache=None, length=0, keep=False))
 
-    def _first(self, ids: Tensor) -> tuple[Tensor, KeyValues]:
+    def _first(self, ids: Tensor) -> tuple[Tensor, SharedPrefix]:
         output = self._ask(ids, cache=None, length=0, keep=True)
-        grown = self._remembered(output.past_key_values)
-        return _last_log_probs(output), taken_out(grown, length=ids.shape[1])
+        grown = taken_out(self._remembered(output.past_key_values), length=ids.shape[1])
+        return self._log_probs(output), SharedPrefix.of(grown.tensors, length=grown.length)
 
-    def _next(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
-        cache = self._cache(state)
+    def _next(self, state: SharedPrefix, ids: Tensor) -> tuple[Tensor, KeyValues]:
+        cache = self._cache(KeyValues(state.whole(self._windows), state.length))
         output = self._ask(ids, cache=cache, length=state.length, keep=True)
         length = state.length + ids.shape[1]
-        return _last_log_probs(output), taken_out(self._remembered(cache), length=length)
+        return self._log_probs(output), taken_out(self._remembered(cache), length=length)
 
-    def _step_on(self, state: KeyValues, ids: Tensor) -> tuple[Tensor, KeyValues]:
-        parts = []
-        for rows in slices(len(ids), self._at_once(state)):
-            log_probs, after = self._next(state.rows(rows), ids[rows])
-            parts.append([log_probs, *after.tensors])
-        whole = joined(parts) if parts else [self._no_rows(), *state.tensors]
-        return whole[0], KeyValues(tuple(whole[1:]), state.length + 1)
+    def _step_whole(self, state: SharedPrefix, ids: Tensor) -> list[Tensor]:
+        log_probs, after = self._next(state, ids)
+        return [log_probs, *(tensor[:, :, -1:].clone() for tensor in after.tensors)]
+
+    def _step_split(self, state: SharedPrefix, ids: Tensor) -> list[Tensor]:
+        with split_attention(self._model, state) as cache:
+            output = self._ask(ids, cache=cache, length=state.length, keep=True)
+        made = [tensor for layer in cache.layers for tensor in (layer.keys, layer.values)]
+        return [self._log_probs(output), *made]
+
+    def _step_on(self, state: SharedPrefix, ids: Tensor) -> tuple[Tensor, SharedPrefix]:
+        within = all(window is None or state.length < window for window in self._windows)
+        step = self._step_split if self.splits and within else self._step_whole
+        parts = [
+            step(state.cut(rows), ids[rows]) for rows in slices(len(ids), self._at_once(state))
+        ]
+        none = (tensor[:0, :, :1] for tensor in state.prefix)
+        log_probs, *made = joined(parts) if parts else [self._no_rows(), *none]
+        return log_probs, state.grown(made)
 
     def _step_again(self, ids: Tensor) -> Tensor:
         at_once = self._at_once(ids)
@@ -204,34 +254,48 @@ class HuggingFaceDecoder(ABC):
         count = _CHECK_ROWS * _CHECK_TOKENS
         ids = (torch.arange(count, device=self._device) * 7919 + 3) % self._embedded
         ids = ids.reshape(_CHECK_ROWS, _CHECK_TOKENS)
-        with quiet(), full_precision(self._model):
+        ids[:, :_CHECK_START] = ids[0, :_CHECK_START]  # they begin alike, and then differ
+        self.cached = False
+        # Low precision would hide small errors of the cache, so it is checked in float64.
+        widen = self._widen or self.precision in _LOWER
+        with quiet(), self._arithmetic():
             self._widest = widest_output(
                 self._model,
                 lambda: self._uncached(ids),
                 tokens=count,
                 head=self._model.get_output_embeddings(),
             )
+        with quiet(), full_precision(self._model, widen=widen):
             truth = [self._uncached(ids[:, :n]) for n in range(_CHECK_START, _CHECK_TOKENS + 1)]
-            self.cached = "past_key_values" in self._knows and self._agrees(ids, truth)
-        self._vocabulary = truth[0].shape[1]
+            self._vocabulary = truth[0].shape[1]
+            if "past_key_values" in self._knows:
+                self.splits = True
+                self.splits = self._agrees(ids, truth) and self._checked_split()
+                self.cached = self.splits or self._agrees(ids, truth)
 
     def _agrees(self, ids: Tensor, truth: list[Tensor]) -> bool:
+        """Compare cached answers, to rows that share a prefix and then differ, with ``truth``."""
         try:
-            output = self._ask(ids[:, :_CHECK_START], cache=None, length=0, keep=True)
+            output = self._ask(ids[:1, :_CHECK_START], cache=None, length=0, keep=True)
             windows = windows_of(self._remembered(output.past_key_values))
             if windows is None:
                 return False
             self._windows = windows
-            log_probs, state = self._first(ids[:, :_CHECK_START])
-            answers = [log_probs]
+            log_probs, state = self._first(ids[:1, :_CHECK_START])
+            answers = [log_probs.expand(len(ids), -1)]
+            state = state.take(torch.zeros(len(ids), dtype=torch.int64))
             for place in range(_CHECK_START, _CHECK_TOKENS):
-                log_probs, state = self._next(state, ids[:, place : place + 1])
+                log_probs, state = self._step_on(state, ids[:, place : place + 1])
                 answers.append(log_probs)
         except _NO_CACHE:
             return False
         off = max(float((a - b).abs().max()) for a, b in zip(answers, truth, strict=True))
-        spread = float(torch.stack(truth).std())
-        return off <= _ROUNDING[self._dtype] * spread + torch.finfo(self._dtype).eps * 16
+        spread, dtype = float(torch.stack(truth).std()), answers[0].dtype
+        return off <= _ROUNDING[dtype] * spread + torch.finfo(dtype).eps * 16
+
+    def _checked_split(self) -> bool:
+        """Whether the check was short enough for sliding windows to play no part."""
+        return all(window is None or window >= _CHECK_TOKENS for window in self._windows)
 
     def _no_rows(self) -> Tensor:
         return torch.empty(0, self._vocabulary, dtype=self._dtype, device=self._device)
@@ -239,15 +303,23 @@ class HuggingFaceDecoder(ABC):
     def _at_once(self, state: State) -> int:
         if self._rows_at_once is not None:
             return self._rows_at_once
-        tensors = state.tensors if isinstance(state, KeyValues) else (state,)
-        rows = max(1, len(tensors[0]))
         return fitting_rows(
             widest=self._widest,
-            tokens=1 if isinstance(state, KeyValues) else state.shape[1],
-            state_bytes=sum(tensor.nbytes for tensor in tensors) // rows,
+            tokens=1 if isinstance(state, SharedPrefix) else state.shape[1],
+            state_bytes=self._state_bytes(state),
             logit_bytes=self._vocabulary * self._dtype.itemsize,
             device=self._device,
         )
+
+    def _state_bytes(self, state: State) -> int:
+        """Bytes of one row's state while it is read on."""
+        if not isinstance(state, SharedPrefix):
+            return state.shape[1] * state.itemsize
+        if self.splits:
+            return state.row_bytes
+        # Keys and values of all tokens, as they are put into the cache and as the model grows it.
+        tokens = state.prefix[0].shape[2] + len(state.levels)
+        return 2 * tokens * SharedPrefix.of(state.prefix, length=0).row_bytes
 
     def _check_length(self, length: int) -> None:
         if self._longest is not None and length > self._longest:
@@ -258,17 +330,22 @@ class HuggingFaceDecoder(ABC):
             )
 
 
-def _last_log_probs(output: Any) -> Tensor:
-    return torch.log_softmax(output.logits[:, -1], -1)
+def _placed(model: Any) -> bool:
+    """Whether a model's weights are on several devices, or not in memory."""
+    return len({parameter.device for parameter in model.parameters()}) > 1 or any(
+        parameter.device.type == "meta" for parameter in model.parameters()
+    )
 
 
-def _checked_dtype(model: Any) -> torch.dtype:
+def _checked_dtype(model: Any, *, own_precision: bool) -> torch.dtype:
     dtypes: set[torch.dtype] = {p.dtype for p in model.parameters() if p.is_floating_point()}
+    if own_precision and dtypes and dtypes <= {*_LOWER, torch.float32}:
+        return min(dtypes, key=lambda dtype: -torch.finfo(dtype).eps)  # the coarsest
     if len(dtypes) != 1 or not dtypes <= _ROUNDING.keys():
         names = ", ".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
         raise UnsupportedModel(
             f"The model's weights are {names or 'not numbers'}; costs are computed in float32 or "
             "float64, since coarser ones blur them.",
-            hint="Call model.float(), or load it with dtype=torch.float32.",
+            hint="Call model.float(), or pass own_precision=True.",
         )
     return dtypes.pop()

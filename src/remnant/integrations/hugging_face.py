@@ -12,6 +12,7 @@ from torch import Tensor
 from remnant.errors import UnsupportedModel
 from remnant.integrations.adapter_folder import model_parts, read_parts
 from remnant.integrations.decoder import HuggingFaceDecoder
+from remnant.integrations.placement import Placement
 from remnant.integrations.pretrained import read_config, readable
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
 
@@ -30,20 +31,25 @@ class HuggingFaceCausalLM(HuggingFaceDecoder):
 
     Args:
         model: An instance of the library's ``…ForCausalLM``, in float32 or float64. It is asked in
-            evaluation mode and otherwise left as it is.
+            evaluation mode and otherwise left as it is. Accelerate may have placed its layers on
+            several devices.
         tokenizer: Its tokenizer.
         begin_id: The token to put before every prefix.
         rows_at_once: Rows that go through the model together; by default as many as fit a quarter
             of the free memory.
+        own_precision: Accept weights in bfloat16 or float16, and compute with them as they are. A
+            search then compares answers with ``in_float64`` on a sample, and decides close calls by
+            it.
+        widen: Compute in float64 throughout, casting each weight when it is used.
 
     Guarantees:
         * No call changes a state; cached and uncached answers agree, or there is no cache.
         * ``rows_at_once`` changes no answer beyond rounding.
-        * ``in_float64`` computes in float64 throughout.
+        * ``in_float64`` computes in float64 throughout, whatever the type of the weights.
 
     Raises:
-        UnsupportedModel: The weights are coarser than float32, or the prefix is empty and no token
-            starts a document.
+        UnsupportedModel: The weights are coarser than float32 and ``own_precision`` is not set, or
+            the prefix is empty and no token starts a document.
         InvalidInput: ``rows_at_once`` is not positive; in use, a text is too long.
     """
 
@@ -54,19 +60,29 @@ class HuggingFaceCausalLM(HuggingFaceDecoder):
         *,
         begin_id: int | None = None,
         rows_at_once: int | None = None,
+        own_precision: bool = False,
+        widen: bool = False,
     ) -> None:
-        super().__init__(model, HuggingFaceTokenizer(tokenizer), rows_at_once=rows_at_once)
+        super().__init__(
+            model,
+            HuggingFaceTokenizer(tokenizer),
+            rows_at_once=rows_at_once,
+            own_precision=own_precision,
+            widen=widen,
+        )
         self._library_tokenizer = tokenizer
         self._begin_id = begin_id
         self._begin = self._tokenizer.leading if begin_id is None else (begin_id,)
         self._settle()
 
-    def _with(self, model: Any) -> Self:
+    def _with(self, model: Any, *, widen: bool) -> Self:
         return type(self)(
             model,
             self._library_tokenizer,
             begin_id=self._begin_id,
             rows_at_once=self._rows_at_once,
+            own_precision=widen,
+            widen=widen,
         )
 
     def _begun(self, prefix_ids: Sequence[int]) -> list[int]:
@@ -106,6 +122,7 @@ def load_causal_lm(
     begin_id: int | None = None,
     rows_at_once: int | None = None,
     base: str | Path | None = None,
+    placement: Placement | None = None,
 ) -> HuggingFaceCausalLM:
     """Read a causal language model from a local Hugging Face folder.
 
@@ -117,6 +134,8 @@ def load_causal_lm(
         dtype: float32 or float64.
         begin_id, rows_at_once: See ``HuggingFaceCausalLM``.
         base: The folder of an adapter's base, where its configuration names none.
+        placement: Several devices by Accelerate, or weights in their own precision, instead of
+            ``device`` and ``dtype``.
 
     Raises:
         InvalidInput: The folder, its weights or its tokenizer cannot be read, or the device is not
@@ -130,6 +149,14 @@ def load_causal_lm(
             f"folder={str(folder)!r} holds an encoder-decoder, whose costs depend on a source.",
             hint="Use load_seq2seq with a source text.",
         )
-    model, tokenizer = read_parts(parts, kind="AutoModelForCausalLM", device=device, dtype=dtype)
+    model, tokenizer = read_parts(
+        parts, kind="AutoModelForCausalLM", device=device, dtype=dtype, placement=placement
+    )
     with readable(folder, "model"):
-        return HuggingFaceCausalLM(model, tokenizer, begin_id=begin_id, rows_at_once=rows_at_once)
+        return HuggingFaceCausalLM(
+            model,
+            tokenizer,
+            begin_id=begin_id,
+            rows_at_once=rows_at_once,
+            own_precision=placement is not None and placement.precision == "own",
+        )

@@ -9,12 +9,14 @@ from typing import Protocol
 import torch
 
 from remnant.errors import InvalidInput
+from remnant.integrations.placement import Placement
 from remnant.integrations.pretrained import local_folder, read_config
 from remnant.models.protocols import SequenceModel
 
 _OURS = "remnant.json"
 _HUGGING_FACE = "config.json"
 _ADAPTER = "adapter_config.json"
+_LEAVE_OUT = "Leave them out."
 
 
 class Tokenizer(Protocol):
@@ -36,8 +38,9 @@ def load_sequence_model(
     device: str | torch.device = "cpu",
     source: str | None = None,
     base: str | Path | None = None,
+    placement: Placement | None = None,
 ) -> SequenceModel:
-    """Read the language model of a folder, in float32.
+    """Read the language model of a folder, in float32 unless ``placement`` says otherwise.
 
     Args:
         folder: A checkpoint of this package (it holds ``remnant.json``), a Hugging Face model (it
@@ -47,11 +50,13 @@ def load_sequence_model(
         source: The source text, for an encoder-decoder and for nothing else.
         base: The folder of an adapter's base model. By default the local folder that the adapter's
             configuration names.
+        placement: Several devices by Accelerate, or weights in their own precision, for a whole
+            causal model of Hugging Face; ``device`` is then not used.
 
     Raises:
         InvalidInput: The folder is none of these, cannot be read, does not fit its base, or
             ``source`` or ``base`` is missing or out of place.
-        UnsupportedModel: The adapter cannot be merged.
+        UnsupportedModel: The adapter cannot be merged, or the model cannot be placed so.
         MissingExtra: It is a Hugging Face model and transformers is not installed, or an adapter
             and peft is not.
     """
@@ -59,6 +64,8 @@ def load_sequence_model(
 
     path = local_folder(folder)
     if _is_ours(path, base):
+        if placement is not None:
+            placement.refuse(f"folder={str(path)!r} holds a Remnant checkpoint, which", _LEAVE_OUT)
         return load_language_model(path, device=device, source=source)
     from remnant.integrations.adapter_folder import model_parts
     from remnant.integrations.hugging_face import load_causal_lm
@@ -67,7 +74,9 @@ def load_sequence_model(
     config = read_config(model_parts(path, base=base).model)
     check_source(path, source, translates=bool(config.is_encoder_decoder))
     if source is None:
-        return load_causal_lm(path, device=device, base=base)
+        return load_causal_lm(path, device=device, base=base, placement=placement)
+    if placement is not None:
+        placement.refuse(f"folder={str(path)!r} holds an encoder-decoder, which", _LEAVE_OUT)
     return load_seq2seq(path, source=source, device=device, base=base)
 
 

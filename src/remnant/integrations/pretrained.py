@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging as python_logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,6 +64,9 @@ def quiet() -> Iterator[None]:
     """Silence the library's progress bars, logs and warnings; restore them on leaving."""
     logging = library().utils.logging
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    placing = python_logging.getLogger("accelerate")
+    level = placing.level
+    placing.setLevel(python_logging.ERROR)  # it warns of offloaded weights, which were asked for
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
@@ -71,6 +75,7 @@ def quiet() -> Iterator[None]:
             yield
     finally:
         logging.set_verbosity(verbosity)
+        placing.setLevel(level)
         if bars:
             logging.enable_progress_bar()
 
@@ -129,9 +134,21 @@ def read_tokenizer(folder: str | Path) -> Any:
 
 
 def read_model(
-    folder: str | Path, *, kind: str, device: str | torch.device, dtype: torch.dtype
+    folder: str | Path,
+    *,
+    kind: str,
+    device: str | torch.device,
+    dtype: torch.dtype | None,
+    device_map: Any = None,
 ) -> Any:
     """Read a model; ``kind`` is the name of the library's class that knows the architectures.
+
+    Args:
+        folder: Of the model.
+        kind: See above.
+        device: Where it computes, unless there is a device map.
+        dtype: Of its weights; None keeps the type in which they are stored.
+        device_map: How Accelerate places the layers; see ``Placement``.
 
     Raises:
         InvalidInput: The folder or its weights cannot be read, weights are missing, or the device
@@ -144,7 +161,14 @@ def read_model(
     with quiet(), readable(path, "model"):
         _check_size(path, getattr(library(), kind), config, weights)
         model, info = getattr(library(), kind).from_pretrained(
-            str(path), dtype=dtype, use_safetensors=True, output_loading_info=True, **_LOCAL
+            str(path),
+            dtype="auto" if dtype is None else dtype,
+            device_map=device_map
+            if device_map is None or isinstance(device_map, str)
+            else dict(device_map),
+            use_safetensors=True,
+            output_loading_info=True,
+            **_LOCAL,
         )
     if missing := info["missing_keys"]:
         raise InvalidInput(
@@ -152,7 +176,7 @@ def read_model(
             "random numbers.",
             hint="Save the whole model, head included, with model.save_pretrained(folder).",
         )
-    return on_device(model, device)
+    return on_device(model, device) if device_map is None else model
 
 
 def on_device(model: Model, device: str | torch.device) -> Model:

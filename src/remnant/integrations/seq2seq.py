@@ -76,7 +76,7 @@ class HuggingFaceSeq2Seq(HuggingFaceDecoder):
         self._source_cache = KeyValues((), 0)
         self._settle()
 
-    def _with(self, model: Any) -> Self:
+    def _with(self, model: Any, *, widen: bool) -> Self:
         return type(self)(
             model,
             self._library_tokenizer,

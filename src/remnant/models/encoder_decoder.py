@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput
-from remnant.models.gpt import SMALL, AttentionBlock, AttentionModule, attend, start_small
+from remnant.models.gpt import (
+    SMALL,
+    AttentionBlock,
+    AttentionModule,
+    attend,
+    read_on,
+    start_small,
+    tokens_read,
+)
 from remnant.models.sequence_module import SequenceModule, State, check_sizes, dropout_layer
+from remnant.models.shared_prefix import SharedPrefix
 
 
 class DecoderBlock(AttentionBlock):
@@ -118,21 +127,18 @@ class EncoderDecoder(AttentionModule):
         encoded = self.encoded(ids, None)
         return tuple(t for block in self._blocks() for t in block.source_keys_values(encoded))
 
-    def written(self, ids: Tensor, state: State, source: State) -> tuple[Tensor, State]:
+    def written(self, ids: Tensor, state: Any, source: State) -> tuple[Tensor, Any]:
         """Read one target token per row, for one shared source; return ``(logits, state)``."""
-        inputs = self._embedded(ids[:, None], state[0].shape[2])
+        inputs = self._embedded(ids[:, None], tokens_read(state))
         made: list[Tensor] = []
         for place, block in enumerate(self._blocks()):
-            queries, key, value = block.queries_keys_values(inputs)
-            keys = torch.cat([state[2 * place], key], 2)
-            values = torch.cat([state[2 * place + 1], value], 2)
-            inputs = block.attended(inputs, queries, keys, values, None)
+            inputs, pair = block.attended_after(inputs, state, place)
             # Rows are put on the time axis, so that all rows share one source without copying it.
             together = inputs.transpose(0, 1)
             crossed = block.crossed(together, source[2 * place], source[2 * place + 1], None)
             inputs = block.dense(crossed.transpose(0, 1))
-            made += [keys, values]
-        return self.head(self.norm(inputs[:, 0])), tuple(made)
+            made += pair
+        return self.head(self.norm(inputs[:, 0])), read_on(state, made)
 
     def given(self, source_ids: Sequence[int]) -> GivenSource:
         """Return the network with a fixed source, which reads and predicts targets only.
@@ -189,7 +195,11 @@ class GivenSource(SequenceModule):
         """Return the state of ``rows`` targets of which nothing has been read."""
         return self.module.initial(rows)
 
-    def read(self, ids: Tensor, prepared: State) -> tuple[Tensor, State]:
+    def shared(self, state: State) -> SharedPrefix:
+        """Return a state of one target for continuations that all begin with it."""
+        return self.module.shared(state)
+
+    def read(self, ids: Tensor, prepared: Any) -> tuple[Tensor, Any]:
         """Read one token a row; return ``(logits[rows, vocabulary], state)``."""
         source = self._source
         if source is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,7 @@ from remnant.models.sequence_module import (
     dropout_layer,
     watched,
 )
+from remnant.models.shared_prefix import SharedPrefix, attend_shared
 
 
 def attend(queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None) -> Tensor:
@@ -54,6 +55,28 @@ class AttentionBlock(nn.Module):
         queries, keys, values = cut.permute(2, 0, 3, 1, 4).unbind(0)
         return queries, keys, values
 
+    def attended_after(
+        self, inputs: Tensor, state: State | SharedPrefix, layer: int
+    ) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        """Add the attention output of one token per row to ``inputs``.
+
+        Args:
+            inputs: Of the tokens, ``[rows, 1, units]``.
+            state: Keys and values of what was read before.
+            layer: This block's number in the state.
+
+        Returns:
+            The sum, and the keys and values that the next state has for this block.
+        """
+        queries, key, value = self.queries_keys_values(inputs)
+        if isinstance(state, SharedPrefix):
+            seen = attend_shared(queries, key, value, state=state, layer=layer)
+            seen = self.project(seen.transpose(1, 2).flatten(2))
+            return inputs + cast(Tensor, self.dropout1(seen)), (key, value)
+        keys = torch.cat([state[2 * layer], key], 2)
+        values = torch.cat([state[2 * layer + 1], value], 2)
+        return self.attended(inputs, queries, keys, values, None), (keys, values)
+
     def forward(
         self, inputs: Tensor, queries: Tensor, keys: Tensor, values: Tensor, hidden: Tensor | None
     ) -> Tensor:
@@ -77,7 +100,7 @@ class AttentionModule(SequenceModule):
     """A network that reads tokens with learned positions through causal attention blocks.
 
     The state holds the keys and values of each block, ``[rows, heads, time, units of a head]``;
-    they grow with every token that is read.
+    they grow with every token that is read. A ``SharedPrefix`` holds them without copies.
     """
 
     reads = "text"
@@ -92,6 +115,10 @@ class AttentionModule(SequenceModule):
         heads = blocks[0].heads
         width = self.embedding.embedding_dim // heads
         return tuple(self._zeros(rows, heads, 0, width) for _ in range(2 * len(blocks)))
+
+    def shared(self, state: State) -> SharedPrefix:
+        """Return a state of one text for continuations that all begin with it."""
+        return SharedPrefix.of(state, length=state[0].shape[2])
 
     @abstractmethod
     def _blocks(self) -> Sequence[AttentionBlock]:
@@ -153,17 +180,15 @@ class Gpt(AttentionModule):
             inputs = block(inputs, *block.queries_keys_values(inputs), ahead)
         return cast(Tensor, self.head(self.norm(inputs)))
 
-    def read(self, ids: Tensor, prepared: State) -> tuple[Tensor, State]:
+    def read(self, ids: Tensor, prepared: Any) -> tuple[Tensor, Any]:
         """Read one token a row; return ``(logits[rows, vocabulary], state)``."""
-        inputs = self._embedded(ids[:, None], prepared[0].shape[2])
+        inputs = self._embedded(ids[:, None], tokens_read(prepared))
         made: list[Tensor] = []
-        for place, block in enumerate(self._blocks()):
-            queries, key, value = block.queries_keys_values(inputs)
-            keys = torch.cat([prepared[2 * place], key], 2)
-            values = torch.cat([prepared[2 * place + 1], value], 2)
-            inputs = block(inputs, queries, keys, values, None)
-            made += [keys, values]
-        return self.head(self.norm(inputs[:, 0])), tuple(made)
+        for layer, block in enumerate(self._blocks()):
+            inputs, pair = block.attended_after(inputs, prepared, layer)
+            inputs = block.dense(inputs)
+            made += pair
+        return self.head(self.norm(inputs[:, 0])), read_on(prepared, made)
 
     def _blocks(self) -> list[AttentionBlock]:
         return [cast(AttentionBlock, block) for block in self.blocks]
@@ -174,6 +199,16 @@ class Gpt(AttentionModule):
         for block in self._blocks():
             for added in (block.project, block.narrow):
                 nn.init.normal_(added.weight, std=SMALL / math.sqrt(2 * len(self.blocks)))
+
+
+def tokens_read(state: State | SharedPrefix) -> int:
+    """Return how many tokens a state of keys and values has read."""
+    return state.length if isinstance(state, SharedPrefix) else state[0].shape[2]
+
+
+def read_on(state: State | SharedPrefix, made: Sequence[Tensor]) -> State | SharedPrefix:
+    """Return the state after one more token, given what ``attended_after`` returned for it."""
+    return state.grown(made) if isinstance(state, SharedPrefix) else tuple(made)
 
 
 def start_small(network: nn.Module) -> None:

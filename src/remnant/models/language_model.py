@@ -13,6 +13,7 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.models.sequence_module import SequenceModule, State, take
+from remnant.models.shared_prefix import SharedPrefix
 from remnant.models.vocabulary import Vocabulary
 
 _AT_ONCE = {"cpu": 512, "cuda": 1 << 18}  # rows per pass: fits the CPU cache, the GPU memory
@@ -39,7 +40,8 @@ class LanguageModel:
         * Log-probabilities are those of ``module.forward`` on the same tokens, to rounding, and
           add up to one. TF32, autocast and dropout are off.
         * After an empty prefix they are the network's after its token "begin".
-        * No call changes a state. Work that rows of one parent share is done once.
+        * No call changes a state. Work that rows of one parent share is done once, and keys and
+          values of a common prefix are stored once.
 
     Raises:
         InvalidInput: The vocabulary has another size, or the device does not exist.
@@ -101,7 +103,7 @@ class LanguageModel:
         """Return the tokens of ``text``; no special token is added."""
         return self.vocabulary.encode(text)
 
-    def start(self, prefix_ids: Sequence[int]) -> tuple[Tensor, State]:
+    def start(self, prefix_ids: Sequence[int]) -> tuple[Tensor, Any]:
         """Read a prefix, which may be empty; return ``(log_probs[1, V], state)``.
 
         Raises:
@@ -118,34 +120,38 @@ class LanguageModel:
             begin = [self._module.begin] if self._module.begins or not ids else []
             return self._read(state, [*begin, *ids])
 
-    def read_on(self, state: State, token_ids: Sequence[int]) -> tuple[Tensor, State]:
+    def read_on(self, state: Any, token_ids: Sequence[int]) -> tuple[Tensor, Any]:
         """Read one token or more after a state of one row, as ``start`` would have.
 
         Guarantees:
             * Reading a prefix in pieces gives the same bits as ``start`` on the whole of it.
         """
         with self._exactly():
-            return self._read(state, token_ids)
+            return self._read(
+                state.whole() if isinstance(state, SharedPrefix) else state, token_ids
+            )
 
-    def _read(self, state: State, token_ids: Sequence[int]) -> tuple[Tensor, State]:
+    def _read(self, state: State, token_ids: Sequence[int]) -> tuple[Tensor, Any]:
         for token in token_ids:
             logits, state = self._module.advance(torch.tensor([token]).to(self.device), state)
-        return logits.log_softmax(-1), state
+        return logits.log_softmax(-1), self._module.shared(state)
 
-    def step(self, state: Any, token_ids: Tensor | Sequence[int]) -> tuple[Tensor, State]:
+    def step(self, state: Any, token_ids: Tensor | Sequence[int]) -> tuple[Tensor, Any]:
         """Read one token a row; return ``(log_probs[rows, V], state)``.
 
         Raises:
             InvalidInput: Not one token for each row of the state.
         """
         ids = torch.as_tensor(token_ids).to(self.device)
-        rows = len(state.rows if isinstance(state, _Children) else state[0])
+        rows = _rows_of(state)
         if ids.shape != (rows,):
             raise InvalidInput(
                 f"token_ids has shape {tuple(ids.shape)} for a state of {rows} rows.",
                 hint="Give one token a row.",
             )
         with self._exactly():
+            if isinstance(state, SharedPrefix):
+                return self._continued(ids, state)
             if isinstance(state, _Children):
                 shared = self._module.prepare(state.parents)
                 pieces = (take(shared, rows) for rows in state.rows.split(self._at_once))
@@ -157,6 +163,8 @@ class LanguageModel:
     def take(self, state: Any, rows: Tensor | Sequence[int]) -> Any:
         """Return a state of these rows, in this order; a row may be taken many times."""
         rows = torch.as_tensor(rows).to(self.device)
+        if isinstance(state, SharedPrefix):
+            return state.take(rows)
         if isinstance(state, _Children):
             return self.take(state.parents, state.rows[rows])
         with torch.no_grad():
@@ -179,6 +187,18 @@ class LanguageModel:
     @property
     def _at_once(self) -> int:
         return _AT_ONCE.get(self.device.type, _AT_ONCE["cpu"])
+
+    def _continued(self, ids: Tensor, state: SharedPrefix) -> tuple[Tensor, SharedPrefix]:
+        """Read piece by piece after a prefix that all rows share."""
+        parts = []
+        for at in range(0, max(len(ids), 1), self._at_once):
+            some = slice(at, at + self._at_once)
+            logits, after = self._module.read(ids[some], state.cut(some))
+            parts.append((logits.log_softmax(-1), *after.levels[-1]))
+        whole = [
+            part[0] if len(part) == 1 else torch.cat(part) for part in zip(*parts, strict=True)
+        ]
+        return whole[0], state.grown(whole[1:])
 
     def _joined(self, ids: Tensor, pieces: Iterator[State]) -> tuple[Tensor, State]:
         """Read piece by piece, and write the results into tensors of all rows."""
@@ -206,3 +226,9 @@ class LanguageModel:
                 yield
         finally:
             matmul.allow_tf32 = before
+
+
+def _rows_of(state: Any) -> int:
+    if isinstance(state, SharedPrefix):
+        return state.rows
+    return len(state.rows if isinstance(state, _Children) else state[0])

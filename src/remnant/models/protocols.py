@@ -21,9 +21,11 @@ class SequenceModel(Protocol):
 
     Log-probabilities are natural and normalised over the vocabulary. No call changes the state it
     is given, so one parent serves many children. Two methods are optional. ``in_float64()`` returns
-    the same model in float64; the search uses it to decide between costs that are nearly equal.
+    the same model in float64; the search uses it to decide between costs that are nearly equal. A
+    model that computes in less than float32 says so by ``precision``, a dtype, and must have it.
     ``read_on(state, ids)`` reads several tokens after a state of one row; the search uses it to
-    read long prefixes under a time limit.
+    read long prefixes under a time limit. A state whose rows share tensors has ``row_bytes``, what
+    one more row takes, and ``row_bytes_after(tokens)``, an upper bound of it.
     """
 
     def encode(self, text: str) -> list[int]:
@@ -40,6 +42,22 @@ class SequenceModel(Protocol):
 
     def take(self, state: Any, rows: Tensor) -> Any:
         """Return a state of these rows, in this order; a row may be taken many times."""
+        ...
+
+
+@runtime_checkable
+class TextScorer(Protocol):
+    """A language model that says what whole texts cost, and nothing about next tokens."""
+
+    def text_costs(
+        self,
+        *,
+        prefix: str,
+        texts: Any,
+        prefix_tokens: int | None = None,
+        progress: Any = None,
+    ) -> Any:
+        """Return the costs of texts from the end of ``prefix`` on, as ``probes.text_costs``."""
         ...
 
 

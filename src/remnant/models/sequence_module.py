@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from remnant.errors import require
+from remnant.models.shared_prefix import SharedPrefix
 
 State = tuple[Tensor, ...]
 
@@ -25,6 +26,8 @@ class SequenceModule(nn.Module):
     ``initial`` and ``advance`` do the same one token at a time, in evaluation mode. The state is a
     tuple of tensors whose first axis is the row, and is never written into. ``prepare`` does the
     part of ``advance`` that does not depend on the token, so that all children of a row share it.
+    ``shared`` turns the state of one text into one whose rows share what was read, where the
+    network can ``read`` on from such a state.
 
     Guarantees:
         * Reading tokens one by one gives the logits of ``forward``.
@@ -50,7 +53,11 @@ class SequenceModule(nn.Module):
         """Return what reading any token after ``state`` needs."""
         return state
 
-    def read(self, ids: Tensor, prepared: State) -> tuple[Tensor, State]:
+    def shared(self, state: State) -> State | SharedPrefix:
+        """Return a state of one text for continuations that all begin with it."""
+        return state
+
+    def read(self, ids: Tensor, prepared: Any) -> tuple[Tensor, Any]:
         """Read one token a row; return ``(logits[rows, vocabulary], state)``."""
         raise NotImplementedError
 

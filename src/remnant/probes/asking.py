@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,7 +40,9 @@ class Asked:
     Attributes:
         nodes: Rows passed to ``step`` so far.
         device: Where the model answers.
+        devices: Where its state is: several devices, if its layers are.
         dtype: Of its log-probabilities.
+        precision: In which it computes; lower than ``dtype`` where the model says so.
         vocabulary: Number of tokens it knows.
         row_bytes: The largest state of one row that was seen.
     """
@@ -60,9 +63,16 @@ class Asked:
         self.first = checked(first, rows=1)
         self.first_state = state
         self.device, self.dtype = first.device, first.dtype
+        self.precision: torch.dtype = getattr(model, "precision", first.dtype)
+        self.devices = {tensor.device for tensor in _tensors(state)} | {first.device}
         self.vocabulary = int(first.shape[1])
         self._weigh(state, 1)
         self._first_bytes = self.row_bytes
+
+    @property
+    def coarse(self) -> bool:
+        """Whether the model computes in less than float32, so that its answers need checking."""
+        return computes_coarsely(self.model)
 
     def step(self, state: Any, tokens: Tensor) -> tuple[Tensor, Any]:
         """Read one token a row; return natural log-probabilities ``[rows, V]`` and the state."""
@@ -93,9 +103,11 @@ class Asked:
         """Return an upper bound of the state of one row after more tokens.
 
         A state grows with each token at most by its share of what was read before, as keys and
-        values do.
+        values do. A state whose rows share tensors says itself what a row takes.
         """
         read = max(len(self._prefix), 1)
+        if hasattr(self.first_state, "row_bytes_after"):
+            return max(self.row_bytes, int(self.first_state.row_bytes_after(tokens)))
         if self.row_bytes == _UNKNOWN_STATE:
             return self.row_bytes
         return max(self.row_bytes, self._first_bytes * (read + tokens) // read)
@@ -118,18 +130,38 @@ class Asked:
         return log_probs, state
 
     def _weigh(self, state: Any, rows: int) -> None:
+        if hasattr(state, "row_bytes"):
+            self.row_bytes = max(self.row_bytes, int(state.row_bytes))
+            return
         size = sum(tensor.numel() * tensor.element_size() for tensor in _tensors(state))
         self.row_bytes = max(self.row_bytes, size // max(rows, 1) or _UNKNOWN_STATE)
 
 
-def memory_budget(device: torch.device, memory: int | None = None) -> int:
-    """Return the bytes that rows may take: ``memory``, or the default of the device.
+def computes_coarsely(model: Any) -> bool:
+    """Return whether a model says that it computes in bfloat16 or float16."""
+    return getattr(model, "precision", None) in (torch.bfloat16, torch.float16)
 
-    The default is 1 GiB on a CPU, and half of what is free on a GPU.
+
+def memory_budget(devices: Iterable[torch.device], memory: int | None = None) -> int:
+    """Return the bytes that rows may take: ``memory``, or the default of the devices.
+
+    The default is half of what is free, and on a CPU at most 1 GiB. Of several devices, the one
+    with the least decides.
     """
     if memory is not None:
         return memory
-    return torch.cuda.mem_get_info(device)[0] // 2 if device.type == "cuda" else CPU_MEMORY
+    return min(_default_memory(device) for device in devices)
+
+
+def _default_memory(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0]) // 2
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:  # no way to ask on this system
+        return CPU_MEMORY
+    free = [int(line.split()[1]) << 10 for line in lines if line.startswith("MemAvailable")]
+    return min([CPU_MEMORY, *(each // 2 for each in free)])
 
 
 def checked(log_probs: Any, *, rows: int, vocabulary: int | None = None) -> Tensor:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import InvalidInput
-from remnant.models.protocols import SequenceModel
+from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes.asking import BITS, Asked, check_tokens, memory_budget, nan_answer
 from remnant.probes.time_limit import TimeLimit
 
@@ -165,7 +165,7 @@ def rows_within(asked: Asked, *, tokens: int, memory: int | None = None, most: i
     """
     state = asked.row_bytes_after(tokens)
     each = _ANSWERS * asked.vocabulary * asked.dtype.itemsize + _STATES * state
-    return max(1, min(most, memory_budget(asked.device, memory) // each))
+    return max(1, min(most, memory_budget(asked.devices, memory) // each))
 
 
 def token_costs(
@@ -194,13 +194,14 @@ def token_costs(
 
 
 def text_costs(
-    model: SequenceModel,
+    model: SequenceModel | TextScorer,
     *,
     prefix: str,
     texts: Sequence[str],
     rows: int = ROWS,
     memory: int | None = None,
     max_seconds: float | None = None,
+    prefix_tokens: int | None = None,
     progress: Progress | None = None,
 ) -> TextCosts:
     """Return the cost of whole texts from the end of ``prefix`` on, by any tokenizer.
@@ -209,12 +210,15 @@ def text_costs(
     begins at the first token that is not the same in all of them.
 
     Args:
-        model: Anything with ``encode``, ``start``, ``step`` and ``take``.
+        model: Anything with ``encode``, ``start``, ``step`` and ``take``, or that has
+            ``text_costs`` itself.
         prefix: What all texts begin with.
         texts: Whole texts.
         rows: At most so many texts are scored at a time.
-        memory: Bytes that may be held; 1 GiB on a CPU, half of what is free on a GPU.
+        memory: Bytes that may be held; half of what is free, on a CPU at most 1 GiB.
         max_seconds: For encoding the texts and reading the prefix; scoring is not limited.
+        prefix_tokens: Read at most so many tokens before the costs begin: as many as in an earlier
+            call with more texts, whose costs are then comparable.
         progress: Called with what is done, how many texts, and of how many.
 
     Raises:
@@ -223,6 +227,11 @@ def text_costs(
     """
     if not all(text.startswith(prefix) for text in texts):
         raise InvalidInput("A text does not begin with the prefix.")
+    if isinstance(model, TextScorer):
+        scored: TextCosts = model.text_costs(
+            prefix=prefix, texts=texts, prefix_tokens=prefix_tokens, progress=progress
+        )
+        return scored
     limit = TimeLimit(max_seconds)
     encode = limit.encode(model.encode)
     encoded = [list(encode(text)) for text in texts]
@@ -231,6 +240,8 @@ def text_costs(
     for ids in encoded:
         while ids[:common] != shared[:common]:
             common -= 1
+    if prefix_tokens is not None:
+        common = min(common, prefix_tokens)
     asked = Asked(model, shared[:common], limit=limit)
     paths = [ids[common:] for ids in encoded]
     bits = token_costs(asked, paths, rows=rows, memory=memory, progress=progress).sum(1)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from remnant.canaries.template import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.models.protocols import SequenceModel
-from remnant.probes.asking import BITS, Asked, check_tokens
+from remnant.probes.asking import BITS, Asked, check_tokens, computes_coarsely
 from remnant.probes.sequences import token_costs
 from remnant.search.automaton import Automaton, compile_template, secret_of
 from remnant.search.close_calls import FLOAT32_A_TOKEN, FLOAT64
@@ -34,6 +34,8 @@ def brute_force(
             f"The space has {template.space} secrets, and brute force stops at {largest}.",
             hint="Use extract, which need not score them all.",
         )
+    if computes_coarsely(model) and hasattr(model, "in_float64"):
+        model = model.in_float64()  # a proof needs costs that low precision does not blur
     scorer, automaton = begin(model, template)
     secrets = list(template.secrets())
     paths = [model.encode(template.text(s))[len(automaton.prefix) :] for s in secrets]

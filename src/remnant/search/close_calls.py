@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from remnant.errors import UnsupportedModel
 from remnant.probes.asking import Asked
 from remnant.probes.sequences import token_costs
 from remnant.probes.time_limit import OutOfTime, TimeLimit
@@ -19,6 +20,46 @@ FLOAT64 = 1e-9
 FLOAT32_A_TOKEN = 2e-5
 _MARGIN = 8.0
 _TRIED = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """How a model of low precision was held to float64.
+
+    Attributes:
+        precision: In which it computes, such as ``"bfloat16"``.
+        compared: Secrets whose cost was computed in both.
+        worst: The largest difference of costs that was seen, in bits.
+        tolerance: Bits within which two costs of the model were a close call: eight times the
+            largest difference on the sample, or more.
+        rescored: Secrets whose cost was computed again in float64, as close calls.
+        settled: Whether all close calls were. Otherwise there were too many, and ranks are
+            intervals that hold the float64 rank.
+    """
+
+    precision: str
+    compared: int
+    worst: float
+    tolerance: float
+    rescored: int
+    settled: bool
+
+    @property
+    def sentence(self) -> str:
+        """What was done, in words."""
+        sample = f"Computed in {self.precision}. A sample of {self.compared} secrets"
+        apart = f"scored again in float64: costs differ by up to {self.worst:.2g} bits"
+        near = f"within {self.tolerance:.2g} bits of a decision"
+        if self.settled:
+            close = f"{self.rescored:,}".replace(",", " ")
+            return (
+                f"{sample} and {close} close calls ({near}) were {apart}, and the order is that of "
+                "float64."
+            )
+        return (
+            f"{sample} was {apart}. Too many secrets are {near} to be scored again, so ranks are "
+            "intervals that hold the float64 rank."
+        )
 
 
 @dataclass(slots=True, eq=False)
@@ -32,6 +73,8 @@ class Referee:
         worst: The largest error of the walk's costs that was seen.
         known: Costs in float64 of paths that were scored before.
         memory: Bytes that may be held while paths are scored; None for the device's default.
+        compared: Paths whose costs were compared with those of the twin.
+        rescored: Paths of the last ``rescore``.
     """
 
     scorer: Asked
@@ -40,6 +83,21 @@ class Referee:
     worst: float = 0.0
     known: dict[tuple[int, ...], float] = field(default_factory=dict)
     memory: int | None = None
+    compared: int = 0
+    rescored: int = 0
+
+    def arithmetic(self, *, settled: bool) -> Arithmetic | None:
+        """Return how low precision was dealt with; None for a model of float32 or float64."""
+        if not self.scorer.coarse:
+            return None
+        return Arithmetic(
+            precision=str(self.scorer.precision).removeprefix("torch."),
+            compared=self.compared,
+            worst=self.worst,
+            tolerance=self.tolerance,
+            rescored=self.rescored if settled else 0,
+            settled=settled,
+        )
 
     @property
     def in_doubt(self) -> bool:
@@ -81,6 +139,7 @@ class Referee:
             return np.array([self.known[tuple(path)] for path in paths])
         exact = self._scored(self.twin, paths)
         self.worst = max(self.worst, worst_error(exact, costs))
+        self.rescored = len({tuple(path) for path in paths})
         return exact
 
     def _scored(self, scorer: Asked, paths: Sequence[Sequence[int]]) -> Floats:
@@ -102,7 +161,8 @@ def appoint(
 
     It follows from the type of the model's answers. Where there is a float64 twin, both score the
     secrets and 32 more that are drawn at random, and eight times the largest error seen is allowed
-    for.
+    for. A model that computes in less than float32 must have a twin, and the draw is made whatever
+    the budget.
 
     Args:
         asked: The model that will walk.
@@ -115,6 +175,10 @@ def appoint(
 
     Returns:
         The referee, and the cost of each path in the walk's own arithmetic.
+
+    Raises:
+        UnsupportedModel: A model that computes in less than float32 has no float64 twin.
+        OutOfTime: The limit ended before such a model was compared with its twin.
     """
     tolerance = FLOAT64
     if scorer.dtype != torch.float64:
@@ -122,16 +186,28 @@ def appoint(
     try:
         twin = scorer.twin(limit=limit)
     except OutOfTime:
+        if scorer.coarse:
+            raise
         twin = None
+    if twin is None and scorer.coarse:
+        raise UnsupportedModel(
+            f"The model computes in {scorer.precision} and offers no float64 twin, so its costs "
+            "cannot be held to a tolerance.",
+            hint="Load it in float32.",
+        )
     if twin is None:
         referee = Referee(scorer, None, tolerance, memory=memory)
         return referee, token_costs(scorer, paths, memory=memory).sum(1)
-    tried = _TRIED if max_nodes is None else min(_TRIED, max_nodes // (4 * automaton.depth))
+    tried = _TRIED
+    if max_nodes is not None and not scorer.coarse:
+        tried = min(_TRIED, max_nodes // (4 * automaton.depth))
     both = [*paths, *(draw_path(automaton, rng) for _ in range(tried))]
     costs, exact = (token_costs(each, both, memory=memory).sum(1) for each in (scorer, twin))
     worst = worst_error(exact, costs)
     tolerance = max(tolerance, _MARGIN * worst)
-    referee = Referee(scorer, twin, tolerance, worst=worst, memory=memory)
+    referee = Referee(
+        scorer, twin, tolerance, worst=worst, memory=memory, compared=len(set(map(tuple, both)))
+    )
     referee.known = {tuple(p): float(c) for p, c in zip(paths, exact, strict=False)}
     return referee, costs[: len(paths)]
 

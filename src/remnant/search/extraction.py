@@ -25,7 +25,7 @@ from remnant.search.automaton import (
     secret_of,
     secret_path,
 )
-from remnant.search.close_calls import Referee, appoint
+from remnant.search.close_calls import Arithmetic, Referee, appoint
 from remnant.search.tokens import Encode, MergedTokens
 from remnant.search.walk import Budget, Progress, Walk
 
@@ -52,6 +52,8 @@ class Extraction:
         tolerance: Bits within which two costs count as equal.
         space: Number of secrets.
         method: ``"branch and bound"``.
+        arithmetic: How low precision was dealt with; None for a model of float32 or float64, and
+            for methods that prove nothing.
     """
 
     candidates: list[tuple[str, float]] = field(repr=False)
@@ -61,6 +63,7 @@ class Extraction:
     tolerance: float
     space: int
     method: str = "branch and bound"
+    arithmetic: Arithmetic | None = None
 
 
 def extract(
@@ -86,7 +89,7 @@ def extract(
         top: How many secrets.
         max_nodes: Rows passed to ``step`` after which the search is ended.
         max_seconds: After which it is ended; it also binds while the prefix is encoded and read.
-        memory: Bytes that the search may hold; 1 GiB on a CPU, half of what is free on a GPU.
+        memory: Bytes that the search may hold; half of what is free, on a CPU at most 1 GiB.
         beam: Width of the beam.
         progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
 
@@ -143,6 +146,7 @@ def extract(
         bound=candidates[-1][1] if finished else 0.0,
         tolerance=settled,
         space=template.space,
+        arithmetic=referee.arithmetic(settled=not best.overflow),
     )
 
 

@@ -18,11 +18,12 @@ from remnant.models.protocols import SequenceModel
 from remnant.probes.asking import Asked, check_tokens
 from remnant.probes.time_limit import TimeLimit
 from remnant.search.automaton import check_template, compile_template, secret_path
-from remnant.search.close_calls import Referee, appoint, worst_error
+from remnant.search.close_calls import Arithmetic, Referee, appoint, worst_error
 from remnant.search.walk import Budget, Progress, Walk
 
 Floats = NDArray[np.float64]
 _KEPT_CLOSE_CALLS = 100_000
+_KEPT_COARSE = 20_000  # of a model in low precision, whose weights are cast for each pass
 _FEW = 8
 
 
@@ -61,10 +62,15 @@ class ExactExposure:
 
 
 class ExactExposures(Sequence[ExactExposure]):
-    """One ``ExactExposure`` per secret, in the order given; as arrays, too."""
+    """One ``ExactExposure`` per secret, in the order given; as arrays, too.
 
-    def __init__(self, each: Sequence[ExactExposure]) -> None:
+    Attributes:
+        arithmetic: How low precision was dealt with; None for a model of float32 or float64.
+    """
+
+    def __init__(self, each: Sequence[ExactExposure], arithmetic: Arithmetic | None = None) -> None:
         self._each = tuple(each)
+        self.arithmetic = arithmetic
 
     @overload
     def __getitem__(self, index: int) -> ExactExposure: ...
@@ -72,7 +78,7 @@ class ExactExposures(Sequence[ExactExposure]):
     def __getitem__(self, index: slice) -> ExactExposures: ...
     def __getitem__(self, index: int | slice) -> ExactExposure | ExactExposures:
         chosen = self._each[index]
-        return ExactExposures(chosen) if isinstance(chosen, tuple) else chosen
+        return ExactExposures(chosen, self.arithmetic) if isinstance(chosen, tuple) else chosen
 
     def __len__(self) -> int:
         return len(self._each)
@@ -134,14 +140,15 @@ def exact_exposure(
         max_nodes: Rows passed to ``step`` after which the walk is ended. The secrets themselves are
             always scored.
         max_seconds: After which it is ended; it also binds while the prefix is encoded and read.
-        memory: Bytes that the walk may hold; 1 GiB on a CPU, half of what is free on a GPU.
+        memory: Bytes that the walk may hold; half of what is free, on a CPU at most 1 GiB.
         progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
 
     Guarantees:
         * ``rank_low <= true rank <= rank_high``, also where a budget ended the walk.
         * Ties count against the canary: ``rank`` is ``rank_high``.
         * A float32 model that offers ``in_float64()`` is ranked by its float64 costs: whatever
-          lies within ``tolerance`` of a secret is scored again.
+          lies within ``tolerance`` of a secret is scored again. So is a model in bfloat16 or
+          float16, up to 20 000 close calls; with more of them the rank is an interval.
 
     Raises:
         InvalidInput: A secret outside the space, a template the model cannot encode, a tokenizer
@@ -182,7 +189,7 @@ def exact_exposure(
     )
     # A secret of probability 0 ties with all others of probability 0: its rank is the whole space.
     possible = np.flatnonzero(np.isfinite(costs))
-    ranks, finished = _walk_ranks(
+    ranks, finished, settled = _walk_ranks(
         [paths[i] for i in possible],
         costs[possible],
         Walk(scorer, automaton, budget=budget),
@@ -195,7 +202,7 @@ def exact_exposure(
     ] * len(paths)
     for i, (cost, low, high) in zip(possible, ranks, strict=True):
         exposures[i] = _exposure(cost, low, high, finished, template, referee)
-    return ExactExposures(exposures)
+    return ExactExposures(exposures, referee.arithmetic(settled=settled))
 
 
 def _listed(secrets: object) -> list[str]:
@@ -212,13 +219,16 @@ def _walk_ranks(
     *,
     since: float,
     progress: Progress | None,
-) -> tuple[list[tuple[float, int, int]], bool]:
-    """Return cost, lowest and highest rank of each path, and whether no budget ended the walk."""
+) -> tuple[list[tuple[float, int, int]], bool, bool]:
+    """Return cost, lowest and highest rank of each path, whether no budget ended the walk, and
+    whether all close calls were scored again.
+    """
     if len(paths) == 0:
-        return [], True
+        return [], True, True
     space = walk.automaton.counts[0]
     while True:
-        count = _Count(costs, referee.tolerance, referee.scorer.device)
+        kept = _KEPT_COARSE if referee.scorer.coarse else _KEPT_CLOSE_CALLS
+        count = _Count(costs, referee.tolerance, referee.scorer.device, kept=kept)
         finished = walk.run(count, since=since, progress=progress)
         unsettled = 0 if finished else walk.unsettled(count.bound())
         ranks = count.ranks(paths, referee)
@@ -227,7 +237,8 @@ def _walk_ranks(
         referee.widen(missed=count.missed)  # the walk was less exact than was thought: once more
     # A secret is at or under its own cost, whether the walk met it there or not.
     ends = [(cost, max(low, 1), high + unsettled) for cost, low, high in ranks]
-    return [(cost, low, min(max(low, high), space)) for cost, low, high in ends], finished
+    ends = [(cost, low, min(max(low, high), space)) for cost, low, high in ends]
+    return ends, finished, not count.overflow
 
 
 def _exposure(
@@ -255,9 +266,10 @@ class _Count:
     Attributes:
         missed: Whether a secret's own leaf was not among the close calls: the walk's arithmetic is
             off by more than the tolerance.
+        overflow: Whether there were more close calls than are kept.
     """
 
-    def __init__(self, costs: Floats, tolerance: float, device: torch.device) -> None:
+    def __init__(self, costs: Floats, tolerance: float, device: torch.device, *, kept: int) -> None:
         self._costs, self._tolerance = costs, tolerance
         self._order = np.argsort(costs, kind="stable")
         self._bound = float(costs.max()) + tolerance
@@ -266,7 +278,7 @@ class _Count:
         self._under = torch.zeros(len(costs), dtype=torch.int64, device=device)
         self._upto = torch.zeros(len(costs), dtype=torch.int64, device=device)
         self._close: list[tuple[Tensor, Tensor]] = []
-        self._kept, self._overflow, self.missed = 0, False, False
+        self._most, self._kept, self.overflow, self.missed = kept, 0, False, False
 
     def bound(self) -> float:
         """Return the cost above which no leaf affects a rank."""
@@ -291,8 +303,8 @@ class _Count:
         self._upto += upto
         close = (over_low > over_high).nonzero()[:, 0]
         self._kept += len(close)
-        self._overflow |= self._kept > _KEPT_CLOSE_CALLS
-        if len(close) and not self._overflow:
+        self.overflow |= self._kept > self._most
+        if len(close) and not self.overflow:
             self._close.append((costs[close].cpu(), paths(close).cpu()))
 
     def ranks(
@@ -302,7 +314,7 @@ class _Count:
         under, upto = np.empty(len(paths), dtype=np.int64), np.empty(len(paths), dtype=np.int64)
         under[self._order] = self._under.cpu().numpy()
         upto[self._order] = self._upto.cpu().numpy()
-        if self._overflow:
+        if self.overflow:
             ends = zip(self._costs.tolist(), under.tolist(), upto.tolist(), strict=True)
             return [(cost, low + 1, high) for cost, low, high in ends]
         walked = np.concatenate([np.zeros(0), *(costs.numpy() for costs, _ in self._close)])

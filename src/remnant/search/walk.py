@@ -43,7 +43,7 @@ class Budget:
     Attributes:
         max_nodes: Rows passed to ``step``; ``None`` for no end.
         max_seconds: ``None`` for no end.
-        memory: Bytes; ``None`` means 1 GiB on a CPU and half of what is free on a GPU.
+        memory: Bytes; ``None`` means half of what is free, and on a CPU at most 1 GiB.
     """
 
     max_nodes: int | None = None
@@ -153,17 +153,19 @@ class Walk:
             if rows < 1:
                 return False
             batch = self._stack[-1]
+            at = batch.at
             chunk = batch.next(rows, visitor.bound())
+            answer = None if chunk is None else self._ask(batch, chunk)
+            if chunk is not None and answer is None:  # out of memory: again, with fewer rows
+                batch.at = at
+                continue
             if batch.at >= len(batch.costs):
                 self._stack.pop()
-            if chunk is None:
-                continue
-            parents, edges, costs = chunk
-            tokens = self._tokens[edges]
-            state = self.scorer.take(batch.state, parents)
-            paths = torch.cat([batch.paths[parents], tokens[:, None].int()], 1)
             del batch
-            log_probs, state = self.scorer.step(state, tokens)
+            if chunk is None or answer is None:
+                continue
+            log_probs, state, paths = answer
+            _, edges, costs = chunk
             self._expand(log_probs, state, paths, self._targets[edges], costs, visitor)
             if progress is not None:
                 settled = 1 - self.unsettled(visitor.bound()) / self.automaton.counts[0]
@@ -171,6 +173,35 @@ class Walk:
         if progress is not None:
             progress("walk", 1000, 1000)
         return True
+
+    def _ask(
+        self, batch: _Batch, chunk: tuple[Tensor, Tensor, Tensor]
+    ) -> tuple[Tensor, Any, Tensor] | None:
+        """Let the model read the last token of some children; return its answer and their paths.
+
+        Where memory runs out, the walk goes on with half as many rows, and there is no answer.
+
+        Raises:
+            InvalidInput: There is too little memory for one row.
+        """
+        parents, edges, _ = chunk
+        tokens = self._tokens[edges]
+        counted = self.scorer.nodes
+        try:
+            state = self.scorer.take(batch.state, parents)
+            log_probs, state = self.scorer.step(state, tokens)
+        except torch.OutOfMemoryError as fault:
+            if len(tokens) == 1:
+                raise InvalidInput(
+                    "The memory of the device does not hold one more row.",
+                    hint="Free some of it, or place the model on more devices.",
+                ) from fault
+            self.scorer.nodes = counted
+            self.rows = max(1, len(tokens) // 2)
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+            return None
+        return log_probs, state, torch.cat([batch.paths[parents], tokens[:, None].int()], 1)
 
     def unsettled(self, bound: float) -> int:
         """Return how many secrets a walk that was ended had not looked at."""
@@ -276,7 +307,7 @@ class _Computed:
 
 def rows_that_fit(scorer: Asked, automaton: Automaton, memory: int | None) -> int:
     """Return how many rows may be asked at a time within ``memory`` bytes."""
-    memory = memory_budget(scorer.device, memory)
+    memory = memory_budget(scorer.devices, memory)
     if bytes_held(scorer, automaton, 1) > memory:
         raise InvalidInput(
             f"memory={memory} bytes do not hold one row; it takes "

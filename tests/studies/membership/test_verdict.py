@@ -102,6 +102,7 @@ def test_memory_fails():
         ({"reference_fault": "the reference model itself distinguishes"}, "itself distinguishes"),
         ({"verbatim": VERBATIM}, "come out verbatim"),
         ({"not_fitted": "nothing shows that it was trained on them"}, "nothing shows"),
+        ({"too_coarse": "bfloat16 swaps 3% of the pairs"}, "bfloat16 swaps"),
         ({"blind": SIGHTED}, "The audit is void"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from remnant.cli.options import declared
 from remnant.cli.options.classifier_options import naming_classifier, refuse_unused
-from remnant.cli.options.models import bases, naming_model, refuse_the_same
+from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
 from remnant.cli.options.naming import naming
 from remnant.errors import require
 
@@ -83,7 +83,8 @@ def audit_model(
     paths: dict[str, Any] = {"seen": seen, "unseen": unseen, "reference_model": reference_model}
     of_networks = {name: given[name] for name in _OF_NETWORKS}
     if kind != "language model":
-        refuse_unused(f"a {kind}", base=base, group=given["group"])
+        unused = {name: given[name] for name in ("group", "device_map", "precision")}
+        refuse_unused(f"a {kind}", base=base, **unused)
     if kind == "image classifier":
         from remnant.integrations.membership.images import Network, audit_images
 
@@ -107,8 +108,16 @@ def audit_model(
     refuse_unused("a language model", label_field=given["label_field"])
     settings |= {name: given[name] for name in ("samples", "probability", "field", "group")}
     based = bases(base, model, *others)
+    placement = placed(given["device"], given["device_map"], given["precision"])
     with naming_model("--model", model), naming(**_NAMES):
-        return audit_texts(model, **paths, base=based[model], announce=announce_passes, **settings)
+        return audit_texts(
+            model,
+            **paths,
+            base=based[model],
+            announce=announce_passes,
+            placement=placement,
+            **settings,
+        )
 
 
 def _network_faults(options: dict[str, Any]) -> list[str]:

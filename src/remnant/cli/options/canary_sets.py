@@ -42,7 +42,7 @@ def secrets_of(sets: Iterable[CanarySet]) -> list[str]:
 
 
 def sets_to_measure(
-    sets: list[CanarySet], only: tuple[int, ...], *, file: Path, model: Path
+    sets: list[CanarySet], only: tuple[int, ...], *, file: Path, model: Path | None
 ) -> dict[int, CanarySet]:
     """Return the sets to measure in a model, by their number in the file, counted from 1.
 
@@ -65,12 +65,14 @@ def sets_to_measure(
     trials = {canary_set.trial for canary_set in sets if canary_set.trial is not None}
     if len(trials) < 2:
         return numbered
-    named = re.fullmatch(r"(?:planted|twin)-([1-9]\d*)", model.resolve().name)
+    folder = "" if model is None else model.resolve().name
+    named = re.fullmatch(r"(?:planted|twin)-([1-9]\d*)", folder)
     trial = int(named[1]) if named else None
     if trial not in trials:
+        which = "a served model" if model is None else f"the name of --model {model}"
         raise InvalidInput(
-            f"{file} has a set for each of {len(trials)} models, and the name of --model {model} "
-            "does not say which is its own.",
+            f"{file} has a set for each of {len(trials)} models, and {which} does not say which "
+            "is its own.",
             hint="Pass --set 1 for planted-1 or twin-1, --set 2 for planted-2, and so on.",
         )
     return {number: own for number, own in numbered.items() if own.trial in (None, trial)}

@@ -68,6 +68,17 @@ def check_device(context: click.Context, parameter: click.Parameter, device: str
 device = click.option(
     "--device", default="cpu", show_default=True, callback=check_device, help="cpu or cuda."
 )
+device_map = click.option(
+    "--device-map",
+    type=click.Choice(("auto", "balanced", "balanced_low_0", "sequential")),
+    help="Place a Hugging Face model on all GPUs, then memory, then disk, by Accelerate.",
+)
+precision = click.option(
+    "--precision",
+    type=click.Choice(("float32", "own")),
+    help="Compute in float32, or in the precision of the weights; close calls are then decided in "
+    "float64.  [default: own with --device-map, else float32]",
+)
 as_json = flag("--json", "as_json", help="Print as JSON.")
 reveal = flag("--reveal", help="Show the secrets.")
 model = path(
@@ -111,6 +122,16 @@ def given(values: Mapping[str, object]) -> list[str]:
         for name, value in values.items()
         if value is not None and value is not False and value not in ((), {})
     ]
+
+
+def chosen(**values: object) -> dict[str, object]:
+    """Return the values that are given, for the plan of a record.
+
+    Example:
+        >>> chosen(device_map="auto", precision=None)
+        {'device_map': 'auto'}
+    """
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def too_small(**values: tuple[float | None, int]) -> list[str]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import filecmp
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from remnant.cli.options.naming import naming
 from remnant.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from remnant.integrations.placement import Placement
 
 _WEIGHTS = "*.safetensors"
 
@@ -20,8 +24,38 @@ def naming_model(option: str, folder: Path) -> AbstractContextManager[None]:
         folder: Its value.
     """
     return naming(
-        option, folder, folder=option, base="--base", device="--device", source="--source"
+        option,
+        folder,
+        folder=option,
+        base="--base",
+        device="--device",
+        device_map="--device-map",
+        precision="--precision",
+        source="--source",
     )
+
+
+def placed(device: str, device_map: str | None, precision: str | None) -> Placement | None:
+    """Return where models are put; None for one device and float32.
+
+    Args:
+        device, device_map, precision: Values of the options.
+
+    Raises:
+        InvalidInput: ``--device`` and ``--device-map`` are both given.
+        MissingExtra: Accelerate is needed and not installed.
+    """
+    if device_map is None and precision in (None, "float32"):
+        return None
+    if device_map is not None and device != "cpu":
+        raise InvalidInput(
+            f"--device {device} and --device-map {device_map} are both given.",
+            hint="Leave --device out: the map chooses the devices.",
+        )
+    from remnant.integrations.placement import Placement
+
+    kept = precision or ("own" if device_map is not None else "float32")
+    return Placement(device=device, device_map=device_map, precision=kept)  # type: ignore[arg-type]
 
 
 def bases(base: Path | None, *folders: Path) -> dict[Path, Path | None]:

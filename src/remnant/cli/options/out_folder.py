@@ -49,19 +49,23 @@ def out_folder(path: Path | None, *, files: tuple[str, ...] = ()) -> Path | None
     return path
 
 
-def models(folder: Path, **others: Any) -> dict[str, Any]:
+def models(folder: Path | None, *, served: Any = None, **others: Any) -> dict[str, Any]:
     """Return what a plan says about a model: its folder, a digest of its weights, other models.
 
     Args:
-        folder: Of the model, or its file.
+        folder: Of the model, or its file; None for a served one.
+        served: The served model, of which the address and the name are kept.
         others: Folders of other models by what they are; those not given are left out.
     """
     from remnant.studies.command_record import weights_digest
 
     given = {name: other for name, other in others.items() if other}
+    if folder is None:
+        about = {"served": served.url, "name": served.name}
+    else:
+        about = {"folder": str(folder), "weights": weights_digest(folder)}
     return {
-        "folder": str(folder),
-        "weights": weights_digest(folder),
+        **about,
         **{
             name: str(other) if isinstance(other, Path) else [str(path) for path in other]
             for name, other in given.items()

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, RemnantError, UnsupportedModel
 from remnant.integrations.adapter_folder import model_parts, read_parts, tokenizer_folder
-from remnant.integrations.arithmetic import full_precision
+from remnant.integrations.arithmetic import computing_device, full_precision
+from remnant.integrations.placement import Placement
 from remnant.integrations.pretrained import (
     local_folder,
     quiet,
@@ -28,6 +29,7 @@ from remnant.models.model_folder import ABOUT_FILE, load_language_model
 from remnant.probes.token_scores import TokenScores, token_scores
 
 _TRIED = 32  # texts that two tokenizers are compared on
+_LEAVE_OUT = "Leave them out."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,13 +37,14 @@ class TextModel:
     """A causal language model that scores whole texts.
 
     Attributes:
-        module: The network, in float32.
+        module: The network, in float32 unless it was placed otherwise.
         encode: Turns texts into tokens; no special token is added.
         leading: Tokens before every text.
         longest: Tokens that the model reads at most; None for any number.
         vocabulary: Tokens that it predicts.
         vocabulary_key: Equal for models with the same tokens.
         embedded: Tokens that it can read.
+        placed: Whether it is on several devices or in its own precision; it is then not copied.
     """
 
     module: nn.Module
@@ -51,6 +54,7 @@ class TextModel:
     vocabulary: int
     vocabulary_key: Any
     embedded: int
+    placed: bool = False
 
     @property
     def room(self) -> int | None:
@@ -66,8 +70,20 @@ class TextModel:
         """The logits of a batch; gradients flow where they are switched on."""
         return _logits(self.module, ids, mask)
 
-    def scores(self, texts: Sequence[Sequence[int]], *, standardise: bool = True) -> TokenScores:
-        """Score the tokens of texts, in evaluation mode and full precision.
+    @property
+    def precision(self) -> torch.dtype:
+        """The coarsest type of its weights."""
+        found = {p.dtype for p in self.module.parameters() if p.is_floating_point()}
+        return max(found, key=lambda dtype: torch.finfo(dtype).eps)
+
+    def scores(
+        self,
+        texts: Sequence[Sequence[int]],
+        *,
+        standardise: bool = True,
+        widen: bool = False,
+    ) -> TokenScores:
+        """Score the tokens of texts, in evaluation mode; ``widen`` computes in float64.
 
         Raises:
             InvalidInput: The model has no embedding for a token.
@@ -79,7 +95,7 @@ class TextModel:
                 f"{self.embedded}.",
                 hint="Save the model with the tokenizer that it was trained with.",
             )
-        with _quiet(self.module), full_precision(self.module):
+        with _quiet(self.module), full_precision(self.module, widen=widen):
             return token_scores(
                 self.logits,
                 texts,
@@ -92,7 +108,7 @@ class TextModel:
     @property
     def device(self) -> torch.device:
         """Where the network is."""
-        return next(self.module.parameters()).device
+        return computing_device(self.module)
 
     def copied(self) -> TextModel:
         """A copy whose weights can be trained."""
@@ -103,9 +119,20 @@ class TextModel:
 
 
 def load_text_lm(
-    folder: str | Path, *, device: str | torch.device = "cpu", base: str | Path | None = None
+    folder: str | Path,
+    *,
+    device: str | torch.device = "cpu",
+    base: str | Path | None = None,
+    placement: Placement | None = None,
 ) -> TextModel:
     """Read a causal language model: Hugging Face's, a PEFT adapter merged, or one of ours.
+
+    Args:
+        folder: Of the model.
+        device: Where it computes.
+        base: Of an adapter's base model.
+        placement: Several devices, or weights in their own precision, for a whole model of Hugging
+            Face.
 
     Raises:
         InvalidInput: The folder cannot be read.
@@ -114,6 +141,8 @@ def load_text_lm(
     """
     path = local_folder(folder)
     if (path / ABOUT_FILE).is_file():
+        if placement is not None:
+            placement.refuse(f"folder={str(path)!r} holds a Remnant checkpoint, which", _LEAVE_OUT)
         return _own(path, device)
     parts = model_parts(path, base=base)
     config = read_config(parts.model)
@@ -123,7 +152,11 @@ def load_text_lm(
             hint="Pass a causal language model.",
         )
     model, tokenizer = read_parts(
-        parts, kind="AutoModelForCausalLM", device=device, dtype=torch.float32
+        parts,
+        kind="AutoModelForCausalLM",
+        device=device,
+        dtype=torch.float32,
+        placement=placement,
     )
     text_config = model.config.get_text_config(decoder=True)
     longest = getattr(text_config, "max_position_embeddings", None)
@@ -144,6 +177,7 @@ def load_text_lm(
         vocabulary=int(text_config.vocab_size),
         vocabulary_key=tokenizer.get_vocab(),
         embedded=len(model.get_input_embeddings().weight),
+        placed=placement is not None and not placement.plain,
     )
 
 
@@ -217,11 +251,11 @@ def _check_causal(model: Any, path: Path) -> None:
         UnsupportedModel: Another last token changes the logits before it.
     """
     vocabulary = len(model.get_input_embeddings().weight)
-    ids = (torch.arange(12, device=next(model.parameters()).device) * 7919 + 3) % vocabulary
+    ids = (torch.arange(12, device=computing_device(model)) * 7919 + 3) % vocabulary
     ids = ids.reshape(2, 6)
     ids[1] = ids[0]
     ids[1, -1] = (ids[0, -1] + 1) % vocabulary
-    with quiet(), full_precision(model):
+    with quiet(), full_precision(model, widen=True):
         logits = _logits(model, ids, torch.ones_like(ids))
     before = logits[:, :-1].float()
     spread = float(before.std()) + 1e-6

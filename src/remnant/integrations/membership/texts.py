@@ -6,7 +6,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from remnant.integrations.membership.text_models import (
     check_same_tokens,
     load_text_lm,
 )
+from remnant.integrations.placement import Placement
 from remnant.measures import Success
 from remnant.measures.membership.attacks import ATTACKS, WITH_REFERENCE, attack_scores
 from remnant.measures.membership.blind import blind_baseline
@@ -41,6 +42,7 @@ from remnant.measures.statistics.checks import check_share
 from remnant.measures.statistics.success import chance_level
 from remnant.probes.token_scores import TokenScores
 from remnant.records.typed import Absent
+from remnant.studies.membership.coarse_scores import ComparedScores, compared_scores
 from remnant.studies.membership.measure import (
     RowWindows,
     Settings,
@@ -67,6 +69,7 @@ Progress = Callable[[str, int, int], None]
 Announce = Callable[[int, int, int, float], None]
 _CHUNK = 1024  # texts that are read, scored and let go together
 _BLIND = 2000  # texts of a side that the blind baseline sees
+_COMPARED = 24  # texts of a side that are scored in float64 too
 _TIMED = 16  # texts of a side that are timed before all are scored
 
 
@@ -89,6 +92,7 @@ def audit_texts(
     samples: int = 1000,
     probability: float = 0.5,
     device: str | torch.device = "cpu",
+    placement: Placement | None = None,
     progress: Progress | None = None,
     announce: Announce | None = None,
 ) -> MembershipAudit:
@@ -124,6 +128,9 @@ def audit_texts(
         samples, probability: A text counts as sampled where this many samples give a part of it
             back with at least this probability.
         device: Where models compute.
+        placement: Several devices by Accelerate, or weights in their own precision, for whole
+            models of Hugging Face. Scores in low precision are compared with float64 on a sample;
+            no copy of such a model is trained, so a PASS needs ``control``.
         progress: Called with the name of a stage, what is done, and of how much.
         announce: Called before the passes with the number of texts, of tokens, of models, and the
             seconds that they may take on this machine.
@@ -161,11 +168,11 @@ def audit_texts(
     used = overlap(*sides, sampled=_BLIND, rng=rng)
     check_counts(*used.used_counts, shared=used.shared)
     blind = blind_part(blind_baseline(*used.samples, rng=rng))
-    model = load_text_lm(folder, device=device, base=base)
+    model = load_text_lm(folder, device=device, base=base, placement=placement)
     reference = None
     if reference_model is not None:
         with as_reference():
-            reference = load_text_lm(reference_model, device=device)
+            reference = load_text_lm(reference_model, device=device, placement=placement)
         check_same_tokens(model, reference, used.samples[1])
     reader = _Reader(model, reference, settings)
     if announce is not None:
@@ -176,7 +183,7 @@ def audit_texts(
     ]
     check_counts(*(len(side.places) for side in scored))
     given = None if known is None else reader.read(iter(known), 0, "control", progress)
-    result = _result(reader, used, scored, blind, given, rng)
+    result = _result(reader, used, scored, blind, given, rng, reader.compared(used))
     return MembershipAudit(
         result=result,
         places=(scored[0].places, scored[1].places),
@@ -353,23 +360,51 @@ class _Reader:
         return [row[:room] for row in ids], [max(0, len(row) - room) for row in ids]
 
     def scored(
-        self, tokens: Sequence[Sequence[int]], model: TextModel | None = None
+        self,
+        tokens: Sequence[Sequence[int]],
+        model: TextModel | None = None,
+        *,
+        widen: bool = False,
     ) -> tuple[TokenScores, TokenScores | None]:
         """The tokens' scores in a model, by default that under audit, and in the reference."""
         beside = None
         if self.reference is not None:
             with as_reference():
-                beside = self.reference.scores(tokens, standardise=False)
-        return (model or self.model).scores(tokens), beside
+                beside = self.reference.scores(tokens, standardise=False, widen=widen)
+        return (model or self.model).scores(tokens, widen=widen), beside
 
-    def attack(self, model: TextModel, texts: Sequence[tuple[str, list[int]]]) -> Floats:
+    def compared(self, used: Overlap) -> ComparedScores | None:
+        """The named attack's scores of a few texts in low precision and in float64.
+
+        None for models in float32.
+        """
+        readers = [model for model in (self.model, self.reference) if model is not None]
+        low = [model.precision for model in readers if model.precision != torch.float32]
+        if not low:
+            return None
+        texts = [text for side in used.samples for text in side[:_COMPARED]]
+        least = 1 + self.model.unpredicted
+        pairs = zip(texts, self.encoded(texts)[0], strict=True)
+        rows = [(text, ids) for text, ids in pairs if len(ids) >= least]
+        own, wide = (self.attack(self.model, rows, widen=widen) for widen in (False, True))
+        precision = str(low[0]).removeprefix("torch.")
+        return compared_scores(own, wide, attack=self.settings.attack, precision=precision)
+
+    def attack(
+        self, model: TextModel, texts: Sequence[tuple[str, list[int]]], *, widen: bool = False
+    ) -> Floats:
         """The named attack's scores of a few texts in a copy of the model."""
-        target, beside = self.scored([ids for _, ids in texts], model)
+        target, beside = self.scored([ids for _, ids in texts], model, widen=widen)
         packed = [_zlib_bytes(text) for text, _ in texts]
         return dict(attack_scores(target, beside, zlib_bytes=packed))[self.settings.attack]  # type: ignore[index]
 
     def trained(self, texts: Sequence[str], rng: np.random.Generator) -> Control | Absent:
         """The positive control by a copy that is trained on some of the texts."""
+        if self.model.placed:
+            return Absent(
+                "no copy of a model on several devices or in its own precision is trained; pass "
+                "records that it is known to remember as control"
+            )
         ids, _ = self.encoded(texts)
         least = 1 + self.model.unpredicted
         rows = [(text, row) for text, row in zip(texts, ids, strict=True) if len(row) >= least]
@@ -445,10 +480,13 @@ def _result(
     blind: Any,
     given: _Scored | None,
     rng: np.random.Generator,
+    compared: ComparedScores | None,
 ) -> MembershipResult:
     settings = reader.settings
     seen, unseen = scored
     attacks, judged = measure_attacks(seen.scores, unseen.scores, settings, rng=rng)
+    if compared is not None:
+        attacks = replace(attacks, arithmetic=compared.sentence)
     verbatim = verbatim_part(seen.windows, unseen.windows, settings)
     task = LanguageTask(
         validation_bits=unseen.nats / unseen.tokens / math.log(2.0),
@@ -476,6 +514,7 @@ def _result(
         not_fitted=fit_fault(seen.gains),
         reference=reader.reference is not None,
         reference_fault=_reference_fault(seen, unseen, task.uniform_bits, rng),
+        too_coarse="" if compared is None else compared.fault,
     )
     control: Control | Absent = Absent("no PASS depended on it")
     if given is not None:

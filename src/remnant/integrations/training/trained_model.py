@@ -23,7 +23,7 @@ class ModelInContext(HuggingFaceCausalLM):
     """A causal language model that reads the tokens of a training row before every text.
 
     Args:
-        model, tokenizer, rows_at_once: See ``HuggingFaceCausalLM``.
+        model, tokenizer, rows_at_once, widen: See ``HuggingFaceCausalLM``.
         context: Tokens that come before a canary in its training row.
         first: The first token of every canary text where ``context`` holds it already, else None.
     """
@@ -36,23 +36,25 @@ class ModelInContext(HuggingFaceCausalLM):
         context: Sequence[int],
         first: int | None,
         rows_at_once: int | None = None,
+        widen: bool = False,
     ) -> None:
         self._context = tuple(context)
         self._known_first = first
-        super().__init__(model, tokenizer, rows_at_once=rows_at_once)
+        super().__init__(model, tokenizer, rows_at_once=rows_at_once, widen=widen)
 
     def encode(self, text: str) -> list[int]:
         """Return the tokens of ``text`` without the one that the context holds already."""
         ids = super().encode(text)
         return ids[1:] if self._known_first is not None and ids[:1] == [self._known_first] else ids
 
-    def _with(self, model: Any) -> Self:
+    def _with(self, model: Any, *, widen: bool) -> Self:
         return type(self)(
             model,
             self._library_tokenizer,
             context=self._context,
             first=self._known_first,
             rows_at_once=self._rows_at_once,
+            widen=widen,
         )
 
     def _begun(self, prefix_ids: Sequence[int]) -> list[int]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
@@ -12,18 +13,20 @@ from numpy.typing import NDArray
 
 from remnant.canaries import Template
 from remnant.errors import NotEnoughEvidence, require
-from remnant.measures import (
-    ExtrapolatedExposure,
-    calibrated_losses,
-    exposure,
-    extrapolated_exposure,
-)
-from remnant.models.protocols import SequenceModel
+from remnant.measures import ExtrapolatedExposure, exposure, extrapolated_exposure
+from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes import text_costs
+from remnant.probes.asking import computes_coarsely
 from remnant.probes.time_limit import TimeLimit
-from remnant.search import ExactExposures, MergedTokens, exact_exposure
+from remnant.search import Arithmetic, ExactExposures, MergedTokens, exact_exposure
 from remnant.search.automaton import Automaton
 from remnant.search.walk import Budget
+from remnant.studies.exposure.coarse_costs import (
+    Repeated,
+    repeated_costs,
+    score_texts,
+    settled_costs,
+)
 from remnant.studies.exposure.expected_nodes import nodes_expected, nodes_under, total_costs
 
 Floats = NDArray[np.float64]
@@ -76,6 +79,8 @@ class ExposureAudit:
         nodes: Rows passed to the model.
         tolerance: Bits within which two costs count as equal, by the exact method.
         complete: Whether no budget ended the walk; False where there was none.
+        arithmetic: How low precision was held to float64, or how well a served model repeats its
+            costs; None for models of float32 or float64.
     """
 
     method: str
@@ -88,6 +93,7 @@ class ExposureAudit:
     nodes: int
     tolerance: float | None
     complete: bool
+    arithmetic: Arithmetic | Repeated | None = None
 
     @property
     def bits(self) -> Floats:
@@ -113,14 +119,14 @@ class ReadCosts:
 
 
 def measure_exposure(
-    model: SequenceModel,
+    model: SequenceModel | TextScorer,
     template: Template,
     *,
     secrets: Sequence[str],
     rng: np.random.Generator,
     method: Method = "auto",
     references: int = REFERENCES,
-    reference_models: Sequence[SequenceModel] = (),
+    reference_models: Sequence[SequenceModel | TextScorer] = (),
     max_nodes: int = MAX_NODES,
     max_seconds: float | None = None,
     memory: int | None = None,
@@ -135,7 +141,8 @@ def measure_exposure(
     ends the walk nevertheless, the references decide.
 
     Args:
-        model: The model under audit.
+        model: The model under audit. One that scores whole texts only, such as a served one, can
+            only be sampled.
         template: From which the secrets come.
         secrets: To be measured.
         rng: Draws the references.
@@ -146,7 +153,7 @@ def measure_exposure(
             of costs does not grow along the tree.
         max_nodes, max_seconds, memory: Budgets of the walk. ``max_seconds`` also binds while
             texts are encoded and the prefix is read, by each model, and ``memory``, in bytes, also
-            while references are scored; 1 GiB on a CPU, half of what is free on a GPU.
+            while references are scored; half of what is free, on a CPU at most 1 GiB.
         fit: Whether a skew-normal law is fitted to the references.
         progress: Called with what is being done, how much is done, and of how much.
 
@@ -160,6 +167,9 @@ def measure_exposure(
         faults.append(f"method={method!r} is not one of {', '.join(get_args(Method))}")
     if reference_models and method == "exact":
         faults.append("method='exact' takes no reference models: calibrated costs are not a tree's")
+    served = isinstance(model, TextScorer)
+    if served and method == "exact":
+        faults.append("method='exact' needs a model's next tokens, and it scores whole texts only")
     if references < 0:
         faults.append(f"references={references} is less than 0")
     if isinstance(secrets, str) or len(secrets) == 0:
@@ -168,7 +178,9 @@ def measure_exposure(
     room = template.space - len(set(secrets))
     drawn = template.sample(min(references, room), rng=rng, exclude=secrets)
     exact, reason = None, "costs calibrated by reference models can only be sampled"
-    if method != "auto" or not reference_models:
+    if isinstance(model, TextScorer):
+        reason = "sampled, because the model scores whole texts only"
+    elif method != "auto" or not reference_models:
         few = [canary.secret for canary in drawn[:PILOT]]
         exact, reason = _exact(
             model,
@@ -182,32 +194,26 @@ def measure_exposure(
             progress,
         )
     texts = [template.text(secret) for secret in secrets] + [canary.text for canary in drawn]
-    own, *others = (
-        text_costs(
-            each,
-            prefix=template.prefix,
-            texts=texts,
-            memory=memory,
-            max_seconds=max_seconds,
-            progress=progress,
-        )
-        for each in (model, *reference_models)
-    )
-    costs, many = own.bits, len(secrets)
-    if others:
-        costs = calibrated_losses(
-            losses=costs, reference_model_losses=[other.bits for other in others]
-        )
-    nodes = own.nodes + sum(other.nodes for other in others)
+    models, many = (model, *reference_models), len(secrets)
+    read = partial(text_costs, prefix=template.prefix, memory=memory, max_seconds=max_seconds)
+    scored = score_texts(models, texts, partial(read, progress=progress))
+    costs, arithmetic = scored.bits, None
+    if any(map(computes_coarsely, models)):
+        costs, arithmetic = settled_costs(scored, models, texts, read, secrets=many)
+    repeated = None
+    if any(isinstance(each, TextScorer) for each in models):
+        repeated = repeated_costs(scored, models, texts, read)
     return _audit(
         template,
         costs[:many],
         costs[many:],
         exact,
         reason,
-        nodes,
+        scored.nodes,
         calibrated=bool(reference_models),
         fit=fit,
+        arithmetic=arithmetic if repeated is None else repeated,
+        tolerance=0.0 if repeated is None else repeated.tolerance,
     )
 
 
@@ -261,6 +267,8 @@ def _audit(
     *,
     calibrated: bool = False,
     fit: bool = True,
+    arithmetic: Arithmetic | Repeated | None = None,
+    tolerance: float = 0.0,
 ) -> ExposureAudit:
     law = _extrapolated(own, drawn) if fit else None
     guesses = [None] * len(own) if law is None else law.bits.tolist()
@@ -277,7 +285,14 @@ def _audit(
                 hint="Pass references=10000.",
             )
         ranked = exposure(canary_losses=own, reference_losses=drawn, space=template.space)
-        columns = (ranked.bits, ranked.low, ranked.high, own, ranked.saturated)
+        low, high = ranked.low, ranked.high
+        if tolerance:  # costs that could be so far off give the ends of the interval
+            ends = [
+                exposure(canary_losses=own + off, reference_losses=drawn, space=template.space)
+                for off in (tolerance, -tolerance)
+            ]
+            low, high = np.minimum(low, ends[0].low), np.maximum(high, ends[1].high)
+        columns = (ranked.bits, low, high, own, ranked.saturated)
         rows = zip(*(column.tolist() for column in columns), guesses, strict=True)
         each = tuple(
             SecretExposure(b, lo, hi, c, None, None, sat, g) for b, lo, hi, c, sat, g in rows
@@ -293,6 +308,7 @@ def _audit(
         nodes=nodes,
         tolerance=None if exact is None else exact[0].tolerance,
         complete=exact is not None and exact.exact,
+        arithmetic=arithmetic if exact is None else exact.arithmetic,
     )
 
 

@@ -97,6 +97,8 @@ def _set(audited: AuditedSet, limit: float | None) -> Iterator[Block]:
     if audited.ranked_apart:
         names = ", ".join(audited.ranked_apart)
         yield prose(f"Exact for {names}: {audited.ranked_apart_reason}.", depth="show")
+    if audited.arithmetic:
+        yield prose(audited.arithmetic, depth="show")
     if audited.calibrated:
         yield prose("Costs and exposure are calibrated by reference models.", depth="show")
     key = f"set-{audited.set}"
@@ -251,6 +253,8 @@ def extract_page(result: ExtractResult) -> Iterator[Block]:
         depth="show",
     )
     yield prose(f"{proof}.", tone="proven" if result.certified else "open", depth="show")
+    if result.arithmetic:
+        yield prose(result.arithmetic, depth="show")
     yield Table(
         caption="The likeliest secrets" if result.certified else "The likeliest secrets found",
         key="candidates",

@@ -93,6 +93,7 @@ class AuditedSet:
         ranked_apart: Names of those ranked exactly because the references were saturated.
         ranked_apart_reason: Why that could be done.
         ended: Whether a budget ended a walk, so that ranks are bounds.
+        arithmetic: How a model of low precision was held to float64.
     """
 
     set: int
@@ -111,6 +112,7 @@ class AuditedSet:
     canaries: tuple[AuditedCanary, ...]
     controls: tuple[AuditedCanary, ...]
     means: tuple[RepeatsExposure, ...]
+    arithmetic: str | None = optional()
     ranked_apart_reason: str = page_only("")
     ended: bool = page_only(False)
 
@@ -195,6 +197,7 @@ def audited_set(
             else group
             for group in exposure.groups
         ),
+        "arithmetic": exposure.arithmetic or None,
         "ranked_apart_reason": _reason(exposure.walked_reason, rename),
         "ended": any(canary.ended for canary in exposure.each),
     }
@@ -299,6 +302,7 @@ class ExtractResult:
     Attributes:
         candidates: The likeliest first.
         queries: How many leak the first of them, one entry for each decoding.
+        arithmetic: How a model of low precision was held to float64.
         hidden: What is shown in place of a secret.
     """
 
@@ -315,6 +319,7 @@ class ExtractResult:
     tolerance: float
     candidates: tuple[ComparedSecret | FoundSecret, ...]
     queries: tuple[QueriesToLeak, ...]
+    arithmetic: str | None = optional()
     hidden: str = page_only("")
 
     @classmethod
@@ -363,6 +368,7 @@ def extract_result(
         tolerance=search.tolerance,
         candidates=tuple(candidates),
         queries=tuple(map(_queries, search.leaks)),
+        arithmetic=None if search.arithmetic is None else search.arithmetic.sentence,
         hidden=hidden,
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from remnant.canaries import CanarySet
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ExtrapolatedExposure, pooled_exposure_test
-from remnant.models.protocols import SequenceModel
+from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.studies.exposure.audit import (
     MAX_NODES,
     PILOT,
@@ -77,6 +77,8 @@ class SetExposure:
         calibrated: Whether the costs are differences to reference models'.
         n_references: How many secrets were sampled.
         nodes: Rows passed to the model.
+        arithmetic: How low precision was held to float64, in a sentence; empty for models of
+            float32 or float64.
     """
 
     each: tuple[CanaryExposure, ...]
@@ -89,6 +91,7 @@ class SetExposure:
     calibrated: bool
     n_references: int
     nodes: int
+    arithmetic: str = ""
 
 
 _Measure = Callable[[Sequence[str], Method, int], ExposureAudit]
@@ -96,13 +99,13 @@ _Measure = Callable[[Sequence[str], Method, int], ExposureAudit]
 
 
 def measure_canaries(
-    model: SequenceModel,
+    model: SequenceModel | TextScorer,
     canary_set: CanarySet,
     *,
     rng: np.random.Generator,
     method: Method = "auto",
     references: int = REFERENCES,
-    reference_models: Sequence[SequenceModel] = (),
+    reference_models: Sequence[SequenceModel | TextScorer] = (),
     fit: bool = False,
     max_nodes: int = MAX_NODES,
     max_seconds: float | None = None,
@@ -152,15 +155,23 @@ def measure_canaries(
         )
 
     pilot = first = min(references, PILOT)
-    if method == "sampled" or reference_models or fit:
+    if method == "sampled" or reference_models or fit or isinstance(model, TextScorer):
         first = references
     elif method == "exact":
         first = 0
-    audit = _audit_all(measure, secrets, method, first=first, references=references)
+    audit = _audit_all(
+        measure,
+        secrets,
+        method,
+        first=first,
+        references=references,
+        ranks=not isinstance(model, TextScorer),
+    )
     exact: Mapping[int, SecretExposure] = {}
     walked_reason, nodes = "", audit.nodes
     saturated = [place for place, measured in enumerate(audit.each) if measured.saturated]
-    if method == "auto" and not reference_models and saturated:
+    served = isinstance(model, TextScorer)
+    if method == "auto" and not reference_models and saturated and not served:
         walk = measure([secrets[place] for place in saturated], "auto", pilot)
         nodes += walk.nodes
         if walk.method == "exact":
@@ -183,22 +194,31 @@ def measure_canaries(
         calibrated=audit.calibrated,
         n_references=len(audit.reference_costs),
         nodes=nodes,
+        arithmetic="" if audit.arithmetic is None else audit.arithmetic.sentence,
     )
 
 
 def _audit_all(
-    measure: _Measure, secrets: Sequence[str], method: Method, *, first: int, references: int
+    measure: _Measure,
+    secrets: Sequence[str],
+    method: Method,
+    *,
+    first: int,
+    references: int,
+    ranks: bool,
 ) -> ExposureAudit:
     """Measure all secrets by one method, which ``first`` references decide on.
 
-    Sampling that draws all secrets of the space gives exact ranks.
+    Sampling that draws all secrets of the space gives exact ranks, if ``ranks``: the precision of a
+    served model is not known.
     """
     audit = measure(secrets, method, first)
     if audit.method == "sampled" and first < references:
         sampled = measure(secrets, "sampled", references)
         nodes = audit.nodes + sampled.nodes
         audit = dataclasses.replace(sampled, reason=audit.reason, nodes=nodes)
-    if audit.method == "sampled" and len(secrets) + len(audit.reference_costs) == audit.space:
+    drawn = len(secrets) + len(audit.reference_costs)
+    if ranks and audit.method == "sampled" and drawn == audit.space:
         space = f"{audit.space:,}".replace(",", " ")
         audit = dataclasses.replace(
             audit,

@@ -100,10 +100,14 @@ def _row_seconds(
 
 
 def _twin_bytes(model: SequenceModel, asked: Asked) -> int:
-    """Bytes of the float64 copy in which close calls are decided; 0 where there is none."""
+    """Bytes of the float64 copy in which close calls are decided; 0 where there is none.
+
+    Weights of low precision are not copied: the largest of them is cast at a time.
+    """
     if asked.dtype == torch.float64 or not hasattr(model, "in_float64"):
         return 0
     module = getattr(model, "_model", None)
     if not isinstance(module, torch.nn.Module):
         return 0
-    return 8 * sum(parameter.numel() for parameter in module.parameters())
+    sizes = [parameter.numel() for parameter in module.parameters()]
+    return 8 * (max(sizes, default=0) if asked.coarse else sum(sizes))

@@ -12,12 +12,13 @@ import numpy as np
 from remnant.canaries import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import queries_to_leak
-from remnant.models.protocols import SequenceModel
+from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes import decoding_log_probability
 from remnant.probes.time_limit import OutOfTime
-from remnant.search import Extraction, MergedTokens, extract
+from remnant.search import Arithmetic, Extraction, MergedTokens, extract
 from remnant.search.baselines import beam_search, brute_force, sample_secrets
 from remnant.search.dijkstra import batched_dijkstra
+from remnant.search.text_beam import text_beam
 from remnant.studies.exposure.audit import Progress
 
 SearchMethod = Literal["certified", "brute-force", "greedy", "beam", "sample", "dijkstra"]
@@ -65,6 +66,8 @@ class SecretSearch:
         nodes: Rows passed to the model by the search.
         tolerance: Bits within which two costs count as equal.
         leaks: Of the first candidate, one for each decoding.
+        arithmetic: How a model of low precision was held to float64; None for others, and for
+            methods that prove nothing.
     """
 
     candidates: tuple[tuple[str, float], ...] = field(repr=False)
@@ -73,10 +76,11 @@ class SecretSearch:
     nodes: int
     tolerance: float
     leaks: tuple[Leak, ...]
+    arithmetic: Arithmetic | None = None
 
 
 def search_secrets(
-    model: SequenceModel,
+    model: SequenceModel | TextScorer,
     template: Template,
     *,
     rng: np.random.Generator,
@@ -93,7 +97,8 @@ def search_secrets(
     """Search a template's space for the secrets to which a model gives the highest probability.
 
     Args:
-        model: Anything with ``encode``, ``start``, ``step`` and ``take``.
+        model: Anything with ``encode``, ``start``, ``step`` and ``take``. One that scores whole
+            texts only can be searched by ``"greedy"`` and ``"beam"``.
         template: Whose space is searched.
         rng: Draws the samples of ``"sample"``.
         method: ``"certified"`` is ``extract``; of the others, brute force alone proves anything.
@@ -115,7 +120,16 @@ def search_secrets(
     if top < 1 or beam < 1:
         raise InvalidInput(f"top={top} and beam={beam} must both be at least 1.")
 
+    if isinstance(model, TextScorer) and method not in ("greedy", "beam"):
+        raise InvalidInput(
+            f"method={method!r} needs a model's next tokens, and it scores whole texts only.",
+            hint="Use method='beam', which proves nothing.",
+        )
+
     def search() -> Extraction:
+        if isinstance(model, TextScorer):
+            width = 1 if method == "greedy" else beam
+            return text_beam(model, template, width=width, top=top, progress=progress)
         if method == "brute-force":
             return brute_force(model, template, top=top)
         if method in ("greedy", "beam"):
@@ -166,11 +180,12 @@ def search_secrets(
             leak_of(model, template, *first, decoding=decoding, max_seconds=max_seconds)
             for decoding in decodings
         ),
+        arithmetic=extraction.arithmetic,
     )
 
 
 def leak_of(
-    model: SequenceModel,
+    model: SequenceModel | TextScorer,
     template: Template,
     secret: str,
     bits: float,
@@ -193,6 +208,9 @@ def leak_of(
     """
     if decoding == Decoding():
         chance = -bits * math.log(2.0)
+    elif isinstance(model, TextScorer):
+        reason = "the server gives no probabilities of other tokens"
+        return Leak(decoding, None, None, None, reason)
     else:
         try:
             chance = _decoded(model, template, secret, decoding, max_seconds)

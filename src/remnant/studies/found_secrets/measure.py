@@ -19,6 +19,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures import rank_agreement
 from remnant.models.protocols import SequenceModel
 from remnant.probes import text_costs
+from remnant.probes.asking import computes_coarsely
 from remnant.search import MergedTokens
 from remnant.studies.exposure.audit import Method, Progress
 from remnant.studies.exposure.canary_sets import CanaryExposure, measure_canaries
@@ -64,6 +65,8 @@ class FoundExposures:
         groups: Mean exposure by kind, then by count; lower bounds enter as they are.
         agreements: One per kind: whether more frequent secrets are more exposed.
         calibrated: Whether costs are differences to those of reference models.
+        arithmetic: How low precision was held to float64, in a sentence; empty for models of
+            float32 or float64.
     """
 
     each: tuple[FoundExposure, ...]
@@ -71,6 +74,7 @@ class FoundExposures:
     groups: tuple[MeanByTimes, ...]
     agreements: tuple[RankCorrelation, ...]
     calibrated: bool
+    arithmetic: str = ""
 
 
 def measure_found(
@@ -155,6 +159,18 @@ def measure_found(
         groups=_groups(each),
         agreements=tuple(_agreement(kind, each) for kind in kinds),
         calibrated=bool(reference_models),
+        arithmetic=_arithmetic((model, *reference_models)),
+    )
+
+
+def _arithmetic(models: Sequence[Any]) -> str:
+    low = [model.precision for model in models if computes_coarsely(model)]
+    if not low:
+        return ""
+    return (
+        f"Computed in {str(low[0]).removeprefix('torch.')}. For each secret, costs that low "
+        "precision could swap were scored again in float64; where they are too many, the rank is "
+        "an interval."
     )
 
 

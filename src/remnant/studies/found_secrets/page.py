@@ -235,6 +235,8 @@ def _exposure(exposure: ModelExposure, twin: ComparedTwin | None) -> Iterator[Bl
         return
     if not exposure.secrets:
         yield _line(f"No secret is left to measure in {printable(exposure.model)}.")
+    if exposure.arithmetic:
+        yield _line(exposure.arithmetic)
     if exposure.calibrated:
         yield _line("Costs and exposure are calibrated by reference models.")
     yield _exposure_table(exposure, twin)

@@ -152,6 +152,7 @@ class ModelExposure:
         most_exposed: Places in ``secrets`` of those that were measured, the most exposed first.
         extract: Whether extraction was requested.
         model: The model's folder.
+        arithmetic: How low precision was held to float64.
     """
 
     context: int
@@ -160,6 +161,7 @@ class ModelExposure:
     secrets: tuple[MeasuredSecret | UnmeasuredSecret, ...]
     means: tuple[MeanByTimes, ...]
     rank_correlations: tuple[RankCorrelation, ...]
+    arithmetic: str | None = optional()
     most_exposed: tuple[int, ...] = page_only(())
     extract: bool = page_only(False)
     model: str = page_only("")
@@ -370,6 +372,7 @@ def model_exposure(
         secrets=tuple(_exposure_of(secret, reveal=reveal) for secret in measured.each),
         means=tuple(_shown_mean(group, reveal=reveal) for group in measured.groups),
         rank_correlations=measured.agreements,
+        arithmetic=measured.arithmetic or None,
         most_exposed=_most_exposed(measured.each),
         extract=extract,
         model=model,

@@ -338,3 +338,5 @@ def _method(result: MembershipResult) -> Iterator[Block]:
         f"scored{tokens}. {'; '.join(left_out)}{'.' * bool(left_out)}",
         depth="show",
     )
+    if not isinstance(result.attacks, Absent) and result.attacks.arithmetic:
+        yield prose(result.attacks.arithmetic, depth="show")

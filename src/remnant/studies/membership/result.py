@@ -52,11 +52,13 @@ class Attacks:
     Attributes:
         fpr: False-positive rate of the true-positive rates.
         confidence: Of the intervals.
+        arithmetic: How scores in low precision compare with float64; None for float32.
     """
 
     fpr: float
     confidence: float
     rows: tuple[AttackRow, ...]
+    arithmetic: str | None = optional()
 
     @property
     def named(self) -> AttackRow:

@@ -50,6 +50,7 @@ class Evidence:
         not_learnt: Why the model counts as untrained; empty where it does not.
         not_fitted: Why nothing shows that the model was trained on such records; empty where
             something does, or there is no reference model to compare with.
+        too_coarse: Why scores in low precision allow no PASS; empty where they do.
         reference: Whether there is a reference model.
         reference_fault: Why it cannot be used; empty where it can.
     """
@@ -61,6 +62,7 @@ class Evidence:
     verbatim: Verbatim | Absent
     not_learnt: str = ""
     not_fitted: str = ""
+    too_coarse: str = ""
     reference: bool = True
     reference_fault: str = ""
 
@@ -215,6 +217,8 @@ def _doubt(evidence: Evidence, limit: float) -> tuple[str, str] | None:
         )
     if evidence.not_fitted:
         return evidence.not_fitted, "Check that these are the records that it was trained on."
+    if evidence.too_coarse:
+        return evidence.too_coarse, "Compute in float32: leave --precision own out."
     return None
 
 
