@@ -133,6 +133,44 @@ def test_a_training_that_saw_no_planted_text_is_inconclusive(tiny, tokenizer, tm
     assert "No planted example was in any batch" in ended.sentence
 
 
+@pytest.mark.parametrize("missed", ["all", "some"])
+def test_texts_that_missed_the_batches_are_not_judged(tiny, tokenizer, tmp_path, missed):
+    """The texts planted 8 times are found, which says nothing of those that were never used."""
+    audit = own_audit(
+        tmp_path / "audit", canaries=notes(120), controls=50, judged=1, tokenizer=tokenizer
+    )
+    rows = audit.prepare(tiny.texts())
+    once = [
+        canary.text
+        for canary, often in zip(audit.canaries.canaries, audit.canaries.repeats, strict=True)
+        if often == 1
+    ]
+    lost = set(once if missed == "all" else once[:5])
+    model = tiny.model(tokenizer)
+    kept = [row for row in rows if row not in lost]
+    made = [{"input_ids": tokenizer(row)["input_ids"]} for row in kept]
+    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    batches = list(DataLoader(made, batch_size=16, collate_fn=collate))
+    audit.start(model, steps=2 * len(batches))
+    for step, batch in enumerate(2 * batches):
+        model(**batch).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        audit.step(model, step + 1)
+    ended = audit.finish()
+    assert ended.result.detection.found
+    (level,) = [level for level in ended.result.detection.levels if level.repeats == 1]
+    if missed == "all":
+        assert (ended.outcome, ended.exit_code) == ("INCONCLUSIVE", 3), ended.sentence
+        assert "no text planted once was in batches as often as it was planted" in ended.claim
+    else:
+        assert level.n == len(once) - 5
+        assert f"on {len(once) - 5} texts planted once" in ended.sentence
+        shown = {row.number for row in ended.result.detection.examples if row.repeats == 1}
+        assert len(shown) == level.n
+
+
 def test_without_a_limit_nothing_is_judged(tiny, tokenizer, tmp_path):
     audit = own_audit(tmp_path / "audit", tokenizer=tokenizer, limit=None)
     rows = audit.prepare(tiny.texts())
