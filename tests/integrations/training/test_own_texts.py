@@ -133,12 +133,29 @@ def test_a_training_that_saw_no_planted_text_is_inconclusive(tiny, tokenizer, tm
     assert "No planted example was in any batch" in ended.sentence
 
 
+def train_on(audit, rows, tokenizer, model, *, epochs):
+    """Train on rows that the audit has not checked, in order."""
+    made = [{"input_ids": tokenizer(row)["input_ids"]} for row in rows]
+    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+    batches = epochs * list(DataLoader(made, batch_size=16, collate_fn=collate))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    audit.start(model, steps=len(batches))
+    for step, batch in enumerate(batches):
+        model(**batch).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        audit.step(model, step + 1)
+
+
+def larger_audit(tmp_path, tokenizer, **given):
+    settings = {"canaries": notes(120), "controls": 50, "judged": 1, "tokenizer": tokenizer}
+    return own_audit(tmp_path / "audit", **(settings | given))
+
+
 @pytest.mark.parametrize("missed", ["all", "some"])
 def test_texts_that_missed_the_batches_are_not_judged(tiny, tokenizer, tmp_path, missed):
     """The texts planted 8 times are found, which says nothing of those that were never used."""
-    audit = own_audit(
-        tmp_path / "audit", canaries=notes(120), controls=50, judged=1, tokenizer=tokenizer
-    )
+    audit = larger_audit(tmp_path, tokenizer)
     rows = audit.prepare(tiny.texts())
     once = [
         canary.text
@@ -146,18 +163,8 @@ def test_texts_that_missed_the_batches_are_not_judged(tiny, tokenizer, tmp_path,
         if often == 1
     ]
     lost = set(once if missed == "all" else once[:5])
-    model = tiny.model(tokenizer)
     kept = [row for row in rows if row not in lost]
-    made = [{"input_ids": tokenizer(row)["input_ids"]} for row in kept]
-    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
-    batches = list(DataLoader(made, batch_size=16, collate_fn=collate))
-    audit.start(model, steps=2 * len(batches))
-    for step, batch in enumerate(2 * batches):
-        model(**batch).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        audit.step(model, step + 1)
+    train_on(audit, kept, tokenizer, tiny.model(tokenizer), epochs=2)
     ended = audit.finish()
     assert ended.result.detection.found
     (level,) = [level for level in ended.result.detection.levels if level.repeats == 1]
@@ -169,6 +176,18 @@ def test_texts_that_missed_the_batches_are_not_judged(tiny, tokenizer, tmp_path,
         assert f"on {len(once) - 5} texts planted once" in ended.sentence
         shown = {row.number for row in ended.result.detection.examples if row.repeats == 1}
         assert len(shown) == level.n
+
+
+def test_controls_that_were_trained_on_give_no_pass(tiny, tokenizer, tmp_path):
+    """They are as likely as texts planted once, whose AUC is then near chance."""
+    audit = larger_audit(tmp_path, tokenizer)
+    rows = [*audit.prepare(tiny.texts()), *(control.text for control in audit.canaries.controls)]
+    train_on(audit, rows, tokenizer, tiny.model(tokenizer), epochs=2)
+    ended = audit.finish()
+    assert ended.result.detection.found
+    assert (ended.outcome, ended.exit_code) == ("INCONCLUSIVE", 3), ended.sentence
+    assert ended.claim.startswith("No claim: 50 controls were in batches")
+    assert ended.result.sightings.controls == 50
 
 
 def test_without_a_limit_nothing_is_judged(tiny, tokenizer, tmp_path):

@@ -76,6 +76,7 @@ from remnant.studies.training_audit.result import (
 )
 
 Floats = NDArray[np.float64]
+_MadeResult = Callable[[NDArray[np.int64], int], TrainingAuditResult]  # of uses, controls used
 _CHECKPOINTS = 20
 _REPEATS = (1, 4, 16)
 _PLANTED = 1  # streams of random numbers, beside that of the canaries
@@ -558,7 +559,7 @@ class Audit:
 
     def _measure_secrets(
         self, canary_set: CanarySet, model: nn.Module, **settings: Any
-    ) -> Callable[[NDArray[np.int64]], TrainingAuditResult] | None:
+    ) -> _MadeResult | None:
         """Measure a template's canaries; return what makes the result of their uses.
 
         None in all processes but the first.
@@ -576,7 +577,7 @@ class Audit:
         trained, base = measure.of(model)
         if trained is None:
             return None
-        return lambda uses: training_audit(
+        return lambda uses, controls: training_audit(
             Measured(
                 canaries=canary_set,
                 trained=trained,
@@ -587,6 +588,7 @@ class Audit:
                 overhead=self.overhead_so_far,
                 data=_data_in_words(self._planted),
                 windows=None if self._windows is None else self._windows.window,
+                controls_used=controls,
             ),
             limit=self.limit,
             judged=self.judged,
@@ -595,7 +597,7 @@ class Audit:
 
     def _measure_examples(
         self, examples: OwnTexts | OwnImages, model: nn.Module
-    ) -> Callable[[NDArray[np.int64]], TrainingAuditResult] | None:
+    ) -> _MadeResult | None:
         """Measure examples of one's own; return what makes the result of their uses."""
         are_texts = isinstance(examples, OwnTexts)
         scores, final = dict(self._scores), self._last_step
@@ -603,7 +605,7 @@ class Audit:
             scores[final] = self._costs(model)
         if not Processes.now().first:
             return None
-        return lambda uses: examples_audit(
+        return lambda uses, controls: examples_audit(
             MeasuredExamples(
                 kind="texts" if are_texts else "images",
                 repeats=np.array(examples.repeats, dtype=np.int64),
@@ -620,6 +622,7 @@ class Audit:
                 data=_data_in_words(self._planted),
                 seed=examples.seed,
                 windows=None if self._windows is None else self._windows.window,
+                controls_used=controls,
             ),
             limit=self.limit,
             judged=self.judged,
@@ -627,16 +630,16 @@ class Audit:
 
     def _ended(
         self,
-        measured: Callable[[NDArray[np.int64]], TrainingAuditResult] | None,
+        measured: _MadeResult | None,
         epsilon: MeasuredEpsilon | None,
     ) -> AuditOutcome:
         """Judge what was measured, and write the record and the report in the first process."""
         processes = Processes.now()
-        uses = self.uses()
+        uses, controls = self.uses(), self._controls_used()
         outcome = None
         with processes.together():
             if measured is not None:
-                result = measured(uses)
+                result = measured(uses, controls)
                 if epsilon is not None:
                     result = with_epsilon(result, epsilon)
                 outcome = _outcome(result, self.out, self._state.finish(result))
@@ -805,6 +808,14 @@ class Audit:
         own = np.zeros((0, 3), np.int64) if self._watcher is None else self._watcher.counts()
         planted = own[(own[:, 1] < len(self.canaries.canaries)) & (own[:, 0] >= since)]
         return np.concatenate(Processes.now().gathered(planted))
+
+    def _controls_used(self) -> int:
+        """How many controls were in batches of any process, where none may be."""
+        own = [] if self._watcher is None else self._watcher.counts()[:, 1].tolist()
+        planted = len(self.canaries.canaries)
+        return len(
+            {text for each in Processes.now().gathered(own) for text in each} - {*range(planted)}
+        )
 
     def latest(self) -> dict[str, float]:
         """Return the last scoring's means by how often planted, for a logger; they hold no secret.

@@ -56,6 +56,7 @@ class Measured:
         overhead: What scoring cost.
         data: What was trained on, in words.
         windows: The window of each canary that a staggered plan meant; None for other plans.
+        controls_used: How many controls were in a batch.
     """
 
     canaries: CanarySet
@@ -67,6 +68,7 @@ class Measured:
     overhead: Overhead
     data: str
     windows: Whole | None = None
+    controls_used: int = 0
 
 
 def training_audit(
@@ -138,6 +140,7 @@ def _sightings(measured: Measured, counts: Whole) -> Sightings:
         first_step=int(steps.min()) if len(steps) else None,
         last_step=int(steps.max()) if len(steps) else None,
         context=measured.context,
+        controls=measured.controls_used or None,
     )
 
 
@@ -216,6 +219,8 @@ def _of_trained(
     judge: Callable[[tuple[MeasuredCanary, ...]], dict[str, Any]],
 ) -> dict[str, Any]:
     """A PASS is about canaries that the training used as often as they were planted."""
+    if sightings.trained_controls:
+        return row | _no_claim(sightings.trained_controls)
     if not sightings.uses:
         return row | _no_claim(_NEVER_USED)
     most = math.inf if judged is None else judged
@@ -257,6 +262,8 @@ def _finding(exposure: Exposures, repeats: ExposureByRepeats, sightings: Sightin
     )
     if not sightings.uses:
         sentence = f"{_NEVER_USED} {sentence}"
+    if sightings.trained_controls:
+        sentence = f"{sightings.trained_controls} {sentence}"
     return Finding(
         **finding_row(
             headline="Exposure measured, not judged",

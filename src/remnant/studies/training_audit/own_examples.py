@@ -67,6 +67,7 @@ class MeasuredExamples:
         data: What was trained on, in words.
         seed: Draws the resamples behind the intervals.
         windows: The window of each planted example that a staggered plan meant, else None.
+        controls_used: How many controls were in a batch.
     """
 
     kind: Literal["texts", "images"]
@@ -82,6 +83,7 @@ class MeasuredExamples:
     data: str
     seed: int
     windows: Whole | None = None
+    controls_used: int = 0
 
 
 def examples_audit(
@@ -120,6 +122,7 @@ def examples_audit(
             limit=limit,
             judged=judged,
             used=sightings.uses > 0,
+            trained_controls=sightings.trained_controls,
             fully_used=np.isin(detected.repeats, fully),
         )
         verdict = ExposureGate(**row)
@@ -158,14 +161,15 @@ def judge_detection(
     limit: float,
     judged: int | None,
     used: bool,
+    trained_controls: str = "",
     fully_used: Bools | None = None,
 ) -> dict[str, Any]:
     """Judge the AUC of each group of examples planted equally often.
 
     FAIL where the one-sided lower bound of a judged group, corrected for their number, is above the
     limit. PASS where every judged group's one-sided upper bound is at or under it, its examples
-    were in batches as often as they were planted, and the attack found some group, judged or not,
-    which is the positive control. Otherwise INCONCLUSIVE.
+    were in batches as often as they were planted, no control was in a batch, and the attack found
+    some group, judged or not, which is the positive control. Otherwise INCONCLUSIVE.
 
     Args:
         detected: What was measured.
@@ -173,6 +177,7 @@ def judge_detection(
         limit: The largest AUC allowed.
         judged: Only groups planted at most so often are judged; None judges all.
         used: Whether any planted example was in a batch.
+        trained_controls: Why controls make no comparison; empty where they do.
         fully_used: Whether the examples of each group were in batches as often as they were
             planted; None where all were.
 
@@ -207,6 +212,9 @@ def judge_detection(
         return made(
             "INCONCLUSIVE", f"{under}; but {REVERSED}. {CHECK_SIGN}", f"No claim: {REVERSED}."
         )
+    if trained_controls:
+        why = f"{trained_controls[0].lower()}{trained_controls[1:]}"
+        return made("INCONCLUSIVE", f"{under}; but {why}", f"No claim: {why}")
     short = rows[:0] if fully_used is None else rows[~fully_used[rows]]
     if short.size:
         why = (
@@ -347,6 +355,8 @@ def _finding(part: DetectedExamples, sightings: Sightings) -> Finding:
     )
     if not sightings.uses:
         sentence = f"{_NEVER_USED} {sentence}"
+    if sightings.trained_controls:
+        sentence = f"{sightings.trained_controls} {sentence}"
     return Finding(
         **finding_row(
             headline="Attack success measured, not judged",
@@ -367,6 +377,7 @@ def _sightings(measured: MeasuredExamples, counts: Whole) -> Sightings:
         first_step=int(steps.min()) if len(steps) else None,
         last_step=int(steps.max()) if len(steps) else None,
         context=measured.context,
+        controls=measured.controls_used or None,
     )
 
 
