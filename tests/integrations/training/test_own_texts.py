@@ -190,6 +190,22 @@ def test_controls_that_were_trained_on_give_no_pass(tiny, tokenizer, tmp_path):
     assert ended.result.sightings.controls == 50
 
 
+def test_weights_that_changed_after_the_last_scoring_are_measured(tiny, tokenizer, tmp_path):
+    """The same model object: its weights were put back to those before the training."""
+    audit = larger_audit(tmp_path, tokenizer)
+    model = tiny.model(tokenizer)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    train_on(audit, audit.prepare(tiny.texts()), tokenizer, model, epochs=2)
+    audit.stop()
+    model.load_state_dict(before)
+    ended = audit.finish()
+    assert ended.outcome == "INCONCLUSIVE", ended.sentence
+    assert {level.auc for level in ended.result.detection.levels} == {0.5}
+    assert {row.auc for row in ended.result.detection.course if row.step} > {0.5}
+    stored = Record.open(ended.folder)
+    assert np.array_equal(stored.array("scores")[-1], stored.array("scores")[0])
+
+
 def test_without_a_limit_nothing_is_judged(tiny, tokenizer, tmp_path):
     audit = own_audit(tmp_path / "audit", tokenizer=tokenizer, limit=None)
     rows = audit.prepare(tiny.texts())

@@ -526,7 +526,11 @@ class Audit:
                 hint="Pass audit.callback() to the trainer, or call audit.start and audit.step.",
             )
         self.stop(model)
-        epsilon = None if delta is None else self._epsilon(model, claimed_epsilon, delta)
+        if delta is not None or not isinstance(self.canaries, CanarySet):
+            # The weights may be others than at the last scoring: trained on, averaged, loaded.
+            self._scores[self._last_step] = self._costs(model)
+            self._store()
+        epsilon = None if delta is None else self._epsilon(claimed_epsilon, delta)
         if isinstance(self.canaries, CanarySet):
             measured = self._measure_secrets(
                 self.canaries,
@@ -537,18 +541,16 @@ class Audit:
                 max_seconds=max_seconds,
             )
         else:
-            measured = self._measure_examples(self.canaries, model)
+            measured = self._measure_examples(self.canaries)
         self._finished = self._ended(measured, epsilon)
         self._model = None  # the audit keeps no model alive
         return self._finished
 
-    def _epsilon(self, model: nn.Module, claimed: float | None, delta: float) -> MeasuredEpsilon:
-        """The lower bound on ε; every process takes part in the scoring."""
-        scores, final = dict(self._scores), self._last_step
-        if model is not self._model or final not in scores:
-            scores[final] = self._costs(model)
+    def _epsilon(self, claimed: float | None, delta: float) -> MeasuredEpsilon:
+        """The lower bound on ε."""
         planted = len(self.canaries.canaries)
-        risen = differences(scores, final, planted + len(self.canaries.controls))
+        examples = planted + len(self.canaries.controls)
+        risen = differences(self._scores, self._last_step, examples)
         return measured_epsilon(
             risen[:planted],
             risen[planted:],
@@ -595,14 +597,9 @@ class Audit:
             share=self.share,
         )
 
-    def _measure_examples(
-        self, examples: OwnTexts | OwnImages, model: nn.Module
-    ) -> _MadeResult | None:
+    def _measure_examples(self, examples: OwnTexts | OwnImages) -> _MadeResult | None:
         """Measure examples of one's own; return what makes the result of their uses."""
         are_texts = isinstance(examples, OwnTexts)
-        scores, final = dict(self._scores), self._last_step
-        if model is not self._model or final not in scores:
-            scores[final] = self._costs(model)
         if not Processes.now().first:
             return None
         return lambda uses, controls: examples_audit(
@@ -611,11 +608,11 @@ class Audit:
                 repeats=np.array(examples.repeats, dtype=np.int64),
                 controls=len(examples.controls),
                 drawn=examples.drawn,
-                scores={step: -costs for step, costs in scores.items()},
+                scores={step: -costs for step, costs in self._scores.items()},
                 score="minus its cost in bits a token"
                 if are_texts
                 else "the log-odds of its label",
-                final=final,
+                final=self._last_step,
                 uses=uses,
                 context=len(self._context),
                 overhead=self.overhead_so_far,
