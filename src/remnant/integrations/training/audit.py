@@ -78,6 +78,7 @@ from remnant.studies.training_audit.result import (
 Floats = NDArray[np.float64]
 _MadeResult = Callable[[NDArray[np.int64], int], TrainingAuditResult]  # of uses, controls used
 _CHECKPOINTS = 20
+_CONTEXTS = 16
 _REPEATS = (1, 4, 16)
 _PLANTED = 1  # streams of random numbers, beside that of the canaries
 _REFERENCES = 2
@@ -228,6 +229,7 @@ class Audit:
         self._rows: list[ScoredRow] = []
         self._shortcuts = Shortcuts()
         self._context: tuple[int, ...] = ()
+        self._unplaced: tuple[list[list[int]], TokenMatcher] | None = None
         self._first: int | None = None
         self._scores: dict[int, Floats] = {}
         self._skipped: set[int] = set()
@@ -436,6 +438,7 @@ class Audit:
         if preflight and stream is not None:
             self._stream_check = StreamCheck(stream, self._watcher)
         self._set_rows(encoded, matcher, contexts)
+        self._unplaced = None if contexts else (encoded, matcher)
 
     def step(self, model: nn.Module, step: int) -> Floats | None:
         """Tell the audit that the model has had ``step`` updates; score if that is due.
@@ -526,6 +529,7 @@ class Audit:
                 hint="Pass audit.callback() to the trainer, or call audit.start and audit.step.",
             )
         self.stop(model)
+        self._place_rows(at_least=1)
         if delta is not None or not isinstance(self.canaries, CanarySet):
             # The weights may be others than at the last scoring: trained on, averaged, loaded.
             self._scores[self._last_step] = self._costs(model)
@@ -668,6 +672,21 @@ class Audit:
             check_collated(dataset, collate, matcher, seen, secret_start)
         return seen.contexts
 
+    def _place_rows(self, *, at_least: int) -> None:
+        """Lay out the rows as batches have them, where the data could not be looked at before.
+
+        Args:
+            at_least: Canaries that must have been seen, so that what comes before all of them is
+                not what comes before one of them by chance.
+        """
+        if self._unplaced is None or self._watcher is None:
+            return
+        seen = Processes.now().gathered(list(self._watcher.contexts))
+        contexts = [context for each in seen for context in each]
+        if len(contexts) >= at_least:
+            self._set_rows(*self._unplaced, contexts)
+            self._unplaced = None
+
     def _set_rows(
         self, encoded: list[list[int]], matcher: TokenMatcher, contexts: list[tuple[int, ...]]
     ) -> None:
@@ -742,6 +761,7 @@ class Audit:
     def _score(self, model: nn.Module, step: int) -> Floats | None:
         await_gpu(model)  # what the training has still to do is not the scoring's
         began = time.perf_counter()
+        self._place_rows(at_least=_CONTEXTS)
         try:
             costs = self._costs(model)
         except RemnantError as fault:
