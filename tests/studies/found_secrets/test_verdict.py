@@ -71,6 +71,36 @@ def test_text_in_another_encoding_is_no_pass(folder, content):
     assert "1 file could not be read as text." in gate.sentence
 
 
+@pytest.mark.parametrize("content", ["text".encode("utf-16-le"), f"a,{SSN}\0".encode()])
+@pytest.mark.parametrize("name", ["notes.txt", "table.CSV", "page.html"])
+def test_text_with_zeros_is_no_pass(folder, name, content):
+    (folder / name).write_bytes(content)
+    gate = judged(folder)
+    assert gate.outcome == "INCONCLUSIVE"
+    assert gate.sentence.startswith("1 file could not be read as text.")
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_links_to_what_was_not_read_are_no_pass(folder, tmp_path_factory, kind):
+    """Data folders of hubs consist of links, and a training follows them."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "more.txt").write_text(SSN)
+    target = elsewhere if kind == "folder" else elsewhere / "more.txt"
+    (folder / "linked").symlink_to(target)
+    gate = judged(folder)
+    assert gate.outcome == "INCONCLUSIVE"
+    assert gate.sentence.startswith("1 file could not be read as text.")
+    assert judged(folder, exclude=["linked"]).outcome == "PASS"
+    assert judged(folder, elsewhere).outcome == "FAIL"
+
+
+def test_links_to_what_was_read_pass(folder):
+    (folder / "linked.txt").symlink_to(folder / "plain.txt")
+    (folder / "round").symlink_to(folder)
+    (folder / "broken.txt").symlink_to(folder / "nothing.txt")
+    assert judged(folder).outcome == "PASS"
+
+
 @pytest.mark.parametrize("name", ["train.parquet", "train.jsonl.gz", "mail.ZIP", "paper.pdf"])
 def test_binary_files_that_hold_text_are_no_pass(folder, name):
     (folder / name).write_bytes(b"\x1f\x8b\0\0")
