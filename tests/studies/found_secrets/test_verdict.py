@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from remnant.canaries.natural import KINDS, scan_files
+from remnant.canaries.natural import KINDS, redact, scan_files
 from remnant.canaries.natural.control import control_texts, undetected_kinds
 from remnant.studies.found_secrets.verdict import judge_scan
 
@@ -111,9 +111,9 @@ def test_binary_files_that_hold_text_are_no_pass(folder, name):
 
 
 def test_a_broken_file_of_rows_in_a_folder_is_no_pass(folder):
-    """Read as plain text, an escape may hide a secret: here the n of a line end."""
+    """Read as plain text, an escape may hide a secret: here its first letter."""
     token = "gh" + "p_" + "aQ1bW2cE3dR4fT5gY6hU7jI8kO9lP0zX1cV2"
-    row = json.dumps({"text": f"the key\n{token}"})
+    row = json.dumps({"text": f"the key {token}"}).replace("ghp_", "\\u0067hp_")
     (folder / "train.jsonl").write_text(f"{row}\nbroken\n")
     gate = judged(folder)
     assert gate.outcome == "INCONCLUSIVE"
@@ -122,6 +122,32 @@ def test_a_broken_file_of_rows_in_a_folder_is_no_pass(folder):
     assert judged(folder).outcome == "FAIL"
     (folder / "train.jsonl").write_text('{"n": 1}\n')
     assert judged(folder).outcome == "PASS"
+
+
+TOKEN = "gh" + "p_" + "aQ1bW2cE3dR4fT5gY6hU7jI8kO9lP0zX1cV2"
+
+
+@pytest.mark.parametrize("secret", [SSN, TOKEN, "4539" + "148803436467"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda secret: json.dumps({"arguments": json.dumps({"code": f"use it\n{secret}\n"})}),
+        lambda secret: json.dumps({"arguments": json.dumps({"code": f"a\tb\n\t{secret}"})}),
+        lambda secret: f"https://example.org/?first=1&q=%22{secret}%22",
+        lambda secret: f"source: 'value\\u003d{secret}\\n'",
+    ],
+)
+@pytest.mark.parametrize("name", ["train.jsonl", "notes.txt"])
+def test_a_secret_after_an_escape_fails(folder, name, written, secret):
+    """The escape's last letter or digit is no part of the word that follows."""
+    text = written(secret)
+    row = text if text.startswith("{") else json.dumps({"text": text})
+    (folder / name).write_text(row if name.endswith("jsonl") else text)
+    gate = judged(folder)
+    assert gate.outcome == "FAIL"
+    assert gate.sentence.startswith("1 secret")
+    assert redact(text).text.count("[") == 1 + text.count("[")
+    assert secret not in redact(text).text
 
 
 def test_a_folder_that_cannot_be_listed_is_no_pass(folder, monkeypatch):

@@ -47,8 +47,8 @@ def judge_scan(scan: Scan) -> Gate:
 
     * FAIL: a secret of the kinds that were searched for was found, whatever was not read.
     * INCONCLUSIVE: no text was read; a file was skipped that is not binary, such as a link, or that
-      by its ending holds text, such as an archive or a .txt file with zeros; or a file of rows was read as plain text, in which escapes
-      may hide secrets.
+      by its ending holds text, such as an archive or a .txt file with zeros; or a file of rows was
+      read as plain text, in which escapes may hide secrets.
     * PASS: none of these. Other binary files count as no text, and the sentence counts them.
 
     The settings must be able to find each kind; see ``undetected_kinds``.
