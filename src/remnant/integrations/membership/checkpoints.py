@@ -282,7 +282,8 @@ def _records(source: TextSource, used: Overlap) -> tuple[dict[int, int], list[st
     """The record of each row, -1 for a text that is in both files; and the records' texts."""
     places = {place for place, _ in used.used(source)}
     numbers: dict[bytes, int] = {}
-    record_of, texts = {}, []
+    record_of: dict[int, int] = {}
+    texts: list[str] = []
     for place, text, keys in source.keyed():
         if place in places:
             numbers[keys[0]] = len(texts)
