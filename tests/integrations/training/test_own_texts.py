@@ -170,7 +170,7 @@ def test_texts_that_missed_the_batches_are_not_judged(tiny, tokenizer, tmp_path,
     (level,) = [level for level in ended.result.detection.levels if level.repeats == 1]
     if missed == "all":
         assert (ended.outcome, ended.exit_code) == ("INCONCLUSIVE", 3), ended.sentence
-        assert "no text planted once was in batches as often as it was planted" in ended.claim
+        assert "most texts planted once were in batches less often than that" in ended.claim
     else:
         assert level.n == len(once) - 5
         assert f"on {len(once) - 5} texts planted once" in ended.sentence

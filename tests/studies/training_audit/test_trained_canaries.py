@@ -8,9 +8,11 @@ import pytest
 from remnant.canaries import Template, make_canary_set
 from remnant.studies.exposure.audit import ExposureAudit, SecretExposure
 from remnant.studies.training_audit.measure import Measured, training_audit
+from remnant.studies.training_audit.own_examples import MeasuredExamples, examples_audit
 from remnant.studies.training_audit.result import Overhead
 
 SPACE = 10**6
+OVERHEAD = Overhead(scored=1, skipped=0, scoring_seconds=0.0, training_seconds=1.0, allowed=None)
 ONCE = 20  # canaries planted once, and as many planted 16 times
 
 
@@ -44,9 +46,7 @@ def audited(uses, **given):
             dtype=np.int64,
         ).reshape(-1, 3),
         context=1,
-        overhead=Overhead(
-            scored=1, skipped=0, scoring_seconds=0.0, training_seconds=1.0, allowed=None
-        ),
+        overhead=OVERHEAD,
         data="rows",
     )
     return training_audit(measured, limit=10.0, judged=1, **given).verdict
@@ -72,3 +72,33 @@ def test_only_judged_canaries_that_were_used_count(share, outcome):
     assert verdict.judged == 12
     assert "8 of 20 judged canaries were in batches less often than they were" in verdict.sentence
     assert "20 of 20" not in verdict.claim
+
+
+@pytest.mark.parametrize(
+    ("full", "some", "n", "outcome"),
+    [(20, 0, 20, "PASS"), (15, 5, 15, "PASS"), (5, 15, 20, "INCONCLUSIVE")],
+)
+def test_examples_are_judged_as_often_as_they_were_used(full, some, n, outcome):
+    """Those in batches less often than planted are left out, or are most of them and no PASS."""
+    repeats, controls = np.repeat([4, 64], 20), 60
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=len(repeats) + controls)
+    scores[20:40] += 5.0
+    counts = [4] * full + [2] * some + [64] * 20
+    measured = MeasuredExamples(
+        kind="texts",
+        repeats=repeats,
+        controls=controls,
+        drawn=True,
+        scores={3: scores},
+        score="",
+        final=3,
+        uses=np.array([(0, number, count) for number, count in enumerate(counts)]),
+        context=1,
+        overhead=OVERHEAD,
+        data="rows",
+        seed=0,
+    )
+    result = examples_audit(measured, limit=0.8, judged=4)
+    assert [level.n for level in result.detection.levels] == [n, 20]
+    assert result.verdict.outcome == outcome, result.verdict.sentence

@@ -115,7 +115,7 @@ def examples_audit(
     if limit is None:
         verdict: ExposureGate | Finding = _finding(part, sightings)
     else:
-        fully = measured.repeats[counts >= measured.repeats]
+        short = measured.repeats[kept & (counts < measured.repeats)]
         row = judge_detection(
             detected,
             part,
@@ -123,7 +123,7 @@ def examples_audit(
             judged=judged,
             used=sightings.uses > 0,
             trained_controls=sightings.trained_controls,
-            fully_used=np.isin(detected.repeats, fully),
+            fully_used=~np.isin(detected.repeats, short),
         )
         verdict = ExposureGate(**row)
     return TrainingAuditResult(
@@ -144,13 +144,15 @@ def _trained_on(repeats: Whole, counts: Whole) -> Bools:
     """The planted examples that are compared with the controls.
 
     Of each group planted equally often these are the examples that were in batches as often as they
-    were planted; where there are none, those that were in a batch; where there are none, all.
+    were planted; where most examples in batches were not, all of those; where none was in a batch,
+    all.
     """
-    kept = counts >= repeats
+    kept = np.ones(len(repeats), dtype=bool)
     for level in np.unique(repeats):
         group = repeats == level
-        if not kept[group].any():
-            kept[group] = counts[group] > 0 if counts[group].any() else True
+        fully, used = counts[group] >= level, counts[group] > 0
+        if used.any():
+            kept[group] = fully if 2 * fully.sum() >= used.sum() else used
     return kept
 
 
@@ -218,8 +220,8 @@ def judge_detection(
     short = rows[:0] if fully_used is None else rows[~fully_used[rows]]
     if short.size:
         why = (
-            f"no {part.kind[:-1]} planted {_times(detected.repeats[short[0]])} was in batches as "
-            "often as it was planted"
+            f"most {part.kind} planted {_times(detected.repeats[short[0]])} were in batches less "
+            "often than that"
         )
         return made(
             "INCONCLUSIVE", f"{under}; but {why}. Train for a whole epoch.", f"No claim: {why}."
