@@ -178,6 +178,31 @@ def test_copies_of_a_row_are_one_record_and_shared_rows_are_left_out(command, ru
     assert results[0]["sightings"] == results[1]["sightings"]
 
 
+def test_a_copy_in_another_case_is_a_use_of_the_same_record(command, run, tmp_path):
+    shouted = [text.upper() for text in run.seen[:2]]  # the vocabulary has no upper case
+    write_texts(tmp_path / "seen.jsonl", [*run.seen, *shouted])
+    uses = [(step, 81 if row == 1 else row) for step, row in run.uses] + [(90, 82)]
+    write_ledger(tmp_path / "ledger.csv", uses)
+    changed = {"seen": tmp_path / "seen.jsonl", "ledger": tmp_path / "ledger.csv"}
+    done = command("audit", *run.options(**changed), "--json")
+    assert done.code == 0, done.err
+    sightings = json.loads(done.out)["sightings"]
+    assert sightings["uses"] == len(run.uses) + 1
+    assert sightings["last_step"] == 90
+
+
+@pytest.mark.parametrize("limit", [None, 0.95])
+def test_files_that_differ_in_themselves_make_the_audit_void(command, run, tmp_path, limit):
+    other = [text.replace("code ", "of ") for text in run.unseen]
+    unseen = write_texts(tmp_path / "unseen.jsonl", other)
+    given = [] if limit is None else ["--limit", limit]
+    done = command("audit", *run.options(unseen=unseen), *given, "--json")
+    assert done.code == 3, done.out
+    verdict = json.loads(done.out)["verdict"]
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert verdict["sentence"].startswith("The audit is void: a classifier that sees only")
+
+
 def test_json_lines_with_counts_are_a_ledger_too(command, run, tmp_path):
     lines = [json.dumps({"step": step, "row": row, "count": 2}) for step, row in run.uses]
     (tmp_path / "ledger.jsonl").write_text("\n".join(lines))

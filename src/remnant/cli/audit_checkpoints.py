@@ -82,6 +82,7 @@ def audit_checkpoints(
     from remnant.integrations.training.logged_run import ledger_audit, measured_ledger
     from remnant.records.outcomes import EXIT_CODES
     from remnant.report import terminal
+    from remnant.studies.membership.verdict import void_sentence
     from remnant.studies.shared.parts import Gate
     from remnant.studies.training_audit.page import TITLE, page
 
@@ -99,13 +100,12 @@ def audit_checkpoints(
             device=given["device"],
             progress=bar,
         )
+        judged = {**settings, "seed": seed, "void": void_sentence(scored.blind)}
         try:
             if folder is None:
-                result = measured_ledger(scored.scores, scored.ledger, **settings, seed=seed).result
+                result = measured_ledger(scored.scores, scored.ledger, **judged).result
             else:
-                result, report = ledger_audit(
-                    scored.scores, scored.ledger, **settings, seed=seed, out=folder
-                )
+                result, report = ledger_audit(scored.scores, scored.ledger, **judged, out=folder)
         except NotEnoughEvidence as fault:
             raise _in_words(fault) from fault
     if as_json:

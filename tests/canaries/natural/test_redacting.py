@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from urllib.parse import quote
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from hypothesis import strategies as st
 from remnant.canaries.natural import KINDS, find_secrets, redact
 from remnant.canaries.natural.control import control_texts
 from remnant.canaries.natural.redacting import KnownSecrets, Span, joined_spans
-from remnant.canaries.natural.spelling import bare
+from remnant.canaries.natural.spelling import bare, unescaped_with_places
 from remnant.errors import InvalidInput
 
 # Made up, and in parts: no file of ours holds one whole.
@@ -121,3 +124,29 @@ def test_known_secrets_agree_with_their_definition():
 def test_spans_that_overlap_are_joined():
     spans = [Span(4, 9, "card"), Span(8, 12, "phone"), Span(12, 13, "ssn"), Span(5, 6, "key")]
     assert joined_spans(spans) == [(4, 12, "card"), (12, 13, "ssn")]
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda text: quote(text, safe=""),
+        lambda text: "".join(f"\\u{ord(sign):04X}" for sign in text),
+        lambda text: "".join(f"&#{ord(sign)};" for sign in text),
+        lambda text: "".join(f"&#x{ord(sign):x};" for sign in text),
+        lambda text: text.replace("-", "\\x2d").replace("@", "\\x40").replace("+", "\\x2B"),
+    ],
+)
+@pytest.mark.parametrize(
+    "secret", ["ann.lee+tax@uni-mail.edu", "4539 1488 " + "0343 6467", SECRETS["ssn"]]
+)
+def test_a_known_secret_with_escapes_is_replaced_too(secret, written):
+    text = f"It is {secret}, or <{written(secret)}>; 100%25 sure."
+    cleaned = redact(text).text
+    assert re.fullmatch(r"It is \[(\w+)\], or <\[\1\]>; 100%25 sure\.", cleaned), cleaned
+
+
+def test_texts_without_escapes_are_not_looked_at_twice():
+    assert unescaped_with_places("100 % & more; &#300; C:\\users") is None
+    plain, places = unescaped_with_places("a%40b&#x2E;c")
+    assert plain == "a@b.c"
+    assert places == [0, 1, 4, 5, 11, 12]

@@ -133,6 +133,79 @@ def test_a_training_that_saw_no_planted_text_is_inconclusive(tiny, tokenizer, tm
     assert "No planted example was in any batch" in ended.sentence
 
 
+def train_on(audit, rows, tokenizer, model, *, epochs):
+    """Train on rows that the audit has not checked, in order."""
+    made = [{"input_ids": tokenizer(row)["input_ids"]} for row in rows]
+    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+    batches = epochs * list(DataLoader(made, batch_size=16, collate_fn=collate))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    audit.start(model, steps=len(batches))
+    for step, batch in enumerate(batches):
+        model(**batch).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        audit.step(model, step + 1)
+
+
+def larger_audit(tmp_path, tokenizer, **given):
+    settings = {"canaries": notes(120), "controls": 50, "judged": 1, "tokenizer": tokenizer}
+    return own_audit(tmp_path / "audit", **(settings | given))
+
+
+@pytest.mark.parametrize("missed", ["all", "some"])
+def test_texts_that_missed_the_batches_are_not_judged(tiny, tokenizer, tmp_path, missed):
+    """The texts planted 8 times are found, which says nothing of those that were never used."""
+    audit = larger_audit(tmp_path, tokenizer)
+    rows = audit.prepare(tiny.texts())
+    once = [
+        canary.text
+        for canary, often in zip(audit.canaries.canaries, audit.canaries.repeats, strict=True)
+        if often == 1
+    ]
+    lost = set(once if missed == "all" else once[:5])
+    kept = [row for row in rows if row not in lost]
+    train_on(audit, kept, tokenizer, tiny.model(tokenizer), epochs=2)
+    ended = audit.finish()
+    assert ended.result.detection.found
+    (level,) = [level for level in ended.result.detection.levels if level.repeats == 1]
+    if missed == "all":
+        assert (ended.outcome, ended.exit_code) == ("INCONCLUSIVE", 3), ended.sentence
+        assert "most texts planted once were in batches less often than that" in ended.claim
+    else:
+        assert level.n == len(once) - 5
+        assert f"on {len(once) - 5} texts planted once" in ended.sentence
+        shown = {row.number for row in ended.result.detection.examples if row.repeats == 1}
+        assert len(shown) == level.n
+
+
+def test_controls_that_were_trained_on_give_no_pass(tiny, tokenizer, tmp_path):
+    """They are as likely as texts planted once, whose AUC is then near chance."""
+    audit = larger_audit(tmp_path, tokenizer)
+    rows = [*audit.prepare(tiny.texts()), *(control.text for control in audit.canaries.controls)]
+    train_on(audit, rows, tokenizer, tiny.model(tokenizer), epochs=2)
+    ended = audit.finish()
+    assert ended.result.detection.found
+    assert (ended.outcome, ended.exit_code) == ("INCONCLUSIVE", 3), ended.sentence
+    assert ended.claim.startswith("No claim: 50 controls were in batches")
+    assert ended.result.sightings.controls == 50
+
+
+def test_weights_that_changed_after_the_last_scoring_are_measured(tiny, tokenizer, tmp_path):
+    """The same model object: its weights were put back to those before the training."""
+    audit = larger_audit(tmp_path, tokenizer)
+    model = tiny.model(tokenizer)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    train_on(audit, audit.prepare(tiny.texts()), tokenizer, model, epochs=2)
+    audit.stop()
+    model.load_state_dict(before)
+    ended = audit.finish()
+    assert ended.outcome == "INCONCLUSIVE", ended.sentence
+    assert {level.auc for level in ended.result.detection.levels} == {0.5}
+    assert {row.auc for row in ended.result.detection.course if row.step} > {0.5}
+    stored = Record.open(ended.folder)
+    assert np.array_equal(stored.array("scores")[-1], stored.array("scores")[0])
+
+
 def test_without_a_limit_nothing_is_judged(tiny, tokenizer, tmp_path):
     audit = own_audit(tmp_path / "audit", tokenizer=tokenizer, limit=None)
     rows = audit.prepare(tiny.texts())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from remnant.errors import RecordError
 from remnant.integrations.training.state import RUNNING, AuditState
 from remnant.records import Record
 
@@ -49,6 +50,25 @@ def test_what_came_after_the_checkpoint_is_dropped(state):
     state.append(0, np.array([1.0]), rows(), since=0)
     state.append(10, np.array([0.5]), rows((2, 0, 1), (7, 0, 1)), since=0)
     assert read(state, 5) == ({0: [1.0]}, [[2, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"step": 10, "since": 0, "sco\xff\xff": [0.5], "uses": []}',
+        b"[]",
+        b'{"step": 10, "since": 0, "scores": [0.5, 1.0], "uses": []}',
+        b'{"step": 10, "since": 0, "scores": [NaN], "uses": []}',
+        b'{"step": 10, "since": 0, "scores": [0.5], "uses": [[1, 2]]}',
+        b'{"step": 10, "since": 0, "scores": [0.5], "uses": [[1, -2, 1]]}',
+    ],
+)
+def test_a_damaged_scoring_is_one_sentence(state, line):
+    state.append(0, np.array([1.0]), rows(), since=0)
+    with (state.folder / RUNNING).open("ab") as file:
+        file.write(line + b"\n")
+    with pytest.raises(RecordError, match="is damaged, so that the training cannot be resumed"):
+        state.read(until=20)
 
 
 def test_a_scoring_that_was_cut_short_is_left_out(state):

@@ -82,3 +82,36 @@ def test_with_workers_there_is_one_warning(tiny, tokenizer, tmp_path):
         )
     assert len([w for w in given if issubclass(w.category, RemnantWarning)]) == 1
     assert trainer.state.global_step == 60
+
+
+class Asking(Collator):
+    """Puts a question before each text, as a chat does."""
+
+    def __call__(self, rows):
+        return super().__call__([{"text": f"and what? {row['text']}"} for row in rows])
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_canaries_are_scored_after_what_comes_before_them_in_batches(
+    tiny, tokenizer, tmp_path, own
+):
+    """A stream cannot be looked at before the training; what is learnt depends on the context."""
+    given = {"tokenizer": tokenizer}
+    if own:
+        texts = [f"{chr(97 + i)}qz is word {i}{chr(97 + i)}" for i in range(24)]
+        given |= {"template": None, "canaries": texts, "controls": 12, "limit": 0.9}
+    audit = tiny.audit(tmp_path / "audit", **given)
+    collate = Asking(tokenizer, 80)
+    rows = iter(audit.prepare(Endless()))
+    model = tiny.model(tokenizer)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    audit.start(model, steps=40)
+    for step in range(40):
+        batch = collate([next(rows) for _ in range(16)])
+        model(**batch).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        audit.step(model, step + 1)
+    ended = audit.finish(method="sampled", references=50)
+    skipped = 0 if own else len("m")  # the first token of all canaries of a template
+    assert ended.result.sightings.context == len("and what? ") + skipped

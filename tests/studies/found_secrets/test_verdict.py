@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from remnant.canaries.natural import KINDS, scan_files
+from remnant.canaries.natural import KINDS, redact, scan_files
 from remnant.canaries.natural.control import control_texts, undetected_kinds
 from remnant.studies.found_secrets.verdict import judge_scan
 
@@ -71,6 +71,36 @@ def test_text_in_another_encoding_is_no_pass(folder, content):
     assert "1 file could not be read as text." in gate.sentence
 
 
+@pytest.mark.parametrize("content", ["text".encode("utf-16-le"), f"a,{SSN}\0".encode()])
+@pytest.mark.parametrize("name", ["notes.txt", "table.CSV", "page.html"])
+def test_text_with_zeros_is_no_pass(folder, name, content):
+    (folder / name).write_bytes(content)
+    gate = judged(folder)
+    assert gate.outcome == "INCONCLUSIVE"
+    assert gate.sentence.startswith("1 file could not be read as text.")
+
+
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_links_to_what_was_not_read_are_no_pass(folder, tmp_path_factory, kind):
+    """Data folders of hubs consist of links, and a training follows them."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "more.txt").write_text(SSN)
+    target = elsewhere if kind == "folder" else elsewhere / "more.txt"
+    (folder / "linked").symlink_to(target)
+    gate = judged(folder)
+    assert gate.outcome == "INCONCLUSIVE"
+    assert gate.sentence.startswith("1 file could not be read as text.")
+    assert judged(folder, exclude=["linked"]).outcome == "PASS"
+    assert judged(folder, elsewhere).outcome == "FAIL"
+
+
+def test_links_to_what_was_read_pass(folder):
+    (folder / "linked.txt").symlink_to(folder / "plain.txt")
+    (folder / "round").symlink_to(folder)
+    (folder / "broken.txt").symlink_to(folder / "nothing.txt")
+    assert judged(folder).outcome == "PASS"
+
+
 @pytest.mark.parametrize("name", ["train.parquet", "train.jsonl.gz", "mail.ZIP", "paper.pdf"])
 def test_binary_files_that_hold_text_are_no_pass(folder, name):
     (folder / name).write_bytes(b"\x1f\x8b\0\0")
@@ -81,9 +111,9 @@ def test_binary_files_that_hold_text_are_no_pass(folder, name):
 
 
 def test_a_broken_file_of_rows_in_a_folder_is_no_pass(folder):
-    """Read as plain text, an escape may hide a secret: here the n of a line end."""
+    """Read as plain text, an escape may hide a secret: here its first letter."""
     token = "gh" + "p_" + "aQ1bW2cE3dR4fT5gY6hU7jI8kO9lP0zX1cV2"
-    row = json.dumps({"text": f"the key\n{token}"})
+    row = json.dumps({"text": f"the key {token}"}).replace("ghp_", "\\u0067hp_")
     (folder / "train.jsonl").write_text(f"{row}\nbroken\n")
     gate = judged(folder)
     assert gate.outcome == "INCONCLUSIVE"
@@ -92,6 +122,32 @@ def test_a_broken_file_of_rows_in_a_folder_is_no_pass(folder):
     assert judged(folder).outcome == "FAIL"
     (folder / "train.jsonl").write_text('{"n": 1}\n')
     assert judged(folder).outcome == "PASS"
+
+
+TOKEN = "gh" + "p_" + "aQ1bW2cE3dR4fT5gY6hU7jI8kO9lP0zX1cV2"
+
+
+@pytest.mark.parametrize("secret", [SSN, TOKEN, "4539" + "148803436467"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda secret: json.dumps({"arguments": json.dumps({"code": f"use it\n{secret}\n"})}),
+        lambda secret: json.dumps({"arguments": json.dumps({"code": f"a\tb\n\t{secret}"})}),
+        lambda secret: f"https://example.org/?first=1&q=%22{secret}%22",
+        lambda secret: f"source: 'value\\u003d{secret}\\n'",
+    ],
+)
+@pytest.mark.parametrize("name", ["train.jsonl", "notes.txt"])
+def test_a_secret_after_an_escape_fails(folder, name, written, secret):
+    """The escape's last letter or digit is no part of the word that follows."""
+    text = written(secret)
+    row = text if text.startswith("{") else json.dumps({"text": text})
+    (folder / name).write_text(row if name.endswith("jsonl") else text)
+    gate = judged(folder)
+    assert gate.outcome == "FAIL"
+    assert gate.sentence.startswith("1 secret")
+    assert redact(text).text.count("[") == 1 + text.count("[")
+    assert secret not in redact(text).text
 
 
 def test_a_folder_that_cannot_be_listed_is_no_pass(folder, monkeypatch):

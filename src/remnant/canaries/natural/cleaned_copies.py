@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from remnant.canaries.natural.files import is_excluded
+from remnant.canaries.natural.files import LINK, is_excluded
 from remnant.canaries.natural.reading import BLOCK, Piece, batches_of, pieces_of
 from remnant.canaries.natural.redacting import (
     MOST_ROUNDS,
@@ -162,7 +162,9 @@ def write_cleaned(
             said = f"{shown_path(str(fault.filename))} cannot be read: {fault.strerror}."
             raise InvalidInput(said, hint="No copy was written.") from None
         raise _not_written(folder, fault) from None
-    return CleanedCopies(tuple(cleaned), (*scan.skipped, *_links(inputs, exclude)))
+    skipped = {file.path for file in scan.skipped}
+    links = (link for link in _links(inputs, exclude) if link.path not in skipped)
+    return CleanedCopies(tuple(cleaned), (*scan.skipped, *links))
 
 
 def _not_written(folder: Path, fault: OSError) -> InvalidInput:
@@ -223,7 +225,7 @@ def _links(inputs: Sequence[Path], exclude: Sequence[str]) -> Iterator[SkippedFi
             inside = [here / name for name in sorted([*folders, *files])]
             for path in (path for path in inside if not is_excluded(path, exclude)):
                 if path.is_symlink():
-                    yield SkippedFile(str(path), "is a link, which is not followed")
+                    yield SkippedFile(str(path), LINK)
                 elif not path.is_dir() and not path.is_file():
                     yield SkippedFile(str(path), "is not a regular file")
 

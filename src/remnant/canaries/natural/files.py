@@ -9,6 +9,8 @@ from pathlib import Path
 
 from remnant.errors import InvalidInput
 
+LINK = "is a link, which is not followed"
+
 
 def files_of(
     paths: Sequence[str | Path],
@@ -25,7 +27,8 @@ def files_of(
         paths: Files and folders.
         exclude: Patterns such as ``*.log`` or ``old/*``: of the name of a file or folder, or of its
             path as it is written.
-        unlisted: Is given the folders whose files cannot be listed, and why.
+        unlisted: Is given the folders whose files cannot be listed, and links to what is not looked
+            at either, and why.
 
     Raises:
         InvalidInput: A path is neither a file nor a folder, or nothing is left.
@@ -34,9 +37,10 @@ def files_of(
         raise InvalidInput("paths is one path, not several.", hint="Pass a list.")
     named: dict[Path, bool] = {}
     seen: set[Path] = set()
+    passed_over: dict[Path, str] = {}
     for path in map(Path, paths):
         if path.is_dir():
-            inside = _walk(path, exclude, {} if unlisted is None else unlisted)
+            inside = _walk(path, exclude, passed_over)
         elif path.is_file():
             inside = [] if is_excluded(path, exclude) else [path]
         else:
@@ -50,6 +54,13 @@ def files_of(
         raise InvalidInput(
             "There is no file to look at.", hint="Name a file or folder, or leave fewer out."
         )
+    if unlisted is not None:
+        walked = [path.resolve() for path in map(Path, paths) if path.is_dir()]
+        for path, why in passed_over.items():
+            target = path.resolve()
+            known = target in seen or any(folder in (target, *target.parents) for folder in walked)
+            if not (why == LINK and known):
+                unlisted[path] = why
     return named
 
 
@@ -65,7 +76,7 @@ def files_under(
     Args:
         folder: Where to begin.
         enter: Whether to look into a folder under it.
-        unlisted: Is given the folders that were passed over, and why.
+        unlisted: Is given the folders that were passed over, links among them, and why.
     """
     waiting = [folder]
     while waiting:
@@ -82,17 +93,25 @@ def files_under(
             path = here / entry.name
             if not entry.is_dir():
                 yield path
-            elif not entry.is_symlink() and enter(path):
+            elif not enter(path):
+                continue
+            elif not entry.is_symlink():
                 folders.append(path)
+            elif unlisted is not None:
+                unlisted[path] = LINK
         waiting.extend(reversed(folders))
 
 
 def _walk(folder: Path, exclude: Sequence[str], unlisted: dict[Path, str]) -> list[Path]:
-    return [
-        path
-        for path in files_under(folder, lambda inner: not is_excluded(inner, exclude), unlisted)
-        if path.is_file() and not path.is_symlink() and not is_excluded(path, exclude)
-    ]
+    files = []
+    for path in files_under(folder, lambda inner: not is_excluded(inner, exclude), unlisted):
+        if not path.is_file() or is_excluded(path, exclude):
+            continue
+        if path.is_symlink():
+            unlisted[path] = LINK
+        else:
+            files.append(path)
+    return files
 
 
 def is_excluded(path: Path, exclude: Sequence[str]) -> bool:

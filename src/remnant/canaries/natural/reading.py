@@ -22,7 +22,7 @@ KEPT = 2 * LONGEST  # characters of the piece before that stand before a piece a
 BINARY = "is a binary file: it holds a zero"
 _READ = 1 << 20
 # Between fields. No secret holds it, and what is next to it is the beginning or end of a line.
-_APART = "\n\0\n"
+APART = "\n\0\n"
 # A field that is one word, with a letter that no decimal has.
 _ONE_WORD = re.compile(r"(?=\S*[A-DF-Za-df-z])[^\s\"'`\\]{8,2048}")
 # Too short for a random string and without a digit or sign that other secrets have, or shorter.
@@ -227,9 +227,9 @@ def _batch(
 def _around(field: FieldText) -> tuple[str, str]:
     """Return what stands before and after a field in a batch."""
     if not _ONE_WORD.fullmatch(field.text):
-        return "", _APART
+        return "", APART
     name = field.name if _SIMPLE_NAME.fullmatch(field.name) else "field"
-    return f'{name} = "', f'"{_APART}'
+    return f'{name} = "', f'"{APART}'
 
 
 def _pieces_of_field(field: FieldText, block: int) -> Iterator[Batch]:

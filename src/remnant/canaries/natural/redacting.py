@@ -10,7 +10,12 @@ from typing import NamedTuple
 from remnant.canaries.natural.found import FoundSecret
 from remnant.canaries.natural.match import KINDS, Match
 from remnant.canaries.natural.scanning import checked_finders, matches_in
-from remnant.canaries.natural.spelling import bare, bare_with_places, stands_alone
+from remnant.canaries.natural.spelling import (
+    bare,
+    bare_with_places,
+    stands_alone,
+    unescaped_with_places,
+)
 from remnant.errors import InvalidInput, require
 
 # No finder takes brackets for a part of a secret.
@@ -89,10 +94,10 @@ def redact(
 class KnownSecrets:
     """Secrets that were found somewhere, and are searched for in their other spellings.
 
-    A spelling is a secret's letters and digits, in any case. Up to three blanks or signs may be
-    between two of them. The secret part of a secret counts as well, such as a telephone number
-    without its international code; of an e-mail address only the whole counts, because the part
-    before the ``@`` is often a word.
+    A spelling is a secret's letters and digits, in any case, some or all of them as escapes of
+    URLs, JSON or HTML. Up to three blanks or signs may be between two of them. The secret part of a
+    secret counts as well, such as a telephone number without its international code; of an e-mail
+    address only the whole counts, because the part before the ``@`` is often a word.
 
     Spellings that occur in harmless text are not searched for: those of fewer than 6 letters and
     digits, and of fewer than 12 if no digit is among them. Those of fewer than 9 are replaced only
@@ -129,9 +134,22 @@ class KnownSecrets:
         return cls(spellings)
 
     def spans(self, text: str) -> Iterator[Span]:
-        """Yield where known secrets occur in a text, in order and without overlaps."""
+        """Yield where known secrets occur in a text, as they are or with escapes.
+
+        Those that occur as they are come first, in order and without overlaps. Those with escapes,
+        as in ``ann%40uni.edu``, follow, and may overlap them.
+        """
         if not self._kinds:
             return
+        yield from self._spans(text)
+        unescaped = unescaped_with_places(text)
+        if unescaped is not None:
+            plain, places = unescaped
+            for start, end, kind in self._spans(plain):
+                yield Span(places[start], places[end], kind)
+
+    def _spans(self, text: str) -> Iterator[Span]:
+        """Yield where known secrets occur in a text as they are."""
         whole, width = bare(text), _LEAST_WITH_DIGIT
         starts = [
             at for at in range(len(whole) - width + 1) if whole[at : at + width] in self._lengths

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from remnant.canaries.natural.contacts import check_region, find_emails, find_phones
@@ -22,6 +24,7 @@ from remnant.canaries.natural.match import (
 )
 from remnant.canaries.natural.numbers import find_cards, find_ibans, find_ssns
 from remnant.canaries.natural.reading import (
+    APART,
     BLOCK,
     Batch,
     Piece,
@@ -38,6 +41,9 @@ LONGEST_CONTEXT = LONGEST
 LEAST_SALT = 16  # bytes
 _HALF = 0.5
 _MANY = 20
+# In JSON, in programs and in URLs, of characters in ASCII; a letter or digit follows.
+_ESCAPES = re.compile(r"(?:\\[nrt]|\\u00[0-7][0-9A-Fa-f]|%[0-7][0-9A-Fa-f])+(?=[A-Za-z0-9+])")
+_MAY_BE_SECRET = re.compile("[0-9]")
 _LEFT_OUT = {"left_out_if_none": True}  # of plain data, see ``remnant.records.typed``
 
 
@@ -230,10 +236,41 @@ def _finders(kinds: Sequence[str], region: str, min_entropy: float | None) -> li
 
 
 def matches_in(text: str, finders: Iterable[Finder]) -> list[Match]:
-    """Return what the finders find in a text, without overlaps, in the order of the text."""
-    matches = [match for finder in finders for match in finder(text)]
+    """Return what the finders find in a text, without overlaps, in the order of the text.
+
+    An escape ends in a letter or digit, as in ``\\nghp_...`` in JSON within a field of JSON, or in
+    ``%20ghp_...`` in a URL. What follows one is searched by itself too, as if a blank were before
+    it.
+    """
+    searched = list(finders)
+    matches = [match for finder in searched for match in finder(text)]
+    matches += _after_escapes(text, searched)
     short = [match for match in matches if match.end - match.start <= LONGEST_BLOCK]
     return sorted(without_overlaps(short), key=lambda match: match.start)
+
+
+def _after_escapes(text: str, finders: Sequence[Finder]) -> Iterator[Match]:
+    """Yield what the finders find directly after escapes, until the next one."""
+    if "\\" not in text and "%" not in text:
+        return
+    escapes = [escape.span() for escape in _ESCAPES.finditer(text)]
+    starts: list[int] = []  # of each part, in the text and in all parts joined
+    begins: list[int] = []
+    parts: list[str] = []
+    length = 0
+    for (_, end), (following, _) in pairwise([*escapes, (len(text), len(text))]):
+        part = text[end : min(following, end + LONGEST)]
+        if _MAY_BE_SECRET.search(part):
+            starts.append(end)
+            begins.append(length)
+            parts.append(part + APART)
+            length += len(parts[-1])
+    joined = "".join(parts)
+    for match in (match for finder in finders for match in finder(joined) if parts):
+        number = bisect_right(begins, match.start) - 1
+        if match.end <= begins[number] + len(parts[number]) - len(APART):
+            moved = starts[number] - begins[number]
+            yield replace(match, start=match.start + moved, end=match.end + moved)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,10 @@ from functools import lru_cache
 
 ANYWHERE = 4  # letters and digits; what has fewer counts where it stands alone only
 _SIGNS = re.compile(r"[\W_]+")
+_ESCAPED = re.compile(
+    r"(?:%|\\x|\\u00)([0-7][0-9A-Fa-f])|&#x0{0,5}([0-9A-Fa-f]{1,2});|&#0{0,5}([0-9]{1,3});",
+    re.IGNORECASE,
+)
 
 
 def bare(text: str) -> str:
@@ -35,6 +39,35 @@ def bare_with_places(text: str) -> tuple[str, list[int]]:
         kept.append(letters)
         places += [at] * len(letters)
     return "".join(kept), places
+
+
+def unescaped_with_places(text: str) -> tuple[str, list[int]] | None:
+    """Return a text without escapes of characters in ASCII, and where each character begins.
+
+    Escapes are those of URLs (``%40``), of JSON and programs (``\\u0040``, ``\\x40``) and of HTML
+    (``&#64;``, ``&#x40;``). The last place is the end of the text.
+
+    Returns:
+        None for a text without such escapes.
+
+    Example:
+        >>> unescaped_with_places("a%40b")
+        ('a@b', [0, 1, 4, 5])
+    """
+    parts: list[str] = []
+    places: list[int] = []
+    done = 0
+    for escape in _ESCAPED.finditer(text):
+        hexadecimal = escape[1] or escape[2]
+        code = int(hexadecimal, 16) if hexadecimal else int(escape[3])
+        if code < 128:
+            parts += [text[done : escape.start()], chr(code)]
+            places += range(done, escape.start() + 1)
+            done = escape.end()
+    if not done:
+        return None
+    places += range(done, len(text) + 1)
+    return "".join([*parts, text[done:]]), places
 
 
 @lru_cache(maxsize=4096)

@@ -25,10 +25,15 @@ from remnant.integrations.membership.text_models import (
     load_text_lm,
 )
 from remnant.measures.membership.attacks import token_mask
+from remnant.measures.membership.blind import blind_baseline
+from remnant.records.typed import Absent
+from remnant.studies.membership.measure import blind_part
+from remnant.studies.membership.result import Blind
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _CHUNK = 1024  # texts that are read, scored and let go together
+_BLIND = 2000  # texts of a file that the blind baseline sees
 _TRIED = 32  # texts that tokenizers are compared on
 _NUMBER = re.compile(r"(\d+)\D*$")
 _COLUMNS = ("step", "row")
@@ -47,6 +52,8 @@ class ScoredCheckpoints:
         shared: Texts that are in both files; they are left out.
         short: Texts with no token to predict; they are left out.
         attack: What the scores are: ``"loss"``, or ``"ratio"`` with a reference model.
+        blind: Whether a classifier that sees only the texts distinguishes the two files; Absent
+            where there are too few of them.
     """
 
     scores: dict[int, Floats]
@@ -55,6 +62,7 @@ class ScoredCheckpoints:
     shared: int
     short: int
     attack: str
+    blind: Blind | Absent
 
 
 def checkpoint_folders(pattern: str) -> dict[int, Path]:
@@ -238,7 +246,9 @@ def score_checkpoints(
             "There are no controls: every text of --unseen is also in --seen.",
             hint="Pass texts that were held out.",
         )
-    kept = [*(texts[record] for record in named.tolist()), *held_out]
+    trained_on = [texts[record] for record in named.tolist()]
+    blind = _blind(trained_on, held_out, np.random.default_rng(0))
+    kept = [*trained_on, *held_out]
     scores, fine = _scored(folders, kept, reference_model, base, device, progress)
     ledger = np.column_stack([uses[in_one, 0], numbers, uses[in_one, 2]])
     order = np.cumsum(fine) - 1
@@ -252,15 +262,34 @@ def score_checkpoints(
         shared=used.shared,
         short=int((~fine).sum()),
         attack="loss" if reference_model is None else "ratio",
+        blind=blind,
     )
+
+
+def _blind(seen: list[str], unseen: list[str], rng: np.random.Generator) -> Blind | Absent:
+    """The blind baseline of some texts of each file."""
+    samples = [
+        [texts[i] for i in rng.permutation(len(texts))[:_BLIND].tolist()]
+        for texts in (seen, unseen)
+    ]
+    try:
+        return blind_part(blind_baseline(samples[0], samples[1], rng=rng))
+    except NotEnoughEvidence as fault:
+        return Absent(fault.message)
 
 
 def _records(source: TextSource, used: Overlap) -> tuple[dict[int, int], list[str]]:
     """The record of each row, -1 for a text that is in both files; and the records' texts."""
-    numbers: dict[str, int] = {}
-    for _, text in used.used(source):
-        numbers[text] = len(numbers)
-    return {place: numbers.get(text, -1) for place, text in source}, list(numbers)
+    places = {place for place, _ in used.used(source)}
+    numbers: dict[bytes, int] = {}
+    record_of: dict[int, int] = {}
+    texts: list[str] = []
+    for place, text, keys in source.keyed():
+        if place in places:
+            numbers[keys[0]] = len(texts)
+            texts.append(text)
+        record_of[place] = numbers.get(keys[0], -1)  # a copy comes after the first of its kind
+    return record_of, texts
 
 
 def _scored(

@@ -76,7 +76,9 @@ from remnant.studies.training_audit.result import (
 )
 
 Floats = NDArray[np.float64]
+_MadeResult = Callable[[NDArray[np.int64], int], TrainingAuditResult]  # of uses, controls used
 _CHECKPOINTS = 20
+_CONTEXTS = 16
 _REPEATS = (1, 4, 16)
 _PLANTED = 1  # streams of random numbers, beside that of the canaries
 _REFERENCES = 2
@@ -227,6 +229,7 @@ class Audit:
         self._rows: list[ScoredRow] = []
         self._shortcuts = Shortcuts()
         self._context: tuple[int, ...] = ()
+        self._unplaced: tuple[list[list[int]], TokenMatcher] | None = None
         self._first: int | None = None
         self._scores: dict[int, Floats] = {}
         self._skipped: set[int] = set()
@@ -435,6 +438,7 @@ class Audit:
         if preflight and stream is not None:
             self._stream_check = StreamCheck(stream, self._watcher)
         self._set_rows(encoded, matcher, contexts)
+        self._unplaced = None if contexts else (encoded, matcher)
 
     def step(self, model: nn.Module, step: int) -> Floats | None:
         """Tell the audit that the model has had ``step`` updates; score if that is due.
@@ -525,7 +529,12 @@ class Audit:
                 hint="Pass audit.callback() to the trainer, or call audit.start and audit.step.",
             )
         self.stop(model)
-        epsilon = None if delta is None else self._epsilon(model, claimed_epsilon, delta)
+        self._place_rows(at_least=1)
+        if delta is not None or not isinstance(self.canaries, CanarySet):
+            # The weights may be others than at the last scoring: trained on, averaged, loaded.
+            self._scores[self._last_step] = self._costs(model)
+            self._store()
+        epsilon = None if delta is None else self._epsilon(claimed_epsilon, delta)
         if isinstance(self.canaries, CanarySet):
             measured = self._measure_secrets(
                 self.canaries,
@@ -536,18 +545,16 @@ class Audit:
                 max_seconds=max_seconds,
             )
         else:
-            measured = self._measure_examples(self.canaries, model)
+            measured = self._measure_examples(self.canaries)
         self._finished = self._ended(measured, epsilon)
         self._model = None  # the audit keeps no model alive
         return self._finished
 
-    def _epsilon(self, model: nn.Module, claimed: float | None, delta: float) -> MeasuredEpsilon:
-        """The lower bound on ε; every process takes part in the scoring."""
-        scores, final = dict(self._scores), self._last_step
-        if model is not self._model or final not in scores:
-            scores[final] = self._costs(model)
+    def _epsilon(self, claimed: float | None, delta: float) -> MeasuredEpsilon:
+        """The lower bound on ε."""
         planted = len(self.canaries.canaries)
-        risen = differences(scores, final, planted + len(self.canaries.controls))
+        examples = planted + len(self.canaries.controls)
+        risen = differences(self._scores, self._last_step, examples)
         return measured_epsilon(
             risen[:planted],
             risen[planted:],
@@ -558,7 +565,7 @@ class Audit:
 
     def _measure_secrets(
         self, canary_set: CanarySet, model: nn.Module, **settings: Any
-    ) -> Callable[[NDArray[np.int64]], TrainingAuditResult] | None:
+    ) -> _MadeResult | None:
         """Measure a template's canaries; return what makes the result of their uses.
 
         None in all processes but the first.
@@ -576,7 +583,7 @@ class Audit:
         trained, base = measure.of(model)
         if trained is None:
             return None
-        return lambda uses: training_audit(
+        return lambda uses, controls: training_audit(
             Measured(
                 canaries=canary_set,
                 trained=trained,
@@ -587,39 +594,36 @@ class Audit:
                 overhead=self.overhead_so_far,
                 data=_data_in_words(self._planted),
                 windows=None if self._windows is None else self._windows.window,
+                controls_used=controls,
             ),
             limit=self.limit,
             judged=self.judged,
             share=self.share,
         )
 
-    def _measure_examples(
-        self, examples: OwnTexts | OwnImages, model: nn.Module
-    ) -> Callable[[NDArray[np.int64]], TrainingAuditResult] | None:
+    def _measure_examples(self, examples: OwnTexts | OwnImages) -> _MadeResult | None:
         """Measure examples of one's own; return what makes the result of their uses."""
         are_texts = isinstance(examples, OwnTexts)
-        scores, final = dict(self._scores), self._last_step
-        if model is not self._model or final not in scores:
-            scores[final] = self._costs(model)
         if not Processes.now().first:
             return None
-        return lambda uses: examples_audit(
+        return lambda uses, controls: examples_audit(
             MeasuredExamples(
                 kind="texts" if are_texts else "images",
                 repeats=np.array(examples.repeats, dtype=np.int64),
                 controls=len(examples.controls),
                 drawn=examples.drawn,
-                scores={step: -costs for step, costs in scores.items()},
+                scores={step: -costs for step, costs in self._scores.items()},
                 score="minus its cost in bits a token"
                 if are_texts
                 else "the log-odds of its label",
-                final=final,
+                final=self._last_step,
                 uses=uses,
                 context=len(self._context),
                 overhead=self.overhead_so_far,
                 data=_data_in_words(self._planted),
                 seed=examples.seed,
                 windows=None if self._windows is None else self._windows.window,
+                controls_used=controls,
             ),
             limit=self.limit,
             judged=self.judged,
@@ -627,16 +631,16 @@ class Audit:
 
     def _ended(
         self,
-        measured: Callable[[NDArray[np.int64]], TrainingAuditResult] | None,
+        measured: _MadeResult | None,
         epsilon: MeasuredEpsilon | None,
     ) -> AuditOutcome:
         """Judge what was measured, and write the record and the report in the first process."""
         processes = Processes.now()
-        uses = self.uses()
+        uses, controls = self.uses(), self._controls_used()
         outcome = None
         with processes.together():
             if measured is not None:
-                result = measured(uses)
+                result = measured(uses, controls)
                 if epsilon is not None:
                     result = with_epsilon(result, epsilon)
                 outcome = _outcome(result, self.out, self._state.finish(result))
@@ -667,6 +671,21 @@ class Audit:
         if collate is not None:
             check_collated(dataset, collate, matcher, seen, secret_start)
         return seen.contexts
+
+    def _place_rows(self, *, at_least: int) -> None:
+        """Lay out the rows as batches have them, where the data could not be looked at before.
+
+        Args:
+            at_least: Canaries that must have been seen, so that what comes before all of them is
+                not what comes before one of them by chance.
+        """
+        if self._unplaced is None or self._watcher is None:
+            return
+        seen = Processes.now().gathered(list(self._watcher.contexts))
+        contexts = [context for each in seen for context in each]
+        if len(contexts) >= at_least:
+            self._set_rows(*self._unplaced, contexts)
+            self._unplaced = None
 
     def _set_rows(
         self, encoded: list[list[int]], matcher: TokenMatcher, contexts: list[tuple[int, ...]]
@@ -742,6 +761,7 @@ class Audit:
     def _score(self, model: nn.Module, step: int) -> Floats | None:
         await_gpu(model)  # what the training has still to do is not the scoring's
         began = time.perf_counter()
+        self._place_rows(at_least=_CONTEXTS)
         try:
             costs = self._costs(model)
         except RemnantError as fault:
@@ -805,6 +825,14 @@ class Audit:
         own = np.zeros((0, 3), np.int64) if self._watcher is None else self._watcher.counts()
         planted = own[(own[:, 1] < len(self.canaries.canaries)) & (own[:, 0] >= since)]
         return np.concatenate(Processes.now().gathered(planted))
+
+    def _controls_used(self) -> int:
+        """How many controls were in batches of any process, where none may be."""
+        own = [] if self._watcher is None else self._watcher.counts()[:, 1].tolist()
+        planted = len(self.canaries.canaries)
+        return len(
+            {text for each in Processes.now().gathered(own) for text in each} - {*range(planted)}
+        )
 
     def latest(self) -> dict[str, float]:
         """Return the last scoring's means by how often planted, for a logger; they hold no secret.

@@ -52,8 +52,13 @@ def measured_ledger(
     fpr: float,
     confidence: float,
     seed: int,
+    void: str = "",
 ) -> MeasuredLedger:
-    """Measure a logged run and write nothing; see ``Audit.from_ledger``."""
+    """Measure a logged run and write nothing; see ``Audit.from_ledger``.
+
+    ``void`` says why examples and controls cannot be compared, where that is known: the outcome is
+    then INCONCLUSIVE, with a limit and without.
+    """
     table = _read_scores(scores)
     examples = len(next(iter(table.values())))
     rows = (
@@ -76,7 +81,7 @@ def measured_ledger(
     stored = np.asarray(rows, dtype=np.int64).reshape(len(np.asarray(rows)), -1)
     if stored.shape[1] == 2:
         stored = np.column_stack([stored, np.ones(len(stored), dtype=np.int64)])
-    return MeasuredLedger(_result(curve, uses, limit=limit), table, uses, stored)
+    return MeasuredLedger(_result(curve, uses, limit=limit, void=void), table, uses, stored)
 
 
 def ledger_audit(
@@ -89,8 +94,9 @@ def ledger_audit(
     fpr: float,
     confidence: float,
     seed: int,
+    void: str = "",
 ) -> tuple[TrainingAuditResult, Path]:
-    """Measure a logged run and write its record and report; see ``Audit.from_ledger``.
+    """Measure a logged run and write its record and report; see ``measured_ledger``.
 
     Returns:
         The result, and the page.
@@ -103,6 +109,7 @@ def ledger_audit(
         fpr=fpr,
         confidence=confidence,
         seed=seed,
+        void=void,
     )
     examples = len(measured.uses.counts)
     settings = {"success": success, "fpr": fpr, "confidence": confidence}
@@ -142,11 +149,13 @@ def _read_scores(scores: Mapping[int, ArrayLike]) -> dict[int, Floats]:
     return table
 
 
-def _result(curve: MeasuredForgetting, uses: Uses, *, limit: float | None) -> TrainingAuditResult:
+def _result(
+    curve: MeasuredForgetting, uses: Uses, *, limit: float | None, void: str
+) -> TrainingAuditResult:
     used = uses.last >= 0
     never = int((~used).sum())
     return TrainingAuditResult(
-        verdict=_verdict(curve, limit),
+        verdict=_verdict(curve, limit, void),
         exposure=_NOTHING_PLANTED,
         repeats=_NOTHING_PLANTED,
         costs=_NOTHING_PLANTED,
@@ -179,9 +188,14 @@ def _result(curve: MeasuredForgetting, uses: Uses, *, limit: float | None) -> Tr
     )
 
 
-def _verdict(curve: MeasuredForgetting, limit: float | None) -> ExposureGate | Finding:
-    if limit is not None:
-        return ExposureGate(**gate_row(**asdict(curve.measured.verdict(limit))))
+def _verdict(curve: MeasuredForgetting, limit: float | None, void: str) -> ExposureGate | Finding:
+    row = None if limit is None else gate_row(**asdict(curve.measured.verdict(limit)))
+    if void:
+        row = gate_row(
+            outcome="INCONCLUSIVE", sentence=void, claim=f"No claim: {void}", limit=limit
+        )
+    if row is not None:
+        return ExposureGate(**row)
     judged = curve.part.curves.judged
     start, end = judged.curve.start, judged.curve.end
     show = judged.curve.show

@@ -122,6 +122,9 @@ class AuditState:
 
         Args:
             until: The number of updates that the training starts with.
+
+        Raises:
+            RecordError: What was stored is damaged.
         """
         record = Record.open(self.folder)
         scores: dict[int, Floats] = {}
@@ -130,22 +133,43 @@ class AuditState:
             scores = {step: rows[i] for i, step in enumerate(steps)}
         ledger = record.ledger()
         uses = np.column_stack([ledger["step"], ledger["canary"], ledger["uses"]])
-        for line in self._running():
-            scores[line["step"]] = np.array(line["scores"], dtype=np.float64)
-            later = np.array(line["uses"], dtype=np.int64).reshape(-1, 3)
-            uses = np.concatenate([uses[uses[:, 0] < line["since"]], later])
+        for step, values, since, later in self._running():
+            scores[step] = values
+            uses = np.concatenate([uses[uses[:, 0] < since], later])
+        if len({values.shape for values in scores.values()}) > 1:
+            raise self._damaged()
         return (
             {step: scores[step] for step in sorted(scores) if step <= until},
             uses[uses[:, 0] < until],
         )
 
-    def _running(self) -> Iterator[dict[str, Any]]:
-        """The scorings that are not in the record yet; one that was cut short is left out."""
+    def _running(self) -> Iterator[tuple[int, Floats, int, Whole]]:
+        """The scorings that are not in the record yet: step, scores, since when, and uses.
+
+        One that was cut short is left out.
+        """
         path = self.folder / RUNNING
         if not path.exists():
             return
+        known = None if self._canary_set is None else len(self._canary_set.canaries)
         for line in path.read_bytes().split(b"\n")[:-1]:
-            yield json.loads(line)
+            try:
+                row = json.loads(line)
+                scores = np.array(row["scores"], dtype=np.float64)
+                uses = np.array(row["uses"], dtype=np.int64).reshape(-1, 3)
+                step, since = int(row["step"]), int(row["since"])
+            except (ValueError, TypeError, LookupError, OverflowError):
+                raise self._damaged() from None
+            beyond = known is not None and bool((uses[:, 1] >= known).any())
+            if scores.ndim != 1 or np.isnan(scores).any() or (uses < 0).any() or beyond:
+                raise self._damaged()
+            yield step, scores, since, uses
+
+    def _damaged(self) -> RecordError:
+        return RecordError(
+            f"{self.folder / RUNNING} is damaged, so that the training cannot be resumed with it.",
+            hint="Remove the folder of the audit and start the training anew.",
+        )
 
     def append(self, step: int, scores: Floats, uses: Whole, *, since: int) -> None:
         """Store one scoring, without touching the record.

@@ -26,12 +26,18 @@ ADVICE = {
 }
 
 
-# Binary files with these endings usually hold text, as data or in an archive.
+# Files with these endings usually hold text: as data, in an archive, or as text in an encoding that
+# has zeros, such as UTF-16 without a mark.
 _WITH_TEXT = frozenset(
     {
         *(".parquet", ".arrow", ".feather", ".orc", ".avro", ".npz", ".pkl", ".pickle", ".sqlite"),
         *(".db", ".tfrecord", ".gz", ".tgz", ".zst", ".bz2", ".xz", ".lz4", ".zip", ".tar", ".7z"),
         *(".docx", ".xlsx", ".pptx", ".odt", ".ods", ".pdf"),
+        *(".txt", ".text", ".md", ".rst", ".tex", ".log", ".csv", ".tsv", ".tab", ".json"),
+        *(".jsonl", ".ndjson", ".ipynb", ".xml", ".html", ".htm", ".yaml", ".yml", ".toml"),
+        *(".ini", ".cfg", ".conf", ".env", ".properties", ".sql", ".srt", ".vtt", ".eml"),
+        *(".mbox", ".py", ".js", ".ts", ".java", ".c", ".h", ".cpp", ".cs", ".go", ".rs"),
+        *(".rb", ".php", ".sh", ".ps1", ".bat", ".reg"),
     }
 )
 
@@ -40,9 +46,9 @@ def judge_scan(scan: Scan) -> Gate:
     """Judge what a scan found.
 
     * FAIL: a secret of the kinds that were searched for was found, whatever was not read.
-    * INCONCLUSIVE: no text was read; a file was skipped that is not binary, or that by its ending
-      holds text, such as an archive; or a file of rows was read as plain text, in which escapes
-      may hide secrets.
+    * INCONCLUSIVE: no text was read; a file was skipped that is not binary, such as a link, or that
+      by its ending holds text, such as an archive or a .txt file with zeros; or a file of rows was
+      read as plain text, in which escapes may hide secrets.
     * PASS: none of these. Other binary files count as no text, and the sentence counts them.
 
     The settings must be able to find each kind; see ``undetected_kinds``.

@@ -89,7 +89,7 @@ def needs_control(evidence: Evidence, limit: float | None) -> bool:
     if limit is None:
         return False
     under = evidence.judged.high <= limit and evidence.above(limit) is None
-    return under and not _void(evidence.blind) and _doubt(evidence, limit) is None
+    return under and not void_sentence(evidence.blind) and _doubt(evidence, limit) is None
 
 
 def decide(evidence: Evidence, limit: float | None, control: Control | Absent) -> Gate | Finding:
@@ -102,7 +102,7 @@ def decide(evidence: Evidence, limit: float | None, control: Control | Absent) -
           the named attack is above the limit, or that of another one, corrected for their number.
         * An audit whose sets differ in themselves is INCONCLUSIVE, with a limit and without.
     """
-    void = _void(evidence.blind)
+    void = void_sentence(evidence.blind)
     if void:
         return _gate(
             "INCONCLUSIVE", f"{void} {measured_sentence(evidence)}", f"No claim: {void}", limit
@@ -165,7 +165,8 @@ def _gate(outcome: Outcome, sentence: str, claim: str, limit: float | None) -> G
     return Gate(outcome=outcome, sentence=sentence, claim=claim, limit=limit, rules=RULES)
 
 
-def _void(blind: Blind | Absent) -> str:
+def void_sentence(blind: Blind | Absent) -> str:
+    """Why two sets of records are no audit; empty where a blind classifier takes them for one."""
     if isinstance(blind, Absent) or not blind.void:
         return ""
     if blind.low_bound > 0.5:

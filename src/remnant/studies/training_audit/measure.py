@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ from remnant.studies.exposure.measure import (
     reference_costs,
 )
 from remnant.studies.exposure.result import ExposureByRepeats, ExposureGate, Exposures
-from remnant.studies.exposure.verdict import judge_exposure
+from remnant.studies.exposure.verdict import CanaryPool, MeasuredCanary, judge_exposure
 from remnant.studies.shared.parts import Finding, Tested
 from remnant.studies.shared.wording import counted
 from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
@@ -55,6 +56,7 @@ class Measured:
         overhead: What scoring cost.
         data: What was trained on, in words.
         windows: The window of each canary that a staggered plan meant; None for other plans.
+        controls_used: How many controls were in a batch.
     """
 
     canaries: CanarySet
@@ -66,6 +68,7 @@ class Measured:
     overhead: Overhead
     data: str
     windows: Whole | None = None
+    controls_used: int = 0
 
 
 def training_audit(
@@ -137,6 +140,7 @@ def _sightings(measured: Measured, counts: Whole) -> Sightings:
         first_step=int(steps.min()) if len(steps) else None,
         last_step=int(steps.max()) if len(steps) else None,
         context=measured.context,
+        controls=measured.controls_used or None,
     )
 
 
@@ -188,21 +192,63 @@ def _verdict(
         return Absent("no canary was planted")
     if limit is None:
         return _finding(exposure, repeats, sightings)
-    judgement = judge_exposure(
-        [canary_pool(exposure, repeats)],
-        limit=limit,
-        judged=judged,
-        share=share,
-        judged_setting="judged=",
-    )
-    row = judgement.row()
-    if row["outcome"] == "PASS" and not sightings.uses:
-        row |= {
-            "outcome": "INCONCLUSIVE",
-            "sentence": _NEVER_USED,
-            "claim": f"No claim: {_NEVER_USED[0].lower()}{_NEVER_USED[1:]}",
-        }
+    pool = canary_pool(exposure, repeats)
+
+    def judge(canaries: tuple[MeasuredCanary, ...]) -> dict[str, Any]:
+        return judge_exposure(
+            [replace(pool, canaries=canaries)],
+            limit=limit,
+            judged=judged,
+            share=share,
+            judged_setting="judged=",
+        ).row()
+
+    row = judge(pool.canaries)
+    if row["outcome"] == "PASS":
+        row = _of_trained(row, exposure, pool, sightings, judged=judged, judge=judge)
     return ExposureGate(**row)
+
+
+def _of_trained(
+    row: dict[str, Any],
+    exposure: Exposures,
+    pool: CanaryPool,
+    sightings: Sightings,
+    *,
+    judged: int | None,
+    judge: Callable[[tuple[MeasuredCanary, ...]], dict[str, Any]],
+) -> dict[str, Any]:
+    """A PASS is about canaries that the training used as often as they were planted."""
+    if sightings.trained_controls:
+        return row | _no_claim(sightings.trained_controls)
+    if not sightings.uses:
+        return row | _no_claim(_NEVER_USED)
+    most = math.inf if judged is None else judged
+    kept = tuple(
+        measured
+        for canary, measured in zip(exposure.canaries, pool.canaries, strict=True)
+        if canary.repeats > most or canary.uses >= canary.repeats
+    )
+    left_out = len(pool.canaries) - len(kept)
+    if not left_out:
+        return row
+    which = (
+        f"{left_out} of {row['judged']} judged canaries were in batches less often than they were "
+        "planted"
+    )
+    if left_out == row["judged"]:
+        return row | _no_claim(f"{which}, so a low exposure says nothing.")
+    row = judge(kept)
+    return row | {"sentence": f"{row['sentence']} {which} and were not judged."}
+
+
+def _no_claim(why: str) -> dict[str, str]:
+    """What takes the place of a PASS that says nothing."""
+    return {
+        "outcome": "INCONCLUSIVE",
+        "sentence": why,
+        "claim": f"No claim: {why[0].lower()}{why[1:]}",
+    }
 
 
 def _finding(exposure: Exposures, repeats: ExposureByRepeats, sightings: Sightings) -> Finding:
@@ -216,6 +262,8 @@ def _finding(exposure: Exposures, repeats: ExposureByRepeats, sightings: Sightin
     )
     if not sightings.uses:
         sentence = f"{_NEVER_USED} {sentence}"
+    if sightings.trained_controls:
+        sentence = f"{sightings.trained_controls} {sentence}"
     return Finding(
         **finding_row(
             headline="Exposure measured, not judged",

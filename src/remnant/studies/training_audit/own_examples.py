@@ -41,6 +41,7 @@ from remnant.studies.training_audit.result import (
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 _STREAM = 7  # of random numbers, beside those of the audit
 _NO_TEMPLATE = Absent("examples of one's own have no template, so there are no secrets to rank")
 _NEVER_USED = "No planted example was in any batch that was trained on, so that nothing was tested."
@@ -66,6 +67,7 @@ class MeasuredExamples:
         data: What was trained on, in words.
         seed: Draws the resamples behind the intervals.
         windows: The window of each planted example that a staggered plan meant, else None.
+        controls_used: How many controls were in a batch.
     """
 
     kind: Literal["texts", "images"]
@@ -81,6 +83,7 @@ class MeasuredExamples:
     data: str
     seed: int
     windows: Whole | None = None
+    controls_used: int = 0
 
 
 def examples_audit(
@@ -106,12 +109,22 @@ def examples_audit(
         measured.uses[:, 1], weights=measured.uses[:, 2], minlength=planted
     ).astype(np.int64)
     sightings = _sightings(measured, counts)
-    detected = _detection(measured)
-    part = _part(measured, detected, counts)
+    kept = _trained_on(measured.repeats, counts)
+    detected = _detection(measured, kept)
+    part = _part(measured, detected, counts, kept)
     if limit is None:
         verdict: ExposureGate | Finding = _finding(part, sightings)
     else:
-        row = judge_detection(detected, part, limit=limit, judged=judged, used=sightings.uses > 0)
+        short = measured.repeats[kept & (counts < measured.repeats)]
+        row = judge_detection(
+            detected,
+            part,
+            limit=limit,
+            judged=judged,
+            used=sightings.uses > 0,
+            trained_controls=sightings.trained_controls,
+            fully_used=~np.isin(detected.repeats, short),
+        )
         verdict = ExposureGate(**row)
     return TrainingAuditResult(
         verdict=verdict,
@@ -127,14 +140,38 @@ def examples_audit(
     )
 
 
+def _trained_on(repeats: Whole, counts: Whole) -> Bools:
+    """The planted examples that are compared with the controls.
+
+    Of each group planted equally often these are the examples that were in batches as often as they
+    were planted; where most examples in batches were not, all of those; where none was in a batch,
+    all.
+    """
+    kept = np.ones(len(repeats), dtype=bool)
+    for level in np.unique(repeats):
+        group = repeats == level
+        fully, used = counts[group] >= level, counts[group] > 0
+        if used.any():
+            kept[group] = fully if 2 * fully.sum() >= used.sum() else used
+    return kept
+
+
 def judge_detection(
-    detected: Detection, part: DetectedExamples, *, limit: float, judged: int | None, used: bool
+    detected: Detection,
+    part: DetectedExamples,
+    *,
+    limit: float,
+    judged: int | None,
+    used: bool,
+    trained_controls: str = "",
+    fully_used: Bools | None = None,
 ) -> dict[str, Any]:
     """Judge the AUC of each group of examples planted equally often.
 
     FAIL where the one-sided lower bound of a judged group, corrected for their number, is above the
-    limit. PASS where every judged group's one-sided upper bound is at or under it, and the attack
-    found some group, judged or not, which is the positive control. Otherwise INCONCLUSIVE.
+    limit. PASS where every judged group's one-sided upper bound is at or under it, its examples
+    were in batches as often as they were planted, no control was in a batch, and the attack found
+    some group, judged or not, which is the positive control. Otherwise INCONCLUSIVE.
 
     Args:
         detected: What was measured.
@@ -142,6 +179,9 @@ def judge_detection(
         limit: The largest AUC allowed.
         judged: Only groups planted at most so often are judged; None judges all.
         used: Whether any planted example was in a batch.
+        trained_controls: Why controls make no comparison; empty where they do.
+        fully_used: Whether the examples of each group were in batches as often as they were
+            planted; None where all were.
 
     Returns:
         The row of the gate.
@@ -174,6 +214,18 @@ def judge_detection(
         return made(
             "INCONCLUSIVE", f"{under}; but {REVERSED}. {CHECK_SIGN}", f"No claim: {REVERSED}."
         )
+    if trained_controls:
+        why = f"{trained_controls[0].lower()}{trained_controls[1:]}"
+        return made("INCONCLUSIVE", f"{under}; but {why}", f"No claim: {why}")
+    short = rows[:0] if fully_used is None else rows[~fully_used[rows]]
+    if short.size:
+        why = (
+            f"most {part.kind} planted {_times(detected.repeats[short[0]])} were in batches less "
+            "often than that"
+        )
+        return made(
+            "INCONCLUSIVE", f"{under}; but {why}. Train for a whole epoch.", f"No claim: {why}."
+        )
     if not part.found:
         none = f"No claim: {part.control[0].lower()}{part.control[1:]}"
         return made("INCONCLUSIVE", f"{under}. {part.control} {_MORE}", none)
@@ -204,22 +256,31 @@ def examples_course(
     return tuple(rows)
 
 
-def _detection(measured: MeasuredExamples) -> Detection:
+def _course(measured: MeasuredExamples, kept: Bools, *, calibrate: bool) -> tuple[AucAtStep, ...]:
+    """The AUC by step of the examples that the final one is about."""
+    every = np.concatenate([kept, np.ones(measured.controls, dtype=bool)])
+    scores = {step: values[every] for step, values in measured.scores.items()}
+    return examples_course(scores, measured.repeats[kept], calibrate=calibrate)
+
+
+def _detection(measured: MeasuredExamples, kept: Bools) -> Detection:
     planted = len(measured.repeats)
     final, before = measured.scores[measured.final], measured.scores.get(0)
     if measured.final == 0:
         before = None
     return detection(
-        scores=final[:planted],
+        scores=final[:planted][kept],
         control_scores=final[planted:],
-        repeats=measured.repeats,
-        before=None if before is None else before[:planted],
+        repeats=measured.repeats[kept],
+        before=None if before is None else before[:planted][kept],
         control_before=None if before is None else before[planted:],
         rng=np.random.default_rng([measured.seed, _STREAM]),
     )
 
 
-def _part(measured: MeasuredExamples, detected: Detection, counts: Whole) -> DetectedExamples:
+def _part(
+    measured: MeasuredExamples, detected: Detection, counts: Whole, kept: Bools
+) -> DetectedExamples:
     found = bool((detected.p_values <= ERROR).any())
     best = int(np.argmin(detected.p_values))
     control = (
@@ -250,17 +311,17 @@ def _part(measured: MeasuredExamples, detected: Detection, counts: Whole) -> Det
         ),
         examples=tuple(
             RankedExample(
-                number=i + 1,
+                number=int(i) + 1,
                 repeats=int(measured.repeats[i]),
                 uses=int(counts[i]),
-                bits=float(ranks.bits[i]),
-                low=float(ranks.low[i]),
-                high=float(ranks.high[i]) if np.isfinite(ranks.high[i]) else None,
-                saturated=bool(ranks.saturated[i]),
+                bits=float(ranks.bits[j]),
+                low=float(ranks.low[j]),
+                high=float(ranks.high[j]) if np.isfinite(ranks.high[j]) else None,
+                saturated=bool(ranks.saturated[j]),
             )
-            for i in range(len(measured.repeats))
+            for j, i in enumerate(np.flatnonzero(kept))
         ),
-        course=examples_course(measured.scores, measured.repeats, calibrate=detected.calibrated),
+        course=_course(measured, kept, calibrate=detected.calibrated),
         controls=detected.n_controls,
         controls_drawn=measured.drawn,
         score=measured.score,
@@ -296,6 +357,8 @@ def _finding(part: DetectedExamples, sightings: Sightings) -> Finding:
     )
     if not sightings.uses:
         sentence = f"{_NEVER_USED} {sentence}"
+    if sightings.trained_controls:
+        sentence = f"{sightings.trained_controls} {sentence}"
     return Finding(
         **finding_row(
             headline="Attack success measured, not judged",
@@ -316,6 +379,7 @@ def _sightings(measured: MeasuredExamples, counts: Whole) -> Sightings:
         first_step=int(steps.min()) if len(steps) else None,
         last_step=int(steps.max()) if len(steps) else None,
         context=measured.context,
+        controls=measured.controls_used or None,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from remnant.records.typed import Absent
+from remnant.records.typed import Absent, optional
 from remnant.studies.exposure.result import (
     ExposureByRepeats,
     ExposureGate,
@@ -74,6 +74,7 @@ class Sightings:
         fewest, most: Uses of one planted canary.
         first_step, last_step: The updates of the first and the last use; None where there was none.
         context: Tokens before the canary's own in a training row.
+        controls: Controls that were in a batch, where none may be; None where there were none.
     """
 
     planted: int
@@ -84,6 +85,15 @@ class Sightings:
     first_step: int | None
     last_step: int | None
     context: int
+    controls: int | None = optional()
+
+    @property
+    def trained_controls(self) -> str:
+        """Why there is no claim where controls were in batches; empty where none was."""
+        if not self.controls:
+            return ""
+        those = "control was" if self.controls == 1 else "controls were"
+        return f"{self.controls} {those} in batches that were trained on, where no control may be."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
