@@ -110,8 +110,11 @@ def _tiles(defences: Defences) -> Iterator[Tile]:
     for name, status in (("Hold the limit", "holds"), ("Fail", "fails")):
         count = sum(remedy.status == status for remedy in defences.tried)
         yield Tile(name, count_text(count), f"of {many}")
-    like = sum(remedy.like_nothing and remedy.status != "holds" for remedy in defences.tried)
-    yield Tile("Not distinguished from nothing", count_text(like), f"of {many}, by mean exposure")
+    if defences.trials >= defences.trials_needed:
+        like = sum(remedy.like_nothing and remedy.status != "holds" for remedy in defences.tried)
+        yield Tile(
+            "Not distinguished from nothing", count_text(like), f"of {many}, by mean exposure"
+        )
     chance = f"of {bits_text(defences.space_bits)} possible"
     yield Tile("Limit", bits_text(defences.limit), chance)
 
@@ -145,7 +148,13 @@ def _what_was_found(defences: Defences) -> str:
         ("Hold the limit", [row for row in defences.tried if row.status == "holds"]),
         (
             "Not distinguished from doing nothing by mean exposure",
-            [row for row in defences.tried if row.like_nothing and row.status == "fails"],
+            [
+                row
+                for row in defences.tried
+                if row.like_nothing
+                and row.status == "fails"
+                and defences.trials >= defences.trials_needed
+            ],
         ),
         (
             "Useless models, which count as no remedy",
@@ -155,7 +164,15 @@ def _what_was_found(defences: Defences) -> str:
     ):
         if chosen:
             sentences.append(f"{words}: {', '.join(f'“{row.label}”' for row in chosen)}.")
-    return " ".join(sentences) or "No remedy holds the limit."
+    if not any(row.status == "holds" for row in defences.tried):
+        sentences.insert(0, "No remedy holds the limit.")
+    if defences.trials < defences.trials_needed:
+        sentences.append(
+            f"{counted(defences.trials, 'seed')} cannot show which of "
+            f"{counted(len(defences.tried), 'remedy', 'remedies')} differ from doing nothing in "
+            f"mean exposure: that takes {defences.trials_needed}."
+        )
+    return " ".join(sentences)
 
 
 def _remedies(defences: Defences, run: Run) -> Iterator[Block]:
@@ -168,7 +185,7 @@ def _remedies(defences: Defences, run: Run) -> Iterator[Block]:
     sure = f"{short_percent(defences.confidence)} intervals" if defences.trials > 1 else "one seed"
     yield Table(
         caption=f"Every remedy, in bits, {sure}; differences are from doing nothing, seed by seed, "
-        "and p‑values are corrected for the number of remedies",
+        "and their intervals and p‑values are corrected for the number of remedies",
         key="remedies",
         rows=rows,
         columns=_columns(defences),
@@ -350,7 +367,8 @@ def _method_sentence(defences: Defences) -> str:
         sentences.append(f"{counted(saturated, 'exposure')} are lower bounds.")
     sentences.append(
         f"A token of held-out text costs {bits_number(defences.unigram_bits)} bits by its "
-        "frequency alone; models that need as many are called useless. Time is that of the "
+        "frequency alone; models that gain less than a tenth of what the training as planned gains "
+        "over this are called useless. Time is that of the "
         "training steps of one model, measured in this run; remedies that were trained together "
         "share it."
     )
@@ -373,7 +391,8 @@ _TERMS = Terms(
         (
             "Useless model",
             "A model that predicts held-out text no better than the frequencies of its tokens "
-            "exposes nothing because it learnt nothing. It counts as no remedy.",
+            "exposes nothing because it learnt nothing. A remedy counts only if its models are "
+            "shown to gain a tenth of what the training as planned gains over the frequencies.",
         ),
         (
             "Cost",
