@@ -1,7 +1,8 @@
 """How often the gate of a defences study passes where it should not.
 
-A study has 17 remedies, as ``recipes/defences-text.toml`` has. Seeds that the trainings of a remedy
-share move its exposures and its costs; effects of seeds and noise have one law.
+A study has 17 remedies and ten trainings of each, as ``recipes/defences-text.toml`` has, or one
+remedy and five trainings. Seeds that the trainings of a remedy share move its exposures and its
+costs; effects of seeds and noise have one law.
 
     python benchmarks/false_claims_defences.py --simulations 400
 """
@@ -19,7 +20,7 @@ from remnant.studies.defences.verdict import Canaries, Evidence, Rules, judge, u
 from remnant.studies.training_choices.verdict import Levels
 
 Floats = NDArray[np.float64]
-REMEDIES = 17
+SIZES = ((1, 5), (17, 10))  # remedies, and trainings of each
 MOST, LIMIT, UNIGRAM = 19.93, 10.0, 4.8
 RULES = Rules(limit=LIMIT, most=MOST, unigram_bits=UNIGRAM, token="character")
 NOMINAL = 1.0 - RULES.confidence
@@ -54,17 +55,20 @@ class Truth:
     truth is ``"noise"``.
     """
 
-    def __init__(self, law: str, trainings: int, truth: str, rng: np.random.Generator) -> None:
-        self.law, self.trainings, self.truth, self.rng = law, trainings, truth, rng
+    def __init__(
+        self, law: str, size: tuple[int, int], truth: str, rng: np.random.Generator
+    ) -> None:
+        self.remedies, self.trainings = size
+        self.law, self.truth, self.rng = law, truth, rng
         # Just above what a PASS states.
-        share = unseen_share(trainings, remedies=REMEDIES, confidence=RULES.confidence)
+        share = unseen_share(self.trainings, remedies=self.remedies, confidence=RULES.confidence)
         self.reaching = min(1.0, share + 1e-3)
 
     def study(self) -> tuple[Evidence, list[Evidence]]:
         """Doing nothing, and the remedies."""
         self.seeds = LAWS[self.law](self.rng, self.trainings)  # what one seed has in common
         nothing = evidence("nothing", self.base(), self.costs(0.0))
-        return nothing, [self.remedy(f"remedy {i}") for i in range(REMEDIES)]
+        return nothing, [self.remedy(f"remedy {i}") for i in range(self.remedies)]
 
     def effect(self) -> Floats:
         own = LAWS[self.law](self.rng, self.trainings)
@@ -117,18 +121,18 @@ def defence_cells(
     """
     rows = []
     for law in laws or LAWS:
-        for trainings in (5, 10):
+        for size in SIZES:
             for truth in TRUTHS:
-                drawn = Truth(law, trainings, truth, rng)
+                drawn = Truth(law, size, truth, rng)
                 passed = sum(
                     judge(*drawn.study(), RULES)[0].outcome == "PASS" for _ in range(simulations)
                 )
                 true = truth == "power"
                 rows.append(
                     {
-                        "gate": "defences",
+                        "gate": f"defences, {size[0]} {'remedy' if size[0] == 1 else 'remedies'}",
                         "law": law,
-                        "trainings": trainings,
+                        "trainings": size[1],
                         "truth": truth,
                         "simulations": simulations,
                         "false_pass": None if true else passed / simulations,
@@ -146,12 +150,12 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--laws", nargs="+", default=list(LAWS), choices=list(LAWS))
     given = parser.parse_args()
-    print(f"{'law':<12} {'trainings':>9}  {'truth':<12} {'PASS':>6}  nominal")
+    print(f"{'gate':<22} {'law':<12} {'truth':<12} {'PASS':>6}  nominal")
     rng = np.random.default_rng(given.seed)
     for row in defence_cells(given.simulations, rng, laws=given.laws):
         rate = row["true_pass"] if row["false_pass"] is None else row["false_pass"]
         print(
-            f"{row['law']:<12} {row['trainings']:>9}  {row['truth']:<12} {rate:>6.1%}  "
+            f"{row['gate']:<22} {row['law']:<12} {row['truth']:<12} {rate:>6.1%}  "
             f"{row['nominal']:.1%}"
         )
 

@@ -1,4 +1,4 @@
-"""The rates at which the gate of defences passes, on a few simulated studies of 17 remedies."""
+"""The rates at which the gate of defences passes, on a few simulated studies."""
 
 from __future__ import annotations
 
@@ -35,14 +35,7 @@ def test_the_gate_seldom_passes_falsely(rows):
             assert count == 0, row
 
 
-def test_ten_trainings_show_that_a_remedy_works_and_five_cannot(rows):
-    power = {
-        trainings: [
-            row["true_pass"]
-            for row in rows
-            if row["truth"] == "power" and row["trainings"] == trainings
-        ]
-        for trainings in (5, 10)
-    }
-    assert np.mean(power[10]) > 0.8
-    assert np.mean(power[5]) == 0.0
+def test_a_remedy_that_works_is_shown_to_work(rows):
+    power = [row["true_pass"] for row in rows if row["truth"] == "power"]
+    assert len(power) == 4
+    assert np.mean(power) > 0.7

@@ -184,9 +184,10 @@ def _remedies(defences: Defences, run: Run) -> Iterator[Block]:
     ]
     sure = f"{short_percent(defences.confidence)} intervals" if defences.trials > 1 else "one seed"
     yield Table(
-        caption=f"Every remedy, in bits, {sure}; differences are from doing nothing, seed by seed, "
-        "and their intervals and p‑values are corrected for the number of remedies",
+        caption=f"Every remedy, in bits ({sure})",
         key="remedies",
+        note="Cost and difference are from doing nothing, seed by seed; their intervals and "
+        "p‑values are corrected for the number of remedies. Numbers are those of the chart.",
         rows=rows,
         columns=_columns(defences),
         names=True,
@@ -217,15 +218,14 @@ def _columns(defences: Defences) -> tuple[Column, ...]:
         Column("Remedy", lambda row: f"{row.number}. {row.remedy.label}"),
         Column("Result", lambda row: row.remedy.status, strong=True),
         Column("Exposure", lambda row: row.remedy.mean_exposure, interval_number, strong=True),
-        Column("Difference", change, _signed, depth="page"),
-        Column(
-            "p‑value",
-            lambda row: row.remedy.exposure_change and row.remedy.exposure_change.adjusted_p_value,
-            pvalue_text,
-            depth="show",
-        ),
         Column(f"Cost, bits a {defences.token}", cost, _cost_text),
         Column("Time", "time", _time_text),
+        Column(
+            "Epsilon",
+            lambda row: row.remedy.privacy and row.remedy.privacy.epsilon,
+            _epsilon_text,
+            optional=True,
+        ),
         Column(
             f"Bits a {defences.token}, held-out",
             lambda row: row.remedy.validation,
@@ -246,11 +246,12 @@ def _columns(defences: Defences) -> tuple[Column, ...]:
             optional=True,
             depth="page",
         ),
+        Column("Difference of exposure", change, _signed, depth="page"),
         Column(
-            "Epsilon",
-            lambda row: row.remedy.privacy and row.remedy.privacy.epsilon,
-            _epsilon_text,
-            optional=True,
+            "p‑value",
+            lambda row: row.remedy.exposure_change and row.remedy.exposure_change.adjusted_p_value,
+            pvalue_text,
+            depth="show",
         ),
         Column("Kind", lambda row: row.remedy.kind or None, depth="page"),
         Column("Models", lambda row: row.remedy.models, count_text, depth="page"),

@@ -405,7 +405,7 @@ def _decide(
         sampled=any((stage.high > stage.low).any() for stage in best.stages),
     )
     value, low, high = row.cost.difference
-    interval = "" if low is None or high is None else f" ({low:+.3f} to {high:+.3f})"
+    interval = "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
     beside = ""
     if as_cheap:
         beside = f" Its cost is not distinguished from that of {_listed(as_cheap)}."
@@ -418,8 +418,8 @@ def _decide(
     )
     sentence = (
         f"{best.label!r} is the cheapest remedy that holds the limit of {rules.limit:g} bits: mean "
-        f"exposure {best.canaries.levels.highest.mean():.1f} bits instead of {exposed}, at "
-        f"{value:+.3f} bits a {rules.token}{interval}.{beside} {len(holding)} of {many} "
+        f"exposure {best.canaries.levels.highest.mean():.1f} bits instead of {exposed}. It costs "
+        f"{_signed(value)} bits a {rules.token}{interval}.{beside} {len(holding)} of {many} "
         f"{'holds' if len(holding) == 1 else 'hold'} it."
     )
     return replace(
@@ -441,6 +441,10 @@ def _as_cheap(best: Evidence, others: Sequence[Evidence], rules: Rules) -> list[
     return [
         other.label for other, change in zip(others, changes, strict=True) if not change.differs
     ]
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 3) + 0.0:+.3f}".replace("-", "−")
 
 
 def _labels(remedies: Sequence[Evidence], chosen: Sequence[bool]) -> tuple[str, ...]:
