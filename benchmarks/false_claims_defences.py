@@ -51,8 +51,8 @@ def evidence(label: str, bits: Floats, validation: Floats) -> Evidence:
 class Truth:
     """Draws studies of one law, number of trainings and truth.
 
-    Without a remedy a canary has 15 bits, give or take one, or as many as an unplanted one if the
-    truth is ``"noise"``.
+    Without a remedy a canary has 15 bits, give or take half a bit, or as many as an unplanted one
+    if the truth is ``"noise"``.
     """
 
     def __init__(
@@ -84,8 +84,8 @@ class Truth:
         if self.truth == "noise":
             return self.chance()
         if self.truth == "no change":  # some seeds remember, and some do not
-            return np.where(self.rng.random(self.trainings) < 0.75, 15.0, 2.0) + self.effect()
-        return 15.0 + self.effect()
+            return np.where(self.rng.random(self.trainings) < 0.75, 15.0, 2.0) + 0.5 * self.effect()
+        return 15.0 + 0.5 * self.effect()
 
     def chance(self) -> Floats:
         return self.rng.exponential(1.0 / np.log(2.0), self.trainings)

@@ -72,7 +72,7 @@ class JoinedSchedule(Schedule):
     def __init__(self, joints: Sequence[Joint], *, examples: int) -> None:
         schedules = [joint.schedule for joint in joints]
         faults = [] if joints else ["there is no schedule to join"]
-        compared = {
+        compared: dict[str, set[int]] = {
             "batch_size": {schedule.expected_batch for schedule in schedules},
             "is_poisson": {schedule.is_poisson for schedule in schedules},
             "steps": {joint.steps for joint in joints},
