@@ -32,6 +32,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
+from false_claims_defences import defence_cells
 from false_claims_exposure import exposure_cells
 from false_claims_features import feature_cells
 
@@ -288,7 +289,11 @@ class Family:
         return f"{self.gate}|{self.law}"
 
 
-FAMILIES = {"exposure": exposure_cells, "features": feature_cells}
+FAMILIES = {
+    "exposure": exposure_cells,
+    "features": feature_cells,
+    "defences": defence_cells,
+}
 
 
 def simulate_family(family: Family, simulations: int) -> list[dict]:

@@ -366,5 +366,6 @@ def test_the_demo_writes_what_it_promises(tmp_path):
     done = remnant("demo", "--out", tmp_path / "demo", timeout=3600)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("PASS: 600 steps after the canaries were last used, ")
+    assert "'sanitising by scan' is the cheapest remedy that holds the limit" in done.stdout
     assert (tmp_path / "demo" / "report.html").stat().st_size > 20_000
     assert (tmp_path / "demo" / "record.sqlite").exists()

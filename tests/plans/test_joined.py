@@ -64,3 +64,50 @@ def test_schedules_that_do_not_fit_are_refused():
         JoinedSchedule(joints, examples=EXAMPLES)
     with pytest.raises(InvalidInput, match="no schedule"):
         JoinedSchedule([], examples=EXAMPLES)
+
+
+def in_step():
+    """The same moment of planting, once and three times in a row: twins are the same members."""
+    once = InjectPlan(canaries=4, step=5, watch_steps=10, trials=2, batch=8, twins="fresh")
+    often = InjectPlan(
+        canaries=4, step=5, repeats=3, watch_steps=10, trials=2, batch=8, twins="fresh"
+    )
+    names = tuple(
+        None if arm == "planted" else (arm, trial) for trial in range(2) for arm in once.arms
+    )
+    joints = [
+        Joint(once.schedule(examples=EXAMPLES), start="s", pauses=((5, 2),), same=names),
+        Joint(often.schedule(examples=EXAMPLES), shift=4, start="s", same=names),
+    ]
+    return JoinedSchedule(joints, examples=EXAMPLES), joints
+
+
+def test_a_schedule_that_waits_does_nothing_and_then_goes_on():
+    schedule, joints = in_step()
+    assert schedule.steps == joints[0].steps == joints[1].steps == 18
+    own = joints[0].schedule
+    taken = []
+    for step in range(schedule.steps):
+        indices, active = schedule.batch(step)
+        here = joints[0].own_step(step)
+        if here is None:
+            assert not active[:6].any()
+            continue
+        taken.append(here)
+        assert joints[0].joined_step(here + 1) == step + 1
+        expected, awake = own.batch(here)
+        np.testing.assert_array_equal(indices[:6], expected)
+        np.testing.assert_array_equal(active[:6], awake)
+    assert taken == list(range(16))
+
+
+def test_members_of_one_name_have_the_same_batches_to_the_end():
+    schedule, _ = in_step()
+    assert [trunk.steps for trunk in schedule.trunks] == [5, 18]
+    assert schedule.trunks[0].parents.tolist() == [0, 0, 0, 3, 3, 3] * 2
+    parents = schedule.trunks[1].parents
+    assert parents.tolist() == [0, 1, 2, 3, 4, 5, 6, 1, 2, 9, 4, 5]
+    for step in range(schedule.steps):
+        indices, active = schedule.batch(step)
+        np.testing.assert_array_equal(active, active[parents])
+        np.testing.assert_array_equal(indices[active], indices[parents][active])

@@ -15,6 +15,7 @@ RECIPES = {
     "one-run": "digits-one-run.toml",
     "exposure": "stdlib-secret.toml",
     "training": "stdlib-training.toml",
+    "defences": "stdlib-defences.toml",
     "prediction": "digits-prediction.toml",
     "features": "digits-features.toml",
 }
@@ -34,10 +35,10 @@ def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None
     """Measure how classifiers forget, extract a secret, and predict what is memorised.
 
     Forgetting is measured with twins and along a single run. A number is planted once, twice and
-    four times, and its exposure is measured during training. Predictions are compared with 48
-    shadow models. A letter is planted on one image of each of 25 models. All results are in one
-    report. The images are scikit-learn's digits; the text is Python's standard library, with API
-    keys planted in it.
+    four times, and its exposure is measured during training. Three remedies for a planted address
+    are compared with doing nothing. Predictions are compared with 48 shadow models. A letter is
+    planted on one image of each of 25 models. All results are in one report. The images are
+    scikit-learn's digits; the text is Python's standard library, with API keys planted in it.
 
     \b
     Example:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sysconfig
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ def standard_library_text(*, characters: int, seed: int = 0) -> Corpus:
         raise InvalidInput(
             f"characters={characters} is less than {HELD_OUT}.", hint="Ask for a longer text."
         )
-    files = _library_files(Path(sysconfig.get_path("stdlib")))
+    files = _known_files(Path(sysconfig.get_path("stdlib")))
     order = np.random.default_rng(seed).permutation(len(files))
     texts = _plain_texts([files[int(place)] for place in order])
     train = _gather(texts, characters)
@@ -149,6 +150,12 @@ def plant(window_ids: ArrayLike, canary_ids: ArrayLike, *, at: int) -> Ids:
             hint="Use a longer window or an earlier place.",
         )
     return np.concatenate([window[:at], canary, window[at : len(window) - len(canary)]])
+
+
+@lru_cache(maxsize=1)
+def _known_files(folder: Path) -> list[Path]:
+    """The files of a library that does not change while it is used."""
+    return _library_files(folder)
 
 
 def _library_files(folder: Path) -> list[Path]:

@@ -53,7 +53,7 @@ def encoded(model_encode: Encode, text: str) -> Ids:
         InvalidInput: The model cannot encode a character; the text is not quoted.
     """
     try:
-        return tuple(int(i) for i in model_encode(text))
+        return tuple(map(int, model_encode(text)))
     except RemnantError:
         raise
     except _FAULTS as fault:

@@ -259,3 +259,15 @@ def test_labels_of_any_length_leave_room_for_the_plot(width):
     for shown in re.findall(r"<text[^>]*>([^<]*)</text>", drawn):
         assert len(shown) * 6.6 <= width
     assert "…" in drawn
+
+
+def test_dots_are_numbered_and_those_that_lie_together_share_a_text():
+    planned = Dots("a", "main", (Dot(1.0, 9.0, "tip", mark=1),))
+    others = tuple(
+        Dot(x, y, "tip", mark=mark)
+        for x, y, mark in ((1.001, 9.0, 2), (1.0, 9.01, 3), (2.0, 2.0, 4), (3.0, 5.0, 0))
+    )
+    chart = _chart((), dots=(planned, Dots("b", "control", others)), x_form="number")
+    texts = [node for node in _draw(chart).iter() if "note" in node.get("class", "")]
+    assert sorted(node.text for node in texts) == ["1–3", "4"]
+    assert all(0 < float(node.get("x")) < 600 for node in texts)

@@ -154,6 +154,30 @@ def test_three_trials_are_too_few_for_fifteen_remedies(results):
     assert results["verdict"]["holding"] == []
 
 
+def unlearnt(**changes):
+    few = {"plan": {**DEFENCES["plan"], "controls": 0}, "measure": DEFENCES["measure"]}
+    slow = {"label": "frozen", "kind": "training", "training": {"options": {"lr": 1e-20}}}
+    return study_from({**DEFENCES, **few, "remedy": [slow], **changes})
+
+
+def test_a_training_that_learns_nothing_is_no_remedy(tmp_path):
+    run_study(unlearnt(), tmp_path / "run", Execution())
+    results = Record.open(tmp_path / "run").results()
+    assert results["defences"]["remedies"][1]["status"] == "useless model"
+    assert results["verdict"]["outcome"] != "PASS"
+    assert results["verdict"]["useless"] == ["frozen"]
+
+
+def test_where_nothing_was_learnt_no_remedy_is_shown_to_help(tmp_path):
+    training = {"optimizer": "adam", "options": {"lr": 1e-20}}
+    remedy = [{"label": "levels", "kind": "levels"}, {"label": "scanned", "kind": "sanitising"}]
+    run_study(unlearnt(training=training, remedy=remedy), tmp_path / "run", Execution())
+    verdict = Record.open(tmp_path / "run").results()["verdict"]
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert "learnt nothing of use" in verdict["sentence"]
+    assert verdict["holding"] == []
+
+
 def test_the_time_of_every_remedy_is_in_the_execution(record):
     execution = record.execution
     for label, name in NAMES.items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from remnant.studies.defences.result import fewest_trials
 from remnant.studies.defences.verdict import (
     Canaries,
     Evidence,
@@ -215,3 +216,50 @@ def test_the_sign_test_is_exact_where_exposures_pile_up():
         p_value = exchanged_p(Levels(a, a), Levels(b, b))
         rejected += p_value <= 0.05
     assert rejected <= 2000 * 0.06
+
+
+def test_models_that_hardly_learnt_are_no_remedy(rng):
+    """They have to gain a tenth of what the training as planned gains over frequencies."""
+    nothing = evidence("nothing", exposed(rng, 8), useful(rng, 8))
+    hardly = evidence("hardly", np.ones((8, 1)), useful(rng, 8, mean=UNIGRAM - 0.08))
+    enough = evidence("enough", np.ones((8, 1)), useful(rng, 8, mean=UNIGRAM - 0.3))
+    verdict, rows = judge(nothing, [hardly, enough], RULES)
+    assert [row.status for row in rows] == ["useless model", "holds"]
+    assert verdict.cheapest == "enough"
+
+
+def test_the_cost_of_the_cheapest_allows_for_its_having_been_chosen(rng):
+    """The interval of the lowest of 17 equal costs holds the true cost in 95 % of studies."""
+    missed = 0
+    for _ in range(80):
+        nothing = evidence("nothing", np.full((10, 1), 15.0) + rng.random((10, 1)), useful(rng, 10))
+        remedies = [
+            evidence(str(i), np.full((10, 1), 2.0), nothing.validation + rng.normal(0.1, 0.02, 10))
+            for i in range(17)
+        ]
+        verdict, rows = judge(nothing, remedies, RULES)
+        _, low, high = rows[int(verdict.cheapest)].cost.difference
+        missed += not low <= 0.1 <= high
+    assert missed <= 9  # 4 are expected at most
+
+
+def test_sampled_exposures_widen_the_stated_share():
+    exact = unseen_share(10, remedies=17, confidence=0.95)
+    sampled = unseen_share(10, remedies=17, confidence=0.95, sampled=True)
+    assert sampled == pytest.approx(exact / 0.975)
+    assert unseen_share(1, remedies=17, confidence=0.95, sampled=True) == 1.0
+
+
+def test_too_few_trials_call_no_remedy_like_nothing(rng):
+    """Eight trials cannot distinguish any of 17 remedies: the smallest p-value is 0.13."""
+    for trials in (8, 10):
+        assert (trials >= fewest_trials(17, 0.95)) == (trials == 10)
+        nothing = evidence("nothing", 15.0 + rng.random((trials, 1)), useful(rng, trials))
+        remedies = [
+            evidence(
+                str(i), nothing.canaries.low + rng.normal(size=(trials, 1)), useful(rng, trials)
+            )
+            for i in range(17)
+        ]
+        verdict, _ = judge(nothing, remedies, RULES)
+        assert (len(verdict.like_nothing) > 0) == (trials == 10)

@@ -120,6 +120,22 @@ def test_results_can_be_measured_again_from_the_stored_scores(tmp_path):
     assert Record.open(tmp_path / "run").results() == before
 
 
+@pytest.mark.parametrize("moments", [10, (6, 9)])
+def test_runs_that_plant_more_or_less_often_are_each_what_they_are_alone(tmp_path, moments):
+    """Twins are trained once for both; test accuracy is that of a run's own last step."""
+    plans = [dataclasses.replace(TINY, step=moments, repeats=repeats) for repeats in (1, 4)]
+    once, often = (tiny(plan=plan) for plan in plans)
+    both = tiny(plan=plans[0], compare=[Variant("often", often)])
+    often = tiny(plan=dataclasses.replace(plans[1], aa=False))  # only the first run has A/A twins
+    for name, study in (("both", both), ("once", once), ("often", often)):
+        results(study, tmp_path / name)
+    together = Record.open(tmp_path / "both")
+    for run, alone in (("primary", "once"), ("variant1", "often")):
+        for array in ("signals", "test_accuracy"):
+            expected = Record.open(tmp_path / alone).array(f"primary.{array}")
+            np.testing.assert_allclose(together.array(f"{run}.{array}"), expected, atol=1e-5)
+
+
 def test_another_plan_in_the_same_folder_is_refused(tmp_path):
     results(tiny(), tmp_path / "run")
     other = tiny(plan=dataclasses.replace(TINY, seed=1))

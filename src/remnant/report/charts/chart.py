@@ -43,6 +43,7 @@ def draw(chart: Chart, *, ident: str, width: int, height: int, direct_labels: bo
         *(part for line in reversed(chart.lines) for part in _line(frame, line, over=False)),
         *(part for dots in chart.dots for part in layers.dots(frame, dots)),
         *(part for line in reversed(chart.lines) for part in _line(frame, line, over=True)),
+        *layers.dot_marks(frame, chart.dots),
         *layers.flags(frame),
         *(name_ends(frame) if direct_labels else []),
     ]

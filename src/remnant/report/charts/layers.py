@@ -15,6 +15,7 @@ from remnant.report.charts.svg import tag, text
 _MOST_DOTS = 80
 _RADIUS = 3.6
 _DASH = 9.0
+_BESIDE = 14.0  # pixels within which dots are marked together
 
 
 def rule(frame: Frame, found: Rule) -> Markup:
@@ -132,6 +133,55 @@ def dots(frame: Frame, found: Dots) -> list[Markup]:
         kind = f"{'ring' if dot.open_end else 'spot'} tone-{found.tone}"
         circles.append(tag("circle", tag("title", dot.tip), cx=x, cy=y, r=_RADIUS, class_=kind))
     return [*whiskers, *circles]
+
+
+def dot_marks(frame: Frame, groups: Iterable[Dots]) -> list[Markup]:
+    """The numbers of dots, one text for dots that lie together."""
+    marked = [
+        (x, frame.y(dot.y), dot.mark)
+        for group in groups
+        for dot, x in _placed(frame, group.dots)
+        if dot.mark
+    ]
+    together: list[list[tuple[float, float, int]]] = []
+    for place in sorted(marked):
+        near = (
+            some
+            for some in together
+            if any(abs(place[0] - x) < _BESIDE and abs(place[1] - y) < _BESIDE for x, y, _ in some)
+        )
+        if (found := next(near, None)) is not None:
+            found.append(place)
+        else:
+            together.append([place])
+    parts = []
+    for some in together:
+        words = runs_of(number for _, _, number in some)
+        right, top = max(x for x, _, _ in some), min(y for _, y, _ in some)
+        if right + 7.0 * len(words) < frame.right:
+            parts.append(text(words, right + _RADIUS + 2, top - _RADIUS - 1, "note"))
+        else:
+            left = min(x for x, _, _ in some)
+            parts.append(text(words, left - _RADIUS - 2, top - _RADIUS - 1, "note end"))
+    return parts
+
+
+def runs_of(numbers: Iterable[int]) -> str:
+    """Return numbers in order, three or more that follow each other as a run.
+
+    Example:
+        >>> runs_of([7, 1, 5, 6, 3])
+        '1, 3, 5–7'
+    """
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(
+        f"{run[0]}–{run[-1]}" if len(run) > 2 else ", ".join(map(str, run)) for run in runs
+    )
 
 
 def _stroke(curve: Line) -> str:

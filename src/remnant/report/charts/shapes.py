@@ -57,6 +57,7 @@ class Dot:
         low, high: Ends of the interval; a high of None with a low runs to the top.
         left, right: Ends of the horizontal interval; None where there is none.
         open_end: The true value may be higher; drawn hollow.
+        mark: A number written beside it; 0 for none. Dots that lie together are marked together.
     """
 
     x: float
@@ -67,6 +68,7 @@ class Dot:
     open_end: bool = False
     left: float | None = None
     right: float | None = None
+    mark: int = 0
 
 
 @dataclass(frozen=True, slots=True)

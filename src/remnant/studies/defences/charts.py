@@ -21,7 +21,9 @@ def front_chart(defences: Defences) -> Chart:
     groups = []
     for label, tone, statuses in _GROUPS:
         dots = tuple(
-            _dot(defences, remedy) for remedy in defences.remedies if remedy.status in statuses
+            _dot(defences, remedy, number)
+            for number, remedy in enumerate(defences.remedies, start=1)
+            if remedy.status in statuses
         )
         groups += [Dots(label, tone, dots)] if dots else []
     named = {remedy.label: remedy for remedy in defences.remedies}
@@ -39,7 +41,7 @@ def front_chart(defences: Defences) -> Chart:
     return Chart(
         title="Exposure against usefulness",
         description=" ".join(f"{_words(defences, remedy)}." for remedy in front),
-        x_label=f"Bits a {defences.token}, held-out text",
+        x_label=f"Bits a {defences.token} of held-out text: fewer are more useful",
         y_label="Exposure (bits)",
         lines=(line,) if len(front) > 1 else (),
         rules=(
@@ -56,10 +58,11 @@ def front_chart(defences: Defences) -> Chart:
     )
 
 
-def _dot(defences: Defences, remedy: MeasuredRemedy) -> Dot:
+def _dot(defences: Defences, remedy: MeasuredRemedy, number: int) -> Dot:
     cost, left, right = remedy.validation_bits
     bits, low, high = remedy.exposure
-    return Dot(cost, bits, _words(defences, remedy), low, high, left=left, right=right)
+    words = f"{number}. {_words(defences, remedy)}"
+    return Dot(cost, bits, words, low, high, left=left, right=right, mark=number)
 
 
 def _words(defences: Defences, remedy: MeasuredRemedy) -> str:

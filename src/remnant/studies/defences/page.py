@@ -110,8 +110,11 @@ def _tiles(defences: Defences) -> Iterator[Tile]:
     for name, status in (("Hold the limit", "holds"), ("Fail", "fails")):
         count = sum(remedy.status == status for remedy in defences.tried)
         yield Tile(name, count_text(count), f"of {many}")
-    like = sum(remedy.like_nothing and remedy.status != "holds" for remedy in defences.tried)
-    yield Tile("Not distinguished from nothing", count_text(like), f"of {many}, by mean exposure")
+    if defences.trials >= defences.trials_needed:
+        like = sum(remedy.like_nothing and remedy.status != "holds" for remedy in defences.tried)
+        yield Tile(
+            "Not distinguished from nothing", count_text(like), f"of {many}, by mean exposure"
+        )
     chance = f"of {bits_text(defences.space_bits)} possible"
     yield Tile("Limit", bits_text(defences.limit), chance)
 
@@ -145,7 +148,13 @@ def _what_was_found(defences: Defences) -> str:
         ("Hold the limit", [row for row in defences.tried if row.status == "holds"]),
         (
             "Not distinguished from doing nothing by mean exposure",
-            [row for row in defences.tried if row.like_nothing and row.status == "fails"],
+            [
+                row
+                for row in defences.tried
+                if row.like_nothing
+                and row.status == "fails"
+                and defences.trials >= defences.trials_needed
+            ],
         ),
         (
             "Useless models, which count as no remedy",
@@ -155,7 +164,15 @@ def _what_was_found(defences: Defences) -> str:
     ):
         if chosen:
             sentences.append(f"{words}: {', '.join(f'“{row.label}”' for row in chosen)}.")
-    return " ".join(sentences) or "No remedy holds the limit."
+    if not any(row.status == "holds" for row in defences.tried):
+        sentences.insert(0, "No remedy holds the limit.")
+    if defences.trials < defences.trials_needed:
+        sentences.append(
+            f"{counted(defences.trials, 'seed')} cannot show which of "
+            f"{counted(len(defences.tried), 'remedy', 'remedies')} differ from doing nothing in "
+            f"mean exposure: that takes {defences.trials_needed}."
+        )
+    return " ".join(sentences)
 
 
 def _remedies(defences: Defences, run: Run) -> Iterator[Block]:
@@ -167,9 +184,10 @@ def _remedies(defences: Defences, run: Run) -> Iterator[Block]:
     ]
     sure = f"{short_percent(defences.confidence)} intervals" if defences.trials > 1 else "one seed"
     yield Table(
-        caption=f"Every remedy, in bits, {sure}; differences are from doing nothing, seed by seed, "
-        "and p‑values are corrected for the number of remedies",
+        caption=f"Every remedy, in bits ({sure})",
         key="remedies",
+        note="Cost and difference are from doing nothing, seed by seed; their intervals and "
+        "p‑values are corrected for the number of remedies. Numbers are those of the chart.",
         rows=rows,
         columns=_columns(defences),
         names=True,
@@ -200,15 +218,14 @@ def _columns(defences: Defences) -> tuple[Column, ...]:
         Column("Remedy", lambda row: f"{row.number}. {row.remedy.label}"),
         Column("Result", lambda row: row.remedy.status, strong=True),
         Column("Exposure", lambda row: row.remedy.mean_exposure, interval_number, strong=True),
-        Column("Difference", change, _signed, depth="page"),
-        Column(
-            "p‑value",
-            lambda row: row.remedy.exposure_change and row.remedy.exposure_change.adjusted_p_value,
-            pvalue_text,
-            depth="show",
-        ),
         Column(f"Cost, bits a {defences.token}", cost, _cost_text),
         Column("Time", "time", _time_text),
+        Column(
+            "Epsilon",
+            lambda row: row.remedy.privacy and row.remedy.privacy.epsilon,
+            _epsilon_text,
+            optional=True,
+        ),
         Column(
             f"Bits a {defences.token}, held-out",
             lambda row: row.remedy.validation,
@@ -229,11 +246,12 @@ def _columns(defences: Defences) -> tuple[Column, ...]:
             optional=True,
             depth="page",
         ),
+        Column("Difference of exposure", change, _signed, depth="page"),
         Column(
-            "Epsilon",
-            lambda row: row.remedy.privacy and row.remedy.privacy.epsilon,
-            _epsilon_text,
-            optional=True,
+            "p‑value",
+            lambda row: row.remedy.exposure_change and row.remedy.exposure_change.adjusted_p_value,
+            pvalue_text,
+            depth="show",
         ),
         Column("Kind", lambda row: row.remedy.kind or None, depth="page"),
         Column("Models", lambda row: row.remedy.models, count_text, depth="page"),
@@ -350,7 +368,8 @@ def _method_sentence(defences: Defences) -> str:
         sentences.append(f"{counted(saturated, 'exposure')} are lower bounds.")
     sentences.append(
         f"A token of held-out text costs {bits_number(defences.unigram_bits)} bits by its "
-        "frequency alone; models that need as many are called useless. Time is that of the "
+        "frequency alone; models that gain less than a tenth of what the training as planned gains "
+        "over this are called useless. Time is that of the "
         "training steps of one model, measured in this run; remedies that were trained together "
         "share it."
     )
@@ -373,7 +392,8 @@ _TERMS = Terms(
         (
             "Useless model",
             "A model that predicts held-out text no better than the frequencies of its tokens "
-            "exposes nothing because it learnt nothing. It counts as no remedy.",
+            "exposes nothing because it learnt nothing. A remedy counts only if its models are "
+            "shown to gain a tenth of what the training as planned gains over the frequencies.",
         ),
         (
             "Cost",

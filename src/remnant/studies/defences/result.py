@@ -5,6 +5,7 @@ No secret is in it: a canary is its exposure and the remedy under which it was t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -14,6 +15,16 @@ from remnant.studies.shared.parts import Gate, LanguageTask, Tested
 from remnant.studies.training_choices.result import Ends, Interval
 
 Status = Literal["as planned", "holds", "fails", "useless model", "not shown"]
+
+
+def fewest_trials(remedies: int, confidence: float) -> int:
+    """How many trials the sign test takes to distinguish one of the remedies from doing nothing.
+
+    Example:
+        >>> fewest_trials(17, 0.95)
+        10
+    """
+    return math.ceil(1.0 + math.log2(remedies / (1.0 - confidence)) - 1e-9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +47,7 @@ class Change:
     """How far a remedy's mean lies above that of doing nothing, trial by trial.
 
     Attributes:
-        difference: With its interval.
+        difference: With its interval, corrected for the number of remedies.
         at_least: Whether one side of the difference is a lower bound.
         p_value, adjusted_p_value: Two-sided; adjusted by Holm for the number of remedies.
         differs: Whether the difference is significant.
@@ -130,7 +141,7 @@ class Defences:
         confidence: Of the intervals.
         token: What a token is.
         unigram_bits: What a token of held-out text costs by the frequencies of the training text
-            alone: a model that needs as many bits is useless.
+            alone: a model that needs about as many bits is useless.
         remedies: The training as planned, then the remedies.
         pareto: Labels on the Pareto front of validation bits and exposure.
     """
@@ -159,6 +170,11 @@ class Defences:
         return self.remedies[0]
 
     @property
+    def trials_needed(self) -> int:
+        """Trials that it takes to distinguish one of so many remedies from doing nothing."""
+        return fewest_trials(max(len(self.tried), 1), self.confidence)
+
+    @property
     def tried(self) -> tuple[MeasuredRemedy, ...]:
         """All others."""
         return self.remedies[1:]
@@ -173,8 +189,9 @@ class DefencesVerdict(Gate):
             does.
         holding: All remedies that hold it, the cheapest first.
         as_cheap: Those whose cost does not differ significantly from that of the cheapest.
-        like_nothing: Remedies whose exposure does not differ significantly from doing nothing.
-        useless: Remedies whose models predict no better than the frequencies of the tokens.
+        like_nothing: Remedies whose exposure does not differ significantly from doing nothing; none
+            where there are too few trials to show a difference.
+        useless: Remedies whose models hardly predict better than the frequencies of the tokens do.
     """
 
     cheapest: str | None = None

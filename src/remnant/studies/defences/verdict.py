@@ -2,7 +2,8 @@
 
 A remedy holds the limit only where doing nothing is shown not to, where its models are of use, and
 where no canary of any training reaches the limit. Fewer trainings must reach the limit than without
-the remedy by Fisher's exact test. All is corrected for the number of remedies. Trainings of one
+the remedy by Fisher's exact test. Tests, intervals of differences, the bound on usefulness and the
+claim are corrected for the number of remedies, since the best of them is chosen. Trainings of one
 seed have much in common, which makes Fisher's test, which knows of no pairs, err on the safe side.
 """
 
@@ -19,12 +20,13 @@ from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.paired_difference import PairedDifference, paired_difference
 from remnant.measures.statistics.trial_mean import trial_mean
 from remnant.records.outcomes import RULES, Outcome
-from remnant.studies.defences.result import Change, DefencesVerdict, Status
+from remnant.studies.defences.result import Change, DefencesVerdict, Status, fewest_trials
 from remnant.studies.shared.wording import counted
 from remnant.studies.training_choices.verdict import Levels
 
 Floats = NDArray[np.float64]
 FEWEST = 5  # trials that several comparisons need
+GAIN = 0.1  # of the gain over frequencies that a useful model has at least
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +86,10 @@ class Rules:
     confidence: float = 0.95
     token: str = "token"
 
+    def for_each_of(self, remedies: int) -> float:
+        """Confidence of one statement, so that those of all remedies hold together."""
+        return 1.0 - (1.0 - self.confidence) / max(remedies, 1)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
@@ -95,16 +101,24 @@ class Judged:
     cost: Change
 
 
-def unseen_share(trials: int, *, remedies: int, confidence: float) -> float:
+def unseen_share(trials: int, *, remedies: int, confidence: float, sampled: bool = False) -> float:
     """Upper bound of the share of trainings that reach a limit, where none of ``trials`` did.
 
     It holds for all remedies at once.
+
+    Args:
+        trials: Trainings of a remedy.
+        remedies: Among which one is chosen.
+        confidence: Of the bound, and of the intervals of sampled exposures.
+        sampled: Whether exposures are sampled: a canary that reaches the limit then has an interval
+            that ends below it in a share of (1 - confidence) / 2 of cases.
 
     Example:
         >>> round(unseen_share(8, remedies=1, confidence=0.95), 2)
         0.31
     """
-    return float(1.0 - ((1.0 - confidence) / remedies) ** (1.0 / trials))
+    share = 1.0 - ((1.0 - confidence) / remedies) ** (1.0 / trials)
+    return float(min(1.0, share / ((1.0 + confidence) / 2.0) if sampled else share))
 
 
 def judge(
@@ -116,7 +130,8 @@ def judge(
         * No PASS where doing nothing is not shown to be exposed above the limit: its mean exposure
           has an interval above it, and is significantly above that of never-planted controls,
           where there are some.
-        * No PASS by models that predict no better than the frequencies of tokens do.
+        * No PASS by models that predict no better than the frequencies of tokens do, or hardly
+          better: they have to gain a tenth of what the training as planned gains over these.
         * No PASS where a canary of the remedy may have reached the limit, in any training, before
           or after relearning.
         * Of remedies that change nothing, one or more is said to hold the limit in at most 5 % of
@@ -129,7 +144,13 @@ def judge(
         replace(
             verdict,
             like_nothing=_labels(
-                remedies, [row.status != "holds" and not row.exposure.differs for row in judged]
+                remedies,
+                [
+                    len(nothing.validation) >= fewest_trials(len(remedies), rules.confidence)
+                    and row.status != "holds"
+                    and not row.exposure.differs
+                    for row in judged
+                ],
             ),
             useless=_labels(remedies, [row.status == "useless model" for row in judged]),
         ),
@@ -137,11 +158,34 @@ def judge(
     )
 
 
-def is_useless(validation: Floats, rules: Rules) -> bool:
-    """Whether models are not shown to predict better than the frequencies of tokens."""
-    mean = trial_mean(validation, confidence=rules.confidence)
+def is_useless(validation: Floats, rules: Rules, *, below: float, remedies: int = 1) -> bool:
+    """Whether models are not shown to need fewer bits a token than ``below``.
+
+    Args:
+        validation: Bits a token, one number a trial.
+        rules: With the confidence.
+        below: Such as ``useful_below`` says.
+        remedies: How many are asked about, since one of them is chosen.
+    """
+    mean = trial_mean(validation, confidence=rules.for_each_of(remedies))
     upper = mean.value if mean.high is None else mean.high
-    return not upper < rules.unigram_bits
+    return not upper < below
+
+
+def useful_below(nothing: Evidence, rules: Rules) -> float:
+    """Bits a token that a remedy's models must stay below to be of use.
+
+    They have to gain a tenth of what the training as planned gains over frequencies of tokens.
+
+    Example:
+        >>> levels = Levels(np.zeros(2), np.zeros(2))
+        >>> nothing = Evidence("nothing", Canaries(np.zeros((2, 1)), np.zeros((2, 1)), levels),
+        ...                    np.array([3.9, 4.1]))
+        >>> round(useful_below(nothing, Rules(limit=10.0, most=20.0, unigram_bits=5.0)), 2)
+        4.9
+    """
+    gained = max(0.0, rules.unigram_bits - float(nothing.validation.mean()))
+    return rules.unigram_bits - GAIN * gained
 
 
 def exchanged_p(own: Levels, base: Levels) -> float | None:
@@ -169,18 +213,17 @@ def exchanged_p(own: Levels, base: Levels) -> float | None:
 
 
 def _judge_each(nothing: Evidence, remedies: Sequence[Evidence], rules: Rules) -> list[Judged]:
-    trials = len(nothing.validation)
+    trials, many = len(nothing.validation), len(remedies)
+    each = rules.for_each_of(many)
     exposures = [
         replace(
-            remedy.canaries.levels.above(
-                nothing.canaries.levels, most=rules.most, confidence=rules.confidence
-            ),
+            remedy.canaries.levels.above(nothing.canaries.levels, most=rules.most, confidence=each),
             p_value=exchanged_p(remedy.canaries.levels, nothing.canaries.levels),
         )
         for remedy in remedies
     ]
     costs = [
-        paired_difference(remedy.validation, nothing.validation, confidence=rules.confidence)
+        paired_difference(remedy.validation, nothing.validation, confidence=each)
         for remedy in remedies
     ]
     bounds = [
@@ -189,6 +232,7 @@ def _judge_each(nothing: Evidence, remedies: Sequence[Evidence], rules: Rules) -
     enough = len(remedies) == 1 or trials >= FEWEST
     changes = _changes(exposures, bounds, True, rules)
     fewer = fewer_reach(nothing, remedies, rules)
+    below = useful_below(nothing, rules)
     costs_of = _changes(costs, [False] * len(costs), enough, rules)
     return [
         Judged(
@@ -198,7 +242,7 @@ def _judge_each(nothing: Evidence, remedies: Sequence[Evidence], rules: Rules) -
             cost=cost,
         )
         for remedy, change, cost, p_value in zip(remedies, changes, costs_of, fewer, strict=True)
-        for status, reason in [_status(remedy, p_value, trials, rules)]
+        for status, reason in [_status(remedy, p_value, many, below, rules)]
     ]
 
 
@@ -241,12 +285,16 @@ def _changes(
     return made
 
 
-def _status(remedy: Evidence, p_value: float, trials: int, rules: Rules) -> tuple[Status, str]:
-    limit = f"the limit of {rules.limit:g} bits"
-    if is_useless(remedy.validation, rules):
+def _status(
+    remedy: Evidence, p_value: float, many: int, below: float, rules: Rules
+) -> tuple[Status, str]:
+    """Judge one of ``many`` remedies, whose models are of use ``below`` so many bits a token."""
+    limit, trials = f"the limit of {rules.limit:g} bits", len(remedy.validation)
+    if is_useless(remedy.validation, rules, below=below, remedies=many):
         return "useless model", (
             f"A {rules.token} of held-out text costs {remedy.validation.mean():.2f} bits, and by "
-            f"its frequency alone {rules.unigram_bits:.2f}: the models learnt nothing of use."
+            f"its frequency alone {rules.unigram_bits:.2f}: the models are not shown to have "
+            "learnt a tenth of what the training as planned learnt."
         )
     for stage in remedy.stages:
         reached = (stage.low >= rules.limit).any(axis=1)
@@ -281,7 +329,7 @@ def _control(nothing: Evidence, rules: Rules) -> str:
     )
     if mean.low is None or mean.high is None:
         return "One training of each remedy cannot show whether it holds the limit."
-    if is_useless(nothing.validation, rules):
+    if is_useless(nothing.validation, rules, below=rules.unigram_bits):
         return (
             "The models trained as planned learnt nothing of use: a "
             f"{rules.token} of held-out text costs {nothing.validation.mean():.2f} bits, and by "
@@ -350,9 +398,14 @@ def _decide(
     others = holding[1:]
     as_cheap = _as_cheap(best, [remedy for remedy, _ in others], rules)
     trials = len(nothing.validation)
-    share = unseen_share(trials, remedies=len(remedies), confidence=rules.confidence)
+    share = unseen_share(
+        trials,
+        remedies=len(remedies),
+        confidence=rules.confidence,
+        sampled=any((stage.high > stage.low).any() for stage in best.stages),
+    )
     value, low, high = row.cost.difference
-    interval = "" if low is None or high is None else f" ({low:+.3f} to {high:+.3f})"
+    interval = "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
     beside = ""
     if as_cheap:
         beside = f" Its cost is not distinguished from that of {_listed(as_cheap)}."
@@ -365,8 +418,8 @@ def _decide(
     )
     sentence = (
         f"{best.label!r} is the cheapest remedy that holds the limit of {rules.limit:g} bits: mean "
-        f"exposure {best.canaries.levels.highest.mean():.1f} bits instead of {exposed}, at "
-        f"{value:+.3f} bits a {rules.token}{interval}.{beside} {len(holding)} of {many} "
+        f"exposure {best.canaries.levels.highest.mean():.1f} bits instead of {exposed}. It costs "
+        f"{_signed(value)} bits a {rules.token}{interval}.{beside} {len(holding)} of {many} "
         f"{'holds' if len(holding) == 1 else 'hold'} it."
     )
     return replace(
@@ -388,6 +441,10 @@ def _as_cheap(best: Evidence, others: Sequence[Evidence], rules: Rules) -> list[
     return [
         other.label for other, change in zip(others, changes, strict=True) if not change.differs
     ]
+
+
+def _signed(value: float) -> str:
+    return f"{round(value, 3) + 0.0:+.3f}".replace("-", "−")
 
 
 def _labels(remedies: Sequence[Evidence], chosen: Sequence[bool]) -> tuple[str, ...]:

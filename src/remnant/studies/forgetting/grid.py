@@ -2,7 +2,9 @@
 
 Runs go into one population where models, data, batch and the optimizer's switches are the same;
 seeds, canaries, moments of planting and the optimizer's numbers may differ. Runs with the same
-start share one row until the first of them parts.
+start share one row until the first of them parts. Twins that see no canary are the same models in
+all runs that plant at the same moment: they are trained once. A run that plants fewer times waits
+for the others, so that they stay in step.
 """
 
 from __future__ import annotations
@@ -55,10 +57,47 @@ def grids(runs: Runs) -> list[dict[str, ForgettingStudy]]:
     return list(made.values())
 
 
-def _probe_steps(study: ForgettingStudy) -> tuple[int, ...]:
-    """Return after how many updates canaries are scored: at the shared checkpoint, then by lag."""
+def _probe_steps(study: ForgettingStudy, joint: Joint) -> tuple[int, ...]:
+    """Return after how many steps canaries are scored: at the shared checkpoint, then by lag."""
     plan = study.plan
-    return (plan.checkpoint_step, *(plan.planted_until + lag for lag in study.lags()))
+    after = [joint.joined_step(plan.planted_until + lag) for lag in study.lags()]
+    return (plan.checkpoint_step, *after)
+
+
+def _start(run: ForgettingStudy) -> tuple[Any, ...]:
+    """What decides how a run begins."""
+    return (run.plan.seed, run.plan.sampling, fingerprint(run.training.options))
+
+
+def _pauses(run: ForgettingStudy, runs: Runs) -> tuple[tuple[int, int], ...]:
+    """Where a run waits for those of its kind that plant more often, and for how many steps."""
+    plan = run.plan
+    if not isinstance(plan, InjectPlan):
+        return ()
+    most = max(
+        other.plan.repeats
+        for other in runs.values()
+        if isinstance(other.plan, InjectPlan)
+        and _start(other) == _start(run)
+        and (other.plan.injections, other.plan.watch_steps) == (plan.injections, plan.watch_steps)
+    )
+    waiting = most - plan.repeats
+    firsts = plan.injected_steps[:: plan.repeats]
+    return tuple((first, waiting) for first in firsts) if waiting else ()
+
+
+def _same_twins(run: ForgettingStudy, pauses: tuple[tuple[int, int], ...]) -> tuple[Any, ...]:
+    """Name the twins of an INJECT run by all that they depend on; planted members have no name."""
+    plan = run.plan
+    if not isinstance(plan, InjectPlan):
+        return ()
+    waiting = pauses[0][1] if pauses else 0
+    moments = (plan.injections, plan.repeats + waiting, plan.watch_steps)
+    return tuple(
+        None if arm == "planted" else (_start(run), moments, plan.twins, arm, trial)
+        for trial in range(plan.trials)
+        for arm in plan.arms
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,10 +111,14 @@ class _Cast:
 
 def _cast(runs: Runs, data: AuditData, losses: NDArray[np.float64] | None) -> _Cast:
     """Draw every run's canaries and put its members into one schedule."""
-    steps = max(run.plan.steps for run in runs.values())
+    pauses = {name: _pauses(run, runs) for name, run in runs.items()}
+    lengths = {
+        name: run.plan.steps + sum(count for _, count in pauses[name]) for name, run in runs.items()
+    }
+    steps = max(lengths.values())
     sets: dict[Any, tuple[int, Images]] = {}
     joints, places, count = [], [], 0
-    for run in runs.values():
+    for name, run in runs.items():
         own = (run.canaries.kind, run.plan.seed, canary_count(run.plan))
         if own not in sets:
             drawn = draw_canaries(run.plan, run.canaries, data, losses)
@@ -83,10 +126,17 @@ def _cast(runs: Runs, data: AuditData, losses: NDArray[np.float64] | None) -> _C
         shift = sets[own][0]
         places.append(slice(shift, shift + canary_count(run.plan)))
         # A shorter run trains on to the end of the longest; those steps are not measured.
-        extra = steps - run.plan.steps
+        extra = steps - lengths[name]
         longer = dataclasses.replace(run.plan, watch_steps=run.plan.watch_steps + extra)
-        start = (run.plan.seed, run.plan.sampling, fingerprint(run.training.options))
-        joints.append(Joint(longer.schedule(examples=len(data.clean)), shift=shift, start=start))
+        joints.append(
+            Joint(
+                longer.schedule(examples=len(data.clean)),
+                shift=shift,
+                start=_start(run),
+                pauses=pauses[name],
+                same=_same_twins(run, pauses[name]),
+            )
+        )
     schedule = JoinedSchedule(joints, examples=len(data.clean))
     plans = [run.plan for run in runs.values()]
     options = [run.training.options for run in runs.values()]
@@ -101,7 +151,9 @@ def _cast(runs: Runs, data: AuditData, losses: NDArray[np.float64] | None) -> _C
     ask = {}
     for i, (name, run) in enumerate(runs.items()):
         who = schedule.members_of(i)
-        ask[name] = Question(slice(int(who[0]), int(who[-1]) + 1), places[i], _probe_steps(run))
+        ask[name] = Question(
+            slice(int(who[0]), int(who[-1]) + 1), places[i], _probe_steps(run, joints[i])
+        )
     return _Cast(members, plant(data, [images for _, images in sets.values()]), ask)
 
 

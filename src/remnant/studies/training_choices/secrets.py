@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
-from remnant.canaries import Canary
-from remnant.models import LanguageModel
+from remnant.canaries import Canary, Template
+from remnant.models import LanguageModel, Vocabulary
 from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
 from remnant.probes import Asked, PathTree, lay_out
@@ -52,6 +53,12 @@ class TrialSecrets:
         )
 
 
+@lru_cache(maxsize=8)
+def compiled(vocabulary: Vocabulary, template: Template) -> Automaton:
+    """Return the automaton of a template; one that all trials and variants share is made once."""
+    return compile_template(vocabulary.encode, template)
+
+
 def lay_out_trial(run: Run, trial: int, *, references: int) -> TrialSecrets:
     """Lay out the secrets that the models of a trial are measured on.
 
@@ -61,7 +68,7 @@ def lay_out_trial(run: Run, trial: int, *, references: int) -> TrialSecrets:
         references: How many secrets a canary is ranked among.
     """
     template, vocabulary = run.study.secret.known, run.planted.vocabulary
-    automaton = compile_template(vocabulary.encode, template)
+    automaton = compiled(vocabulary, template)
     planted = run.planted.sets[trial]
     own = [template.text(canary.secret) for canary in (*planted.canaries, *planted.controls)]
     drawn = [canary.text for canary in references_of(run, trial, references=references)]
