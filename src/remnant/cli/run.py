@@ -41,6 +41,10 @@ from remnant.cli.options.exit_codes import gate_options
     show_default=True,
     help="Shadow models trained and stored together.",
 )
+@declared.flag(
+    "--reveal",
+    help="Let the report of speech-forgetting play three canaries; only its owner can read it.",
+)
 @declared.flag("--json", "as_json", help="Print the outcome as JSON.")
 @gate_options
 def run(
@@ -54,6 +58,7 @@ def run(
     checkpoint_seconds: float,
     pool: Path | None,
     pool_block: int,
+    reveal: bool,
     as_json: bool,
     gate: bool,
     allow_inconclusive: bool,
@@ -86,6 +91,11 @@ def run(
             homes[recipe.stem] = recipe.parent
     if len(studies) < len(recipes):
         raise InvalidInput("Two recipes have the same name.", hint="Run them one by one.")
+    if reveal and any(study.QUESTION != "speech-forgetting" for study in studies.values()):
+        raise InvalidInput(
+            "--reveal applies to recipes with the question speech-forgetting.",
+            hint="Leave --reveal out.",
+        )
     execution = Execution(
         device=device,
         data_folder=data,
@@ -93,6 +103,7 @@ def run(
         compiled=compiled,
         pool_folder=pool,
         pool_block=pool_block,
+        reveal=reveal,
     )
     if not dry_run:
         folder = out or Path("runs")

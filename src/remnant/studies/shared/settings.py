@@ -197,6 +197,7 @@ class Execution:
         pool_folder: Of the shadow pool; by default ``pool`` in the run's own folder.
         pool_block: Models of a shadow pool that are trained and stored together.
         recipe_folder: Of the recipe, where there is one.
+        reveal: Whether the record may hold canaries for its page to show.
     """
 
     device: str = "cpu"
@@ -206,6 +207,7 @@ class Execution:
     pool_folder: Path | None = None
     pool_block: int = 32
     recipe_folder: Path | None = None
+    reveal: bool = False
 
     def own_files(self, settings: Any) -> OwnFiles:
         """Return where the user's own files are.

@@ -199,7 +199,7 @@ def _success(record: Record, study: SequenceStudy, arm: str, success: Success) -
     )
 
 
-def canary_uses(study: TextForgettingStudy, examples: int) -> NDArray[np.int64]:
+def canary_uses(study: SequenceStudy, examples: int) -> NDArray[np.int64]:
     """Return how often the planted member of the first trial used each canary."""
     plan = study.plan
     ledger = plan.ledger(examples=examples)

@@ -114,7 +114,8 @@ class SequenceStudy(ComparedStudy):
 
     def parts(self) -> dict[str, Any]:
         """Return the study alone and its variants, by name."""
-        made = {"primary": dataclasses.replace(self, compare=())}
+        own: Any = self  # a dataclass, as every study is
+        made = {"primary": dataclasses.replace(own, compare=())}
         for i, variant in enumerate(self.compare, start=1):
             plan = dataclasses.replace(variant.study.plan, aa=False)
             made[f"variant{i}"] = dataclasses.replace(variant.study, plan=plan, compare=())

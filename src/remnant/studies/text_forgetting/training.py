@@ -22,7 +22,7 @@ from remnant.studies.shared.language_models import (
 from remnant.studies.shared.recording import Progress
 from remnant.studies.shared.settings import Execution
 from remnant.studies.text_forgetting.planted_tokens import PlantedTokens
-from remnant.studies.text_forgetting.recipe import TextForgettingStudy, clean_updates
+from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy, clean_updates
 
 Floats = NDArray[np.float64]
 
@@ -67,7 +67,7 @@ def train_twins(
     progress: Progress | None,
 ) -> None:
     """Train the twins of one part and put what its probes saw into the record."""
-    plan, saved = study.plan, _checkpoint(study, name, execution, record)
+    plan, saved = study.plan, part_checkpoint(study, name, execution, record)
     fit, population = fit_language_models(
         study,
         plan,
@@ -76,7 +76,7 @@ def train_twins(
         probes={"signals": ask_trials(study, planted)},
         probe_steps=[plan.planted_until + lag for lag in study.lags()],
         checkpoint=saved,
-        on_step=_on_step(progress, name, plan.steps),
+        on_step=on_part_step(progress, name, plan.steps),
     )
     signals = window_signals(
         population,
@@ -86,7 +86,7 @@ def train_twins(
     )
     bits = signals[:, 0].mean(1).cpu().numpy() / study.text.window
     arrays = {"validation_bits": bits, "signals": fit.probes["signals"]}
-    _keep(record, fit, name, {f"{name}.{key}": array for key, array in arrays.items()}, saved)
+    keep_arrays(record, fit, name, {f"{name}.{key}": array for key, array in arrays.items()}, saved)
 
 
 def train_references(
@@ -100,7 +100,7 @@ def train_references(
 ) -> None:
     """Train the reference models as one population and keep what they pay for every sequence."""
     part = f"{name}-references"
-    saved = _checkpoint(study, part, execution, record)
+    saved = part_checkpoint(study, part, execution, record)
 
     def ask(models: Population) -> torch.Tensor:
         signals = window_signals(
@@ -119,12 +119,12 @@ def train_references(
         probes={"bits": ask},
         probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
         checkpoint=saved,
-        on_step=_on_step(progress, part, shadow.steps),
+        on_step=on_part_step(progress, part, shadow.steps),
     )
-    _keep(record, fit, part, {f"{name}.reference_bits": fit.probes["bits"]}, saved)
+    keep_arrays(record, fit, part, {f"{name}.reference_bits": fit.probes["bits"]}, saved)
 
 
-def _keep(
+def keep_arrays(
     record: Record, fit: Fit, part: str, arrays: Mapping[str, Floats], saved: Checkpoint
 ) -> None:
     """Put arrays of finite numbers into the record, and remove the checkpoint."""
@@ -136,9 +136,10 @@ def _keep(
     remove_checkpoint(saved.path)
 
 
-def _checkpoint(
-    study: TextForgettingStudy, name: str, execution: Execution, record: Record
+def part_checkpoint(
+    study: SequenceStudy, name: str, execution: Execution, record: Record
 ) -> Checkpoint:
+    """Return where one part of a study is saved while it trains."""
     return Checkpoint(
         record.folder / f"checkpoint-{name}.safetensors",
         seconds=execution.checkpoint_seconds,
@@ -146,5 +147,6 @@ def _checkpoint(
     )
 
 
-def _on_step(progress: Progress | None, name: str, steps: int) -> Callable[[int], None] | None:
+def on_part_step(progress: Progress | None, name: str, steps: int) -> Callable[[int], None] | None:
+    """Return what a fit calls after each step of a part."""
     return None if progress is None else lambda done: progress(name, done, steps)
