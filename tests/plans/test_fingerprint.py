@@ -34,7 +34,7 @@ PLANS = {
     ),
     "poison": (
         PoisonPlan(canaries=4, step=10, watch_steps=7),
-        {**TWINS, "step": [1, 12], "epoch_steps": [5, 10]},
+        {**TWINS, "step": [1, 12], "epoch_steps": [5, 10], "copies": [1, 2, (1, 2), (2, 1)]},
     ),
     "insert": (
         InsertPlan(repeats=(1, 4), steps=10),
@@ -96,7 +96,10 @@ def test_the_fingerprint_moves_with_every_field(kind):
 @pytest.mark.parametrize("kind", PLANS)
 def test_the_plain_form_holds_every_field_and_makes_the_plan_again(kind):
     plan, others = PLANS[kind]
-    many = dataclasses.replace(plan, **{name: values[-1] for name, values in others.items()})
+    last = {name: values[-1] for name, values in others.items()}
+    if kind == "poison":
+        last["repeats"] = plan.repeats  # copies take its place
+    many = dataclasses.replace(plan, **last)
     for one in (plan, many):
         plain = json.loads(json.dumps(one.to_dict(), allow_nan=False))
         assert plain.pop("kind") == kind
@@ -108,7 +111,7 @@ def test_the_plain_form_holds_every_field_and_makes_the_plan_again(kind):
 def test_another_kind_of_plan_has_another_fingerprint():
     fields = {"canaries": 4, "step": 10, "watch_steps": 7}
     inject, poison = InjectPlan(**fields).to_dict(), PoisonPlan(**fields).to_dict()
-    del inject["copies"], poison["epoch_steps"]
+    del poison["epoch_steps"]
     assert {**inject, "kind": "poison"} == poison
     assert fingerprint(inject) != fingerprint(poison)
 

@@ -132,3 +132,22 @@ def test_planted_for_less_than_an_epoch_each_canary_is_still_used():
     for member in plan.members_of("planted"):
         assert sorted(ledger.canary[ledger.member == member]) == list(range(6))
     assert ledger.step.max() < 3
+
+
+def test_copies_are_dealt_to_the_canaries_in_turn():
+    plan = variant(repeats=1, canaries=4, copies=[1, 3])
+    assert plan.copies_of.tolist() == [1, 3, 1, 3]
+    rows = in_sequence(plan)
+    for trial, member in enumerate(plan.members_of("planted")):
+        stored = plan.canary_rows(EXAMPLES, trial).tolist()
+        for first in range(0, 21, EPOCH):
+            used = rows[first : first + EPOCH, member]
+            found = Counter(used[used >= EXAMPLES].tolist())
+            assert found == dict(zip(stored, [1, 3, 1, 3], strict=True))
+    assert plan.ledger(examples=EXAMPLES).uses.sum() == 2 * 3 * 8
+    same = variant(repeats=1, copies=2)
+    np.testing.assert_array_equal(in_sequence(same), in_sequence(PLAN))
+    with pytest.raises(PlanError, match="copies=3 and repeats=2 both say how often"):
+        variant(copies=3)
+    with pytest.raises(PlanError, match=r"copies=\(1, 99\) do not fit the 56 places"):
+        variant(repeats=1, copies=(1, 99)).schedule(examples=EXAMPLES)

@@ -22,6 +22,7 @@ from remnant.report.blocks import (
     Prose,
     Scope,
     Section,
+    Sounds,
     Table,
     Terms,
     Tiles,
@@ -210,6 +211,8 @@ def _texts(block, depth):
         yield block.title
     elif isinstance(block, Pictures):
         yield from (block.title, *(picture.alt for picture in block.pictures))
+    elif isinstance(block, Sounds):
+        yield from (block.title, *(sound.caption for sound in block.sounds))
 
 
 @pytest.fixture(scope="session")

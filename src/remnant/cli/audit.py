@@ -100,6 +100,7 @@ SUCCESSES = ("auc", "tpr", "precision", "accuracy")
 @declared.number("--samples", 1000, help="Samples that may give a part of a record back.")
 @declared.number("--probability", 0.5, help="Probability with which they have to.")
 @declared.device
+@threads(passed_on=False)
 @declared.device_map
 @declared.precision
 @declared.number("--seed", 0, help="Seed of resamples, folds and the control.")

@@ -25,6 +25,7 @@ from remnant.cli.runs import runs
 from remnant.cli.scan import scan
 from remnant.cli.score import score
 from remnant.cli.show import show
+from remnant.cli.speech import speech
 from remnant.cli.terminal import escaped_streams, one_line
 from remnant.errors import RemnantError, is_disk_full, is_out_of_memory, write_error
 
@@ -49,7 +50,7 @@ TOO_LITTLE_MEMORY = (
 )
 _COMMANDS = (
     *(demo, recipe, run, runs, show, report, curve, canaries, exposure, extract, predict),
-    *(feature, scan, audit, score),
+    *(feature, scan, audit, score, speech),
 )
 for _command in _COMMANDS:
     commands.add_command(plain_paths(_command))

@@ -84,7 +84,7 @@ def predict(
     Example:
       remnant predict --model early.safetensors --architecture cnn1 --data train.npz --out risks.csv
     """
-    from remnant.cli.predict_file import check_out, csv_text, write_out
+    from remnant.cli.options.predict_file import check_out, csv_text, write_out
     from remnant.report import terminal
     from remnant.studies.command_record import array_digests
     from remnant.studies.prediction import early_measure

@@ -44,6 +44,10 @@ from remnant.cli.options.workers import check_workers, executor_for, on_workers,
     show_default=True,
     help="Shadow models trained and stored together.",
 )
+@declared.flag(
+    "--reveal",
+    help="Let the report of speech-forgetting play three canaries; only its owner can read it.",
+)
 @declared.flag("--json", "as_json", help="Print the outcome as JSON.")
 @gate_options
 def run(
@@ -61,6 +65,7 @@ def run(
     checkpoint_seconds: float,
     pool: Path | None,
     pool_block: int,
+    reveal: bool,
     as_json: bool,
     gate: bool,
     allow_inconclusive: bool,
@@ -98,6 +103,11 @@ def run(
             homes[recipe.stem] = recipe.parent
     if len(studies) < len(recipes):
         raise InvalidInput("Two recipes have the same name.", hint="Run them one by one.")
+    if reveal and any(study.QUESTION != "speech-forgetting" for study in studies.values()):
+        raise InvalidInput(
+            "--reveal applies to recipes with the question speech-forgetting.",
+            hint="Leave --reveal out.",
+        )
     executor = executor_for(
         device=device,
         place=place,
@@ -113,6 +123,7 @@ def run(
         pool_folder=pool,
         pool_block=pool_block,
         executor=None if dry_run else executor,
+        reveal=reveal,
     )
     if not dry_run:
         folder = out or Path("runs")

@@ -46,7 +46,7 @@ class InjectPlan(TwinPlan):
         faults = []
         if list(self.injections) != sorted(set(self.injections)):
             faults.append(f"step={self.step} is not in increasing order")
-        needed = self.canaries if self.copies is None else int(self._copies_of().sum())
+        needed = self.canaries if self.copies is None else int(self.copies_of.sum())
         if needed > self.batch:
             faults.append(
                 f"canaries={self.canaries} take {needed} rows, more than batch={self.batch} holds"
@@ -90,7 +90,7 @@ class InjectPlan(TwinPlan):
 
     def ledger(self, *, examples: int | None = None) -> Ledger:
         """Return when each canary is used; INJECT does not need to know ``examples``."""
-        uses = self._copies_of()
+        uses = self.copies_of
         return ledger_of(
             {
                 (step, int(member), canary): int(uses[canary])
@@ -100,7 +100,9 @@ class InjectPlan(TwinPlan):
             }
         )
 
-    def _copies_of(self) -> NDArray[np.int64]:
+    @property
+    def copies_of(self) -> NDArray[np.int64]:
+        """Copies of each canary in an injected batch, shape ``(canaries,)``."""
         if self.copies is None:
             return np.bincount(np.resize(np.arange(self.canaries), self.batch))
         many = self.copies if isinstance(self.copies, tuple) else (self.copies,)
@@ -112,7 +114,7 @@ class InjectPlan(TwinPlan):
             if self.copies is None:
                 yield np.resize(rows, self.batch)
             else:
-                yield np.repeat(rows, self._copies_of())
+                yield np.repeat(rows, self.copies_of)
 
 
 class _InjectSchedule(Schedule):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import PlanError, require
-from remnant.plans.bounds import Count
+from remnant.plans.bounds import Count, whole_or_several
+from remnant.plans.fingerprint import added_later
 from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order, generator
 from remnant.plans.plan import PLACES
@@ -30,6 +31,8 @@ class PoisonPlan(TwinPlan):
             last one is cut short and some canaries miss it. Lags count from here; a canary's own
             last use is up to one epoch earlier (two, if cut short).
         epoch_steps: Steps of one epoch of planting. Not set: one pass over the clean rows.
+        copies: Copies of each canary in every epoch, in place of ``repeats``: a number, or a list
+            dealt to the canaries in turn. Not set: ``repeats`` of each.
 
     Example:
         >>> plan = PoisonPlan(canaries=4, step=20, watch_steps=5, trials=1, batch=10)
@@ -39,13 +42,22 @@ class PoisonPlan(TwinPlan):
 
     step: Count
     epoch_steps: Count | None = None
+    copies: Annotated[int | tuple[int, ...], whole_or_several(1)] | None = added_later(None)
 
     kind: ClassVar[str] = "poison"
 
     def _contradictions(self) -> list[str]:
+        if self.copies is not None and self.repeats != 1:
+            return [f"copies={self.copies} and repeats={self.repeats} both say how often"]
         if self.epoch_steps is None:
             return []
         return self._room(min(self.epoch_steps, self.step))
+
+    @property
+    def copies_of(self) -> NDArray[np.int64]:
+        """Copies of each canary in an epoch, shape ``(canaries,)``."""
+        many = self.repeats if self.copies is None else self.copies
+        return np.resize(np.array(many, dtype=np.int64), self.canaries)
 
     @property
     def steps(self) -> int:
@@ -99,11 +111,12 @@ class PoisonPlan(TwinPlan):
         return length
 
     def _room(self, length: int) -> list[str]:
-        needed, room = self.canaries * self.repeats, length * self.batch
+        needed, room = int(self.copies_of.sum()), length * self.batch
         if needed <= room:
             return []
+        often = f"repeats={self.repeats}" if self.copies is None else f"copies={self.copies}"
         return [
-            f"canaries={self.canaries} x repeats={self.repeats} do not fit the {room} places "
+            f"canaries={self.canaries} x {often} do not fit the {room} places "
             f"of an epoch of {length} steps"
         ]
 
@@ -111,7 +124,7 @@ class PoisonPlan(TwinPlan):
         self, trial: int, epoch: int, length: int
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the places (step within the epoch times batch, plus slot) and their canaries."""
-        canaries = np.repeat(np.arange(self.canaries), self.repeats)
+        canaries = np.repeat(np.arange(self.canaries), self.copies_of)
         rng = generator(self.seed, PLACES, trial, epoch)
         return rng.choice(length * self.batch, size=len(canaries), replace=False), canaries
 

@@ -273,6 +273,22 @@ class Pictures:
 
 
 @dataclass(frozen=True, slots=True)
+class Sound:
+    """A WAV file to listen to, and what is heard."""
+
+    wav: bytes
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sounds:
+    """Sounds under one title, each with its caption."""
+
+    title: str
+    sounds: tuple[Sound, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Section:
     """Blocks under a heading; a section within another one has a smaller heading."""
 
@@ -313,6 +329,7 @@ Block = (
     | Scope
     | Facts
     | Pictures
+    | Sounds
     | Section
     | Beside
     | Stack

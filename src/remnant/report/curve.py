@@ -13,6 +13,7 @@ _LABELS = {
     "accuracy": "Attack accuracy",
     "exposure": "Mean exposure in bits",
     "stands_out": "Share of models that stand out",
+    "error_rate": "Character error rate",
 }
 _AT_FPR = ("precision", "tpr")
 
@@ -69,13 +70,15 @@ class Curve:
     @property
     def is_share(self) -> bool:
         """Whether values read best as percentages."""
-        return self.success in ("precision", "tpr", "accuracy", "stands_out")
+        return self.success in ("precision", "tpr", "accuracy", "stands_out", "error_rate")
 
     @property
     def highest(self) -> float | None:
         """The largest value the measure can take at a realised FPR of exactly ``fpr``."""
         if self.success == "precision" and self.fpr is not None:
             return 1 / (1 + self.fpr)
+        if self.success == "error_rate":
+            return None  # more may be heard than was said
         return 1.0 if self.is_share or self.success == "auc" else None
 
     @property

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from remnant.errors import RecordError, write_error
 from remnant.report import first_screen
-from remnant.report.blocks import Block, Headline, Page, Pictures, Tiles, walk
+from remnant.report.blocks import Block, Headline, Page, Pictures, Sounds, Tiles, walk
 from remnant.report.first_screen import DamagedRun
 from remnant.report.html_blocks import BlockWriter
 
@@ -124,8 +124,10 @@ def _title(pages: Sequence[Page], name: str, damaged: Sequence[DamagedRun]) -> s
 
 
 def _policy(pages: Sequence[Page]) -> str:
-    """Only our own style and script; pictures where there are some, and these from the page."""
-    pictures = any(isinstance(block, Pictures) for page in pages for block in walk(page.blocks))
+    """Only our own style and script; pictures and sounds where there are some, from the page."""
+    blocks = [block for page in pages for block in walk(page.blocks)]
+    pictures = any(isinstance(block, Pictures) for block in blocks)
+    sounds = any(isinstance(block, Sounds) for block in blocks)
     return "; ".join(
         [
             "default-src 'none'",
@@ -134,6 +136,7 @@ def _policy(pages: Sequence[Page]) -> str:
             "base-uri 'none'",
             "form-action 'none'",
             *(["img-src data:"] if pictures else []),
+            *(["media-src data:"] if sounds else []),
         ]
     )
 

@@ -25,6 +25,7 @@ from remnant.report.blocks import (
     Prose,
     Scope,
     Section,
+    Sounds,
     Stack,
     Table,
     Terms,
@@ -100,6 +101,8 @@ class BlockWriter:
                 return wrap("div", join(_facts(*group) for group in block.groups), "groups")
             case Pictures():
                 return _pictures(block)
+            case Sounds():
+                return _sounds(block)
             case Section():
                 return self._section(block, level)
             case Beside():
@@ -310,6 +313,17 @@ def _facts(title: str, rows: tuple[tuple[str, str], ...]) -> Markup:
     lines = (Markup('<tr><th scope="row">{}</th><td>{}</td></tr>\n').format(*row) for row in rows)
     inner = join(lines) or Markup("<tr><td>nothing is recorded</td></tr>\n")
     return wrap("table", wrap("caption", escape(title)) + wrap("tbody", inner), "facts")
+
+
+def _sounds(block: Sounds) -> Markup:
+    players = (
+        Markup(
+            '<figure class="sound"><audio controls preload="none" '
+            'src="data:audio/wav;base64,{}"></audio><figcaption>{}</figcaption></figure>\n'
+        ).format(base64.b64encode(sound.wav).decode("ascii"), sound.caption)
+        for sound in block.sounds
+    )
+    return wrap("p", escape(block.title)) + join(players)
 
 
 def _pictures(block: Pictures) -> Markup:

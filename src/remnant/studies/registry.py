@@ -108,6 +108,12 @@ QUESTIONS: dict[str, Question] = {
         run="text_forgetting",
         result="TextForgettingResult",
     ),
+    "speech-forgetting": _room(
+        "speech_forgetting",
+        "How fast does a recogniser of speech forget utterances that it was trained on?",
+        run="speech_forgetting",
+        result="SpeechForgettingResult",
+    ),
     "prediction": _room(
         "prediction",
         "Which samples will a classifier memorise, and can they be predicted early?",

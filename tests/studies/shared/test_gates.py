@@ -155,6 +155,13 @@ def test_a_verdict_is_put_once_it_is_judged():
 UNTRAINED = {"test_accuracy": 0.112, "test_examples": 297, "majority": 0.131}
 TRAINED = UNTRAINED | {"test_accuracy": 0.95}
 GUESSING = {"validation_bits": 6.71, "uniform_bits": 6.6, "token": "character"}
+DEAF = {
+    "character_error_rate": 0.92,
+    "word_error_rate": 1.0,
+    "swapped_error_rate": 0.93,
+    "utterances": 40,
+    "p_value": 0.3,
+}
 
 
 @pytest.mark.parametrize(
@@ -166,6 +173,7 @@ GUESSING = {"validation_bits": 6.71, "uniform_bits": 6.6, "token": "character"}
         ),
         (UNTRAINED, "always naming the commonest class gives 13.1%"),
         (GUESSING, "a validation character costs 6.71 bits, and a uniform guess 6.60 bits"),
+        (DEAF, "what they hear of 40 validation utterances is no nearer to what was said"),
     ],
 )
 def test_a_pass_of_models_that_did_not_learn_their_task_is_none(task, said):

@@ -24,6 +24,7 @@ from remnant.data.speech.utterance import Utterance, check_sound
 from remnant.data.speech.wav import RATE, read_wav, resampled
 from remnant.errors import InvalidInput, MissingExtra, RecordError, require
 
+SEXES = ("female", "male")
 PACKAGES = {"flite": "flite", "espeak-ng": "espeak-ng"}
 _SECONDS = 60.0  # a sentence that takes longer will not end
 _AT_ONCE = 256  # sentences handed to the pool together, so that an error ends soon

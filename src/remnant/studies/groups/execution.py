@@ -47,6 +47,7 @@ class Execution:
         pool_block: Models of a shadow pool that are trained and stored together.
         recipe_folder: Of the recipe, where there is one.
         executor: Runs the study's groups; None: this process, one after another.
+        reveal: Whether the record may hold canaries for its page to show.
     """
 
     device: str = "cpu"
@@ -57,6 +58,7 @@ class Execution:
     pool_block: int = 32
     recipe_folder: Path | None = None
     executor: Executor | None = None
+    reveal: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the executor out: a worker that gets this runs groups itself."""

@@ -48,20 +48,30 @@ def not_learnt(task: Mapping[str, Any]) -> str:
     Args:
         task: Of classifiers ``test_accuracy``, ``test_examples`` and ``majority``, the share of the
             commonest class among test examples; of language models and translators
-            ``validation_bits`` and ``uniform_bits`` a ``token``. Where these are missing or None,
-            nothing is checked.
+            ``validation_bits`` and ``uniform_bits`` a ``token``; of recognisers of speech the
+            fields of ``SpeechTask``. Where these are missing or None, nothing is checked.
 
     Guarantees:
         * Classifiers count as trained only where the exact one-sided 95 % lower bound of their mean
           test accuracy, on ``test_examples`` examples, is above ``majority``.
         * Language models count as trained only where a validation token costs at least 1 % fewer
           bits than a uniform guess: random weights are within 1 % of it, on either side.
+        * Recognisers of speech count as trained only where what they hear is nearer to what was
+          said than to what was said in another utterance, by a sign test at 5 %.
 
     Example:
         >>> not_learnt({"test_accuracy": 0.5, "test_examples": 100, "majority": 0.13})
         ''
     """
     majority, uniform = task.get("majority"), task.get("uniform_bits")
+    swapped = task.get("swapped_error_rate")
+    if swapped is not None and float(task["p_value"]) > _CLAIMED:
+        return (
+            "the models did not learn their task: what they hear of "
+            f"{task['utterances']} validation utterances is no nearer to what was said (character "
+            f"error rate {task['character_error_rate']:.1%}) than to what was said in others "
+            f"({swapped:.1%}; sign test p = {task['p_value']:.2g})"
+        )
     if majority is not None:
         examples = int(task["test_examples"])
         accuracy = float(task["test_accuracy"])

@@ -40,6 +40,7 @@ from remnant.studies.shared.parts import (
     ClassifierTask,
     Finding,
     LanguageTask,
+    SpeechTask,
     Task,
     Tested,
     Verdict,
@@ -155,6 +156,8 @@ def task_sentence(task: Task | Absent) -> str:
         return f"The model's usefulness was not measured: {task.reason}."
     if isinstance(task, LanguageTask):
         return _language_task(task)
+    if isinstance(task, SpeechTask):
+        return _speech_task(task)
     return _classifier_task(task)
 
 
@@ -177,6 +180,15 @@ def _classifier_task(task: ClassifierTask) -> str:
     return (
         f"The trained model is right on {percent(task.test_accuracy)} of "
         f"{lag_text(task.test_examples)} test examples{beside}."
+    )
+
+
+def _speech_task(task: SpeechTask) -> str:
+    return (
+        f"On {lag_text(task.utterances)} utterances that it was not trained on the model gets "
+        f"{percent(task.character_error_rate)} of the characters and "
+        f"{percent(task.word_error_rate)} of the words wrong (if it had heard another utterance: "
+        f"{percent(task.swapped_error_rate)} of the characters)."
     )
 
 

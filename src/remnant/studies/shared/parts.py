@@ -72,6 +72,25 @@ class ClassifierTask:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SpeechTask:
+    """How useful a recogniser of speech is: its error rates on utterances it was not trained on.
+
+    Attributes:
+        character_error_rate, word_error_rate: Edits a character or word that was said.
+        swapped_error_rate: Character error rate if each utterance had been another one.
+        utterances: How many were recognised.
+        p_value: Of the sign test that what is heard is nearer to what was said than to what was
+            said in another utterance.
+    """
+
+    character_error_rate: float
+    word_error_rate: float
+    swapped_error_rate: float
+    utterances: int
+    p_value: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
     """What was tested and what was not, in sentences."""
 
@@ -80,4 +99,4 @@ class Tested:
 
 
 Verdict = Finding | Gate
-Task = LanguageTask | ClassifierTask
+Task = LanguageTask | ClassifierTask | SpeechTask

@@ -16,7 +16,6 @@ from remnant.measures import (
     exposure_curve,
     forgetting_curve,
 )
-from remnant.plans import InjectPlan
 from remnant.probes import WINDOW_SIGNALS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
@@ -26,11 +25,12 @@ from remnant.studies.shared.gates import put_verdict, with_negative_control
 from remnant.studies.shared.measured_curves import curve_result
 from remnant.studies.shared.parts import Tested
 from remnant.studies.shared.wording import times
-from remnant.studies.text_forgetting.recipe import TextForgettingStudy
+from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy
 from remnant.studies.text_forgetting.result import ByUses, ExposureCurveResult, SafeAfter
 
 Floats = NDArray[np.float64]
 _LEVELS = (2.0, 3.0, 5.0)  # bits
+_BITS = WINDOW_SIGNALS.index("bits")
 
 
 def measure_text_forgetting(
@@ -44,8 +44,23 @@ def measure_text_forgetting(
         examples: Clean windows, from which an epoch's length follows.
         tokens: Of a canary.
     """
+    put_twin_curves(record, study)
+    put_parts(record, by_uses=_by_uses(record, study, examples))
+    put_parts(record, traditional=_traditional(record, study, tokens))
+    put_parts(record, scope=_scope(study, tokens))
+
+
+def put_twin_curves(record: Record, study: SequenceStudy) -> None:
+    """Put exposure and attack success against lag, the controls and the verdict into the record.
+
+    Args:
+        record: Holds, for each part of the study, ``NAME.signals`` of the shape ``(lags, members,
+            signals, canaries and references)``, of which signal 0 is the cost in bits; with
+            reference models also their ``NAME.reference_bits``.
+        study: The study that was run.
+    """
     parts = study.parts()
-    primary = _exposure(record, "primary", parts["primary"], "planted")
+    primary = twin_exposure(record, "primary", parts["primary"], "planted")
     put_parts(record, curve_exposure=exposure_result(primary, study.attack.limit))
     unplanted = _controls(record, parts["primary"])
     put_verdict(
@@ -57,14 +72,11 @@ def measure_text_forgetting(
         name = "curve" if success == "precision" else f"curve_{success}"
         curve = _success(record, study, "planted", success)
         put_parts(record, **{name: curve_result(curve)})
-    put_parts(record, by_uses=_by_uses(record, study, examples))
-    put_parts(record, traditional=_traditional(record, study, tokens))
     _compare(record, study, primary)
-    put_parts(record, scope=_scope(study, tokens))
 
 
 def calibrated_bits(
-    record: Record, name: str, study: TextForgettingStudy, arm: str
+    record: Record, name: str, study: SequenceStudy, arm: str
 ) -> tuple[Floats, Floats]:
     """Return the calibrated costs of canaries and references under one arm.
 
@@ -72,7 +84,7 @@ def calibrated_bits(
         Bits of the shapes ``(lags, trials, canaries)`` and ``(lags, trials, references)``.
     """
     plan = study.plan
-    bits = record.array(f"{name}.signals")[:, :, WINDOW_SIGNALS.index("bits")]
+    bits = record.array(f"{name}.signals")[:, :, _BITS]
     own = bits[:, plan.members_of(arm)]
     if study.attack.calibration == "twin":
         own = own - bits[:, plan.members_of("twin")]
@@ -103,10 +115,10 @@ def exposure_result(curve: ExposureCurve, limit: float) -> ExposureCurveResult:
     )
 
 
-def _controls(record: Record, study: TextForgettingStudy) -> ExposureCurve | None:
+def _controls(record: Record, study: SequenceStudy) -> ExposureCurve | None:
     """Put what the attack finds in the A/A twins, which saw no canary, into the record."""
     if study.plan.aa and moved(record, study).any():
-        exposed = _exposure(record, "primary", study, "aa")
+        exposed = twin_exposure(record, "primary", study, "aa")
         put_parts(
             record,
             curve_exposure_aa=exposure_result(exposed, study.attack.limit),
@@ -122,7 +134,7 @@ def _controls(record: Record, study: TextForgettingStudy) -> ExposureCurve | Non
     return None
 
 
-def moved(record: Record, study: TextForgettingStudy) -> NDArray[np.bool_]:
+def moved(record: Record, study: SequenceStudy) -> NDArray[np.bool_]:
     """At which lags the A/A twin is another model than the one that its costs are calibrated by.
 
     INJECT's twins are one model until the canaries were planted: at lag 0 all their costs are
@@ -133,7 +145,7 @@ def moved(record: Record, study: TextForgettingStudy) -> NDArray[np.bool_]:
 
 
 def _sides(
-    record: Record, name: str, study: TextForgettingStudy, arm: str
+    record: Record, name: str, study: SequenceStudy, arm: str
 ) -> tuple[Floats, Floats, Floats]:
     """Lags, and costs of canaries and references at them."""
     seen, references = calibrated_bits(record, name, study, arm)
@@ -142,18 +154,25 @@ def _sides(
     return lags[there], seen[there], references[there]
 
 
-def _exposure(
+def twin_exposure(
     record: Record,
     name: str,
-    study: TextForgettingStudy,
+    study: SequenceStudy,
     arm: str,
     *,
     canaries: NDArray[np.intp] | slice = slice(None),
+    references: NDArray[np.intp] | slice = slice(None),
 ) -> ExposureCurve:
-    lags, seen, references = _sides(record, name, study, arm)
+    """Return the mean exposure of some canaries in one arm, among some references.
+
+    Args:
+        record, name, study, arm: As for ``calibrated_bits``.
+        canaries, references: Their numbers; all, if not given.
+    """
+    lags, seen, unseen = _sides(record, name, study, arm)
     return exposure_curve(
         canary_losses=seen[..., canaries],
-        reference_losses=references,
+        reference_losses=unseen[..., references],
         lags=lags,
         confidence=study.attack.confidence,
         rng=np.random.default_rng([study.plan.seed, 2]),
@@ -161,9 +180,7 @@ def _exposure(
     )
 
 
-def _success(
-    record: Record, study: TextForgettingStudy, arm: str, success: Success
-) -> ForgettingCurve:
+def _success(record: Record, study: SequenceStudy, arm: str, success: Success) -> ForgettingCurve:
     """Return how well an attack distinguishes planted from never-planted sequences.
 
     Both are scored by the same member. What it learnt about random tokens in general applies to
@@ -182,7 +199,7 @@ def _success(
     )
 
 
-def canary_uses(study: TextForgettingStudy, examples: int) -> NDArray[np.int64]:
+def canary_uses(study: SequenceStudy, examples: int) -> NDArray[np.int64]:
     """Return how often the planted member of the first trial used each canary."""
     plan = study.plan
     ledger = plan.ledger(examples=examples)
@@ -194,13 +211,14 @@ def canary_uses(study: TextForgettingStudy, examples: int) -> NDArray[np.int64]:
 def _by_uses(record: Record, study: TextForgettingStudy, examples: int) -> ByUses | Absent:
     """Return one exposure curve for each number of copies, or why there is but one number."""
     plan = study.plan
-    if not isinstance(plan, InjectPlan) or not isinstance(plan.copies, tuple):
+    if not isinstance(plan.copies, tuple):
         return Absent("all canaries were planted equally often")
     uses = canary_uses(study, examples)
     series = []
-    for many in np.unique(uses).tolist():
-        who = np.flatnonzero(uses == many)
-        curve = _exposure(record, "primary", study.parts()["primary"], "planted", canaries=who)
+    for copies in np.unique(plan.copies_of).tolist():
+        who = np.flatnonzero(plan.copies_of == copies)
+        many = int(uses[who].max())  # some of POISON's miss an epoch that is cut short
+        curve = twin_exposure(record, "primary", study.parts()["primary"], "planted", canaries=who)
         stored = exposure_result(curve, study.attack.limit)
         series.append(replace(stored, label=f"seen {times(many)}", uses=many))
     return ByUses(
@@ -220,11 +238,11 @@ def _traditional(record: Record, study: TextForgettingStudy, tokens: int) -> Tra
     return Traditional(lags=tuple(study.lags()), **columns)
 
 
-def _compare(record: Record, study: TextForgettingStudy, primary: ExposureCurve) -> None:
+def _compare(record: Record, study: SequenceStudy, primary: ExposureCurve) -> None:
     """Put the variants' exposure curves beside the study's own."""
     variants = []
     for name, part in list(study.parts().items())[1:]:
-        curve = _exposure(record, name, part, "planted")
+        curve = twin_exposure(record, name, part, "planted")
         variants.append((name, curve, exposure_result(curve, part.attack.limit)))
     put_comparison(record, study, primary, variants, success="exposure", chance=primary.null)
 

@@ -86,14 +86,16 @@ _NULL_BITS = "1.44"  # 1/ln 2, where no curve says it
 
 def page(result: TextForgettingResult, run: Run) -> Iterator[Block]:
     """What a report shows of a study of forgetting of text."""
-    exposure = _measured(result.curve_exposure)
-    control = _measured(result.curve_exposure_aa)
+    exposure = measured(result.curve_exposure)
+    control = measured(result.curve_exposure_aa)
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
-    yield headline(result.verdict, _TITLES, reading=_reading(exposure, limit), advice=_ADVICE)
+    yield headline(
+        result.verdict, _TITLES, reading=exposure_reading(exposure, limit), advice=_ADVICE
+    )
     if exposure is not None:
-        yield Tiles(tuple(_tiles(exposure, control, limit)))
+        yield Tiles(tuple(exposure_tiles(exposure, control, limit)))
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
-    yield section("How exposure falls", _falls(result.curve_exposure, control, limit))
+    yield section("How exposure falls", falling_blocks(result.curve_exposure, control, limit))
     yield section("Controls", _controls(result.curve_exposure_aa))
     if not isinstance(result.by_uses, Absent):
         yield _by_uses(result.by_uses)
@@ -102,7 +104,7 @@ def page(result: TextForgettingResult, run: Run) -> Iterator[Block]:
         yield comparison_section(result.compare, primary, key="compare", start=True)
     yield section(
         "Distinguishing planted from never-planted sequences",
-        [_attack_success(result.attack_success)],
+        [success_table(result.attack_success)],
     )
     yield traditional_section(result.traditional, _TRADITIONAL)
     yield scope_section(result.scope)
@@ -110,11 +112,13 @@ def page(result: TextForgettingResult, run: Run) -> Iterator[Block]:
     yield from closing(run)
 
 
-def _measured(stored: ExposureCurveResult | Absent) -> ExposureCurveResult | None:
+def measured(stored: ExposureCurveResult | Absent) -> ExposureCurveResult | None:
+    """The curve, where there is one."""
     return None if isinstance(stored, Absent) else stored
 
 
-def _reading(exposure: ExposureCurveResult | None, limit: float | None) -> Reading | None:
+def exposure_reading(exposure: ExposureCurveResult | None, limit: float | None) -> Reading | None:
+    """The mean exposure at the last lag, beside the limit."""
     if exposure is None:
         return None
     n = evidence_text(exposure.trials, exposure.n_canaries)
@@ -123,9 +127,10 @@ def _reading(exposure: ExposureCurveResult | None, limit: float | None) -> Readi
     )
 
 
-def _tiles(
+def exposure_tiles(
     exposure: ExposureCurveResult, control: ExposureCurveResult | None, limit: float | None
 ) -> Iterator[Tile]:
+    """Exposure at the start, at its highest and at the end, the control's, and the limit."""
     curve, peak = exposure.curve, exposure.peak
     chance = "" if curve.chance is None else f"chance {bits_text(curve.chance)}"
 
@@ -197,12 +202,17 @@ def what_was_found(exposure: ExposureCurveResult) -> str:
     return f"{sentence} {exposure.safe_reason}"
 
 
-def control_sentence(control: ExposureCurveResult | Absent) -> str:
-    """What the A/A twins say about the measurement itself."""
+def control_sentence(control: ExposureCurveResult | Absent, *, what: str = "sequences") -> str:
+    """What the A/A twins say about the measurement itself.
+
+    Args:
+        control: Their exposure.
+        what: Was planted.
+    """
     if isinstance(control, Absent):
         return f"There is no negative control: {control.reason}."
     inside, lags = control_count(control.curve)
-    check = "As a check, the same sequences were ranked in models that never saw any of them"
+    check = f"As a check, the same {what} were ranked in models that never saw any of them"
     if control_holds(control.curve):
         return f"{check}: there they are no more exposed than by chance."
     return (
@@ -211,11 +221,12 @@ def control_sentence(control: ExposureCurveResult | Absent) -> str:
     )
 
 
-def _falls(
+def falling_blocks(
     exposure: ExposureCurveResult | Absent,
     control: ExposureCurveResult | None,
     limit: float | None,
 ) -> Iterator[Block]:
+    """How exposure falls: the chart, its numbers, and how many canaries are beyond the ceiling."""
     if isinstance(exposure, Absent):
         yield Missing("Exposure", exposure.reason, depth="summary")
         return
@@ -290,7 +301,8 @@ def _by_uses(by_uses: ByUses) -> Section:
     )
 
 
-def _attack_success(measures: tuple[CurveResult, ...]) -> Block:
+def success_table(measures: tuple[CurveResult, ...]) -> Block:
+    """Attack success by every measure that was taken."""
     if not measures:
         return Missing("Attack success", "this run recorded none")
     rows = [measure_row(stored.shown()) for stored in measures]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -74,8 +74,73 @@ class TextAttackSettings(Section, name="attack"):
     lags: tuple[FromZero, ...] = ()
 
 
+class SequenceStudy(ComparedStudy):
+    """A study of twins whose canaries are ranked among references by what models pay for them.
+
+    Attributes:
+        attack: How exposure is measured.
+    """
+
+    attack: TextAttackSettings
+
+    def check(self, references: int, faults: list[str]) -> None:
+        """Refuse a study that cannot be measured.
+
+        Args:
+            references: Of each trial.
+            faults: That the study has found itself.
+
+        Raises:
+            PlanError: All faults in one sentence.
+            NotEnoughEvidence: There are too few references for a threshold.
+        """
+        limit = self.attack.limit
+        faults = label_faults([self.label, *(variant.label for variant in self.compare)]) + faults
+        if self.plan.controls:
+            faults.append(
+                f"plan.controls={self.plan.controls}: here canaries.references are the controls"
+            )
+        chance, ceiling = null_exposure(references), float(np.log2(references + 1))
+        if not chance < limit < ceiling:
+            faults.append(
+                f"attack.limit={limit:g} is not between {chance:.2f} bits, which chance gives, and "
+                f"{ceiling:.2f}, the most that {references} references can show"
+            )
+        require(faults, error=PlanError, hint="Fix the recipe.")
+        check_threshold(
+            "canaries.references", references, self.attack.fpr, more="Draw more references"
+        )
+        self.lags()
+
+    def parts(self) -> dict[str, Any]:
+        """Return the study alone and its variants, by name."""
+        own: Any = self  # a dataclass, as every study is
+        made = {"primary": dataclasses.replace(own, compare=())}
+        for i, variant in enumerate(self.compare, start=1):
+            plan = dataclasses.replace(variant.study.plan, aa=False)
+            made[f"variant{i}"] = dataclasses.replace(variant.study, plan=plan, compare=())
+        return made
+
+    def reference_plan(self) -> ShadowPlan | None:
+        """Return the plan of the reference models, where the attack is calibrated by them.
+
+        They are probed after as many clean updates as the members have had.
+        """
+        if self.attack.calibration != "references":
+            return None
+        return ShadowPlan(
+            models=self.attack.reference_models,
+            steps=max(1, clean_updates(self.plan) + self.plan.watch_steps),
+            batch=self.plan.batch,
+            seed=self.plan.seed,
+            fraction=self.attack.fraction,
+            sampling=self.plan.sampling,
+            precision=self.plan.precision,
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
-class TextForgettingStudy(ComparedStudy):
+class TextForgettingStudy(SequenceStudy):
     """A forgetting study on text: the plan and everything else that changes its numbers.
 
     Attributes:
@@ -110,49 +175,7 @@ class TextForgettingStudy(ComparedStudy):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compare", tuple(self.compare))
-        references, limit = self.canaries.references, self.attack.limit
-        faults = label_faults([self.label, *(variant.label for variant in self.compare)])
-        faults += named_twice(self.data, self.text)
-        if self.plan.controls:
-            faults.append(
-                f"plan.controls={self.plan.controls}: here canaries.references are the controls"
-            )
-        chance, ceiling = null_exposure(references), float(np.log2(references + 1))
-        if not chance < limit < ceiling:
-            faults.append(
-                f"attack.limit={limit:g} is not between {chance:.2f} bits, which chance gives, and "
-                f"{ceiling:.2f}, the most that {references} references can show"
-            )
-        require(faults, error=PlanError, hint="Fix the recipe.")
-        check_threshold(
-            "canaries.references", references, self.attack.fpr, more="Draw more references"
-        )
-        self.lags()
-
-    def parts(self) -> dict[str, TextForgettingStudy]:
-        """Return the study alone and its variants, by name."""
-        made = {"primary": dataclasses.replace(self, compare=())}
-        for i, variant in enumerate(self.compare, start=1):
-            plan = dataclasses.replace(variant.study.plan, aa=False)
-            made[f"variant{i}"] = dataclasses.replace(variant.study, plan=plan, compare=())
-        return made
-
-    def reference_plan(self) -> ShadowPlan | None:
-        """Return the plan of the reference models, where the attack is calibrated by them.
-
-        They are probed after as many clean updates as the members have had.
-        """
-        if self.attack.calibration != "references":
-            return None
-        return ShadowPlan(
-            models=self.attack.reference_models,
-            steps=max(1, clean_updates(self.plan) + self.plan.watch_steps),
-            batch=self.plan.batch,
-            seed=self.plan.seed,
-            fraction=self.attack.fraction,
-            sampling=self.plan.sampling,
-            precision=self.plan.precision,
-        )
+        self.check(self.canaries.references, named_twice(self.data, self.text))
 
 
 def clean_updates(plan: InjectPlan | PoisonPlan) -> int:

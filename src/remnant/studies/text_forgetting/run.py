@@ -11,8 +11,6 @@ from typing import Any
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.records import Record
 from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Workload
-from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.language_models import fit_language_models, load_text
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import (
@@ -29,6 +27,7 @@ from remnant.studies.text_forgetting.training import (
     ask_trials,
     check_language_models,
     part_groups,
+    run_parts,
 )
 
 
@@ -108,22 +107,7 @@ def _work(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    every = {
-        array: group
-        for name, part in study.parts().items()
-        for array, group in part_groups(
-            part, name, data_fingerprint=record.data_fingerprint
-        ).items()
-    }
-    kept = record.array_names()
-    run_groups(
-        [group for array, group in every.items() if array not in kept],
-        shared=planted,
-        record=record,
-        execution=execution,
-        progress=progress,
-        whole=Workload.of(list(every.values())),
-    )
+    run_parts(study, planted, part_groups, execution, record, progress)
     first = planted["primary"]
     put_ledger(record, study.plan.ledger(examples=first.examples))
     bits = record.array("primary.validation_bits")

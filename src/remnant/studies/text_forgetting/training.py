@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,7 +14,9 @@ from remnant.plans import ShadowPlan
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
-from remnant.studies.groups.execution import Group, Site
+from remnant.records import Record
+from remnant.studies.groups.execution import Group, Progress, Site, Workload
+from remnant.studies.groups.running import run_groups
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
 from remnant.studies.shared.language_models import (
     finite_losses,
@@ -22,7 +25,7 @@ from remnant.studies.shared.language_models import (
 )
 from remnant.studies.shared.settings import Execution
 from remnant.studies.text_forgetting.planted_tokens import PlantedTokens
-from remnant.studies.text_forgetting.recipe import TextForgettingStudy, clean_updates
+from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy, clean_updates
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +71,34 @@ def part_groups(
         name: Its name.
         data_fingerprint: Of the study's text, for checkpoints.
     """
-    shadow, references = study.reference_plan(), f"{name}-references"
+    return sequence_groups(
+        study,
+        name,
+        data_fingerprint=data_fingerprint,
+        twins=_train_twins,
+        references=_train_references,
+    )
+
+
+def sequence_groups(
+    study: SequenceStudy,
+    name: str,
+    *,
+    data_fingerprint: str,
+    twins: Callable[..., None],
+    references: Callable[..., None],
+) -> dict[str, Group]:
+    """Return the groups of one part of a study by the array that each puts last.
+
+    Args:
+        study: The part.
+        name: Its name.
+        data_fingerprint: Of the study's data, for checkpoints.
+        twins: Trains the twins: called with the study, the name, the checkpoint's key, the data of
+            all parts and the site.
+        references: Trains the reference models: the same, with their plan after the study.
+    """
+    shadow, others = study.reference_plan(), f"{name}-references"
 
     def key(part: str) -> str:
         return f"{study.fingerprint}/{part}/{data_fingerprint}"
@@ -76,24 +106,57 @@ def part_groups(
     made = {
         f"{name}.signals": Group(
             name=name,
-            work=partial(_train_twins, study, name, key(name)),
+            work=partial(twins, study, name, key(name)),
             members=study.plan.members,
             steps=study.plan.steps,
-            saved=_checkpoint_file(name),
+            saved=checkpoint_file(name),
         )
     }
     if shadow is not None:
         made[f"{name}.reference_bits"] = Group(
-            name=references,
-            work=partial(_train_references, study, shadow, name, key(references)),
+            name=others,
+            work=partial(references, study, shadow, name, key(others)),
             members=shadow.members,
             steps=shadow.steps,
-            saved=_checkpoint_file(references),
+            saved=checkpoint_file(others),
         )
     return made
 
 
-def _checkpoint_file(part: str) -> str:
+def run_parts(
+    study: SequenceStudy,
+    planted: Mapping[str, Any],
+    groups_of: Callable[..., dict[str, Group]],
+    execution: Execution,
+    record: Record,
+    progress: Progress | None,
+) -> None:
+    """Train the groups of all parts whose arrays the record does not hold.
+
+    Args:
+        study: The whole study.
+        planted: The data of each part, by its name.
+        groups_of: Returns the groups of a part; see ``sequence_groups``.
+        execution: Device, and who runs the groups.
+        record: Gets the arrays.
+        progress: The progress callback.
+    """
+    every: dict[str, Group] = {}
+    for name, part in study.parts().items():
+        every |= groups_of(part, name, data_fingerprint=record.data_fingerprint)
+    kept = record.array_names()
+    run_groups(
+        [group for array, group in every.items() if array not in kept],
+        shared=planted,
+        record=record,
+        execution=execution,
+        progress=progress,
+        whole=Workload.of(list(every.values())),
+    )
+
+
+def checkpoint_file(part: str) -> str:
+    """Return the name of a part's checkpoint."""
     return f"checkpoint-{part}.safetensors"
 
 
@@ -113,7 +176,7 @@ def _train_twins(
         site.execution,
         probes={"signals": ask_trials(study, planted)},
         probe_steps=[plan.planted_until + lag for lag in study.lags()],
-        checkpoint=site.checkpoint(_checkpoint_file(name), key),
+        checkpoint=site.checkpoint(checkpoint_file(name), key),
         on_step=site.on_step(name, plan.steps),
     )
     signals = window_signals(
@@ -124,7 +187,7 @@ def _train_twins(
     )
     bits = signals[:, 0].mean(1).cpu().numpy() / study.text.window
     arrays = {"validation_bits": bits, "signals": fit.probes["signals"]}
-    _keep(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
+    keep_arrays(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
 
 
 def _train_references(
@@ -154,13 +217,13 @@ def _train_references(
         site.execution,
         probes={"bits": ask},
         probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
-        checkpoint=site.checkpoint(_checkpoint_file(part), key),
+        checkpoint=site.checkpoint(checkpoint_file(part), key),
         on_step=site.on_step(part, shadow.steps),
     )
-    _keep(site, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
+    keep_arrays(site, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
 
 
-def _keep(site: Site, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:
+def keep_arrays(site: Site, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:
     """Put arrays of finite numbers on the shelf."""
     for array in arrays.values():
         finite_losses(array, where=f" in part {part!r}")

@@ -1,0 +1,1 @@
+"""Forgetting of speech: planted utterances in recognisers, INJECT and POISON."""

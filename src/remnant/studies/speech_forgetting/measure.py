@@ -1,0 +1,198 @@
+"""From what utterances cost to exposure curves and a verdict: reads arrays, touches no model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from remnant.measures import ExposureCurve
+from remnant.records import Record
+from remnant.records.typed import Absent, put_parts
+from remnant.studies.shared.curves import Comparison
+from remnant.studies.shared.differences import curve_differences
+from remnant.studies.shared.measured_curves import series_of
+from remnant.studies.shared.parts import SpeechTask, Tested
+from remnant.studies.shared.wording import times
+from remnant.studies.speech_forgetting.recipe import SYNTHETIC, SpeechForgettingStudy, where
+from remnant.studies.speech_forgetting.result import ErrorRates
+from remnant.studies.speech_forgetting.training import SIGNALS
+from remnant.studies.text_forgetting.measure import (
+    canary_uses,
+    put_twin_curves,
+    twin_exposure,
+)
+
+Floats = NDArray[np.float64]
+_Group = tuple[str, NDArray[np.intp], NDArray[np.intp]]
+
+
+def measure_speech_forgetting(
+    record: Record, study: SpeechForgettingStudy, *, examples: int, characters: int
+) -> None:
+    """Measure everything the study asks for and put it into the record; no canary is in it.
+
+    Args:
+        record: Holds the arrays and ``task``, and is given the results.
+        study: The study that was run.
+        examples: Clean utterances, from which an epoch's length follows.
+        characters: Of all trials' canaries together, each counted once.
+    """
+    put_twin_curves(record, study)
+    primary = study.parts()["primary"]
+    for name, part in _groups(record, primary, examples):
+        put_parts(record, **{name: part})
+    put_parts(record, errors=_errors(record, primary, characters))
+    put_parts(record, scope=_scope(study))
+
+
+def speech_task(
+    edits: Floats, *, characters: int, words: int, planted: NDArray[np.int64]
+) -> SpeechTask:
+    """Return how well the planted members recognise utterances that nobody was trained on.
+
+    Whether they learnt anything is a sign test over utterances: what the members hear is nearer to
+    what was said there than to what was said in another utterance of about the same length, in
+    more utterances than a coin would give.
+
+    Args:
+        edits: Of ``validation_edits``, ``(members, 3, utterances)``.
+        characters, words: Of all validation utterances together.
+        planted: The planted members.
+    """
+    own, swapped, by_word = np.moveaxis(edits[planted], 1, 0)
+    nearer = (swapped - own).mean(axis=0)
+    decided = int(np.count_nonzero(nearer))
+    ahead = int(np.count_nonzero(nearer > 0))
+    test = stats.binomtest(ahead, decided, alternative="greater") if decided else None
+    return SpeechTask(
+        character_error_rate=float(own.sum(axis=1).mean() / characters),
+        word_error_rate=float(by_word.sum(axis=1).mean() / words),
+        swapped_error_rate=float(swapped.sum(axis=1).mean() / characters),
+        utterances=int(edits.shape[2]),
+        p_value=1.0 if test is None else float(test.pvalue),
+    )
+
+
+def _groups(
+    record: Record, study: SpeechForgettingStudy, examples: int
+) -> Iterable[tuple[str, Comparison | Absent]]:
+    """Yield exposure by copies, words, voice and speakers, each under its field's name."""
+    canaries, references = study.canary_cells, study.reference_cells
+    uses, copies = canary_uses(study, examples), study.plan.copies_of
+    everyone = np.arange(len(references))
+    often: list[_Group] = []
+    for many in np.unique(copies).tolist():
+        who = np.flatnonzero(copies == many)
+        # Some of POISON's canaries miss an epoch that is cut short.
+        often.append((f"seen {times(int(uses[who].max()))}", who, everyone))
+    dealt = isinstance(study.plan.copies, tuple)
+    equally = Absent("all canaries were planted equally often")
+    yield (
+        "by_uses",
+        _compared(record, study, "Canaries seen more or less often", often) if dealt else equally,
+    )
+    own = study.canaries
+    kinds: Mapping[str, tuple[str, str, Mapping[object, str]]] = {
+        "by_words": (
+            "words",
+            "Longer and shorter transcripts",
+            {many: f"{many} words" for many in own.words},
+        ),
+        "by_voice": ("voice", "Voices", {voice: f"{voice} voice" for voice in own.voices}),
+        "by_speakers": (
+            "speakers",
+            "One speaker or two",
+            {many: "one speaker" if many == 1 else "two speakers" for many in own.speakers},
+        ),
+    }
+    for name, (attribute, title, labels) in kinds.items():
+        if own.kind == "wrong" and attribute != "words":
+            yield name, Absent("the speakers are the corpus's own")
+        elif len(labels) < 2:
+            yield name, Absent("all canaries are of one kind")
+        else:
+            chosen = [
+                (
+                    label,
+                    where(canaries, **{attribute: value}),
+                    where(references, **{attribute: value}),
+                )
+                for value, label in labels.items()
+            ]
+            yield name, _compared(record, study, title, chosen)
+
+
+def _compared(
+    record: Record, study: SpeechForgettingStudy, title: str, groups: list[_Group]
+) -> Comparison:
+    """Put groups of canaries side by side, each among references of its own kind."""
+    curves: dict[str, ExposureCurve] = {
+        label: twin_exposure(record, "primary", study, "planted", canaries=who, references=among)
+        for label, who, among in groups
+    }
+    first, *others = curves.items()
+    return Comparison(
+        title=title,
+        success="exposure",
+        chance=first[1].null,
+        series=tuple(series_of(label, curve) for label, curve in curves.items()),
+        differences=curve_differences(dict(others), first[1], confidence=study.attack.confidence),
+    )
+
+
+def _errors(record: Record, study: SpeechForgettingStudy, characters: int) -> ErrorRates:
+    """Return error rate and cost a character of the canaries, mean over the trials."""
+    plan, signals = study.plan, record.array("primary.signals")
+    sets = plan.trials if plan.fresh_canaries else 1
+    each = characters / sets
+    columns: dict[str, tuple[float, ...]] = {}
+    for side, arm in (("seen", "planted"), ("unseen", "twin")):
+        own = signals[:, plan.members_of(arm), :, : plan.canaries].sum(axis=3).mean(axis=1) / each
+        columns[f"{side}_error"] = tuple(own[:, SIGNALS.index("edits")].tolist())
+        columns[f"{side}_bits"] = tuple(own[:, SIGNALS.index("bits")].tolist())
+    return ErrorRates(lags=tuple(map(float, study.lags())), **columns)
+
+
+def _scope(study: SpeechForgettingStudy) -> Tested:
+    plan, attack, own = study.plan, study.attack, study.canaries
+    ways = {
+        "twin": "less what the trial's unplanted twin pays for it",
+        "references": f"less the mean of {attack.reference_models} reference models, each trained "
+        f"on a random {attack.fraction:.0%} of the clean speech",
+        "none": "as it is",
+    }
+    lengths = " or ".join(map(str, own.words))
+    what = (
+        f"transcripts of {lengths} random words, spoken by synthesizers"
+        if own.kind == "spoken"
+        else f"utterances of the corpus with {lengths} random words as their transcript"
+    )
+    tested = [
+        f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries, {what}, in "
+        f"{study.model.name} on {study.data.title} speech",
+        f"a transcript's CTC cost given its sound, {ways[attack.calibration]}, ranked among "
+        f"{own.references} references of the trial's own, for {plan.watch_steps} steps after the "
+        "canaries were last used",
+    ]
+    tested += ["A/A twins as the negative control"] if plan.aa else []
+    not_tested = [
+        "real voices: synthesizers speak more alike than people do"
+        if study.data.name == SYNTHETIC or own.kind == "spoken"
+        else "utterances with their true transcripts: wrong ones are learnt by heart",
+        f"exposure beyond {math.log2(own.references + 1):.1f} bits a canary: more references "
+        "would show it",
+        "attackers without the sound: the cost is that of a transcript given its own sound",
+        "extraction: a rank among references does not say that a transcript can be extracted",
+        f"lags beyond {plan.watch_steps} steps, other recognisers and other speech",
+    ]
+    if not plan.fresh_canaries and plan.trials > 1:
+        not_tested.append("other canaries: all trials planted the same ones")
+    if not plan.aa:
+        not_tested.append("A/A twins: there was no negative control")
+    if plan.trials == 1:
+        not_tested.append("how much another training run would differ: there was one trial")
+    return Tested(tested=tuple(tested), not_tested=tuple(not_tested))

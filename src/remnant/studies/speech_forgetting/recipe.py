@@ -1,0 +1,310 @@
+"""The recipe of a forgetting study on speech: the corpus, the planted utterances, the attack."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from remnant.data import STANDARD_LIBRARY
+from remnant.data.own_files import FILES
+from remnant.data.speech.synthesis import SEXES, VOICES
+from remnant.models import conformer
+from remnant.plans import InjectPlan, PoisonPlan
+from remnant.plans.bounds import (
+    Bound,
+    Count,
+    FromZero,
+    Positive,
+    at_least,
+    distinct_texts,
+    one_of,
+    text,
+)
+from remnant.studies.shared.section import Section
+from remnant.studies.shared.settings import TrainingSettings, option_faults
+from remnant.studies.shared.study import Recipe
+from remnant.studies.shared.variants import Variant
+from remnant.studies.text_forgetting.recipe import SequenceStudy, TextAttackSettings
+
+SYNTHETIC, AN4 = "synthetic", "an4"
+KINDS = ("spoken", "wrong")
+SENTENCES = ("words", "text")
+RECOGNISERS = {"conformer": conformer}
+SPEAKERS = (1, 2)
+_CHARACTERS = 400_000  # of the standard library, whose words are spoken
+
+
+def _some_of(allowed: tuple[Any, ...], words: str) -> Bound:
+    """Return the bound of lists of different values out of a few."""
+    return Bound(
+        words=f"a list of {words}",
+        fits=lambda value: (
+            isinstance(value, list | tuple)
+            and len(value) > 0
+            and all(any(part == known for known in allowed) for part in value)
+            and len(set(value)) == len(value)
+        ),
+        stored=tuple,
+        schema={"minItems": 1, "uniqueItems": True},
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechDataSettings(Section, name="data"):
+    """Which speech the recognisers are trained on.
+
+    Attributes:
+        name: ``synthetic``: sentences that flite and espeak-ng speak; ``an4``: CMU's AN4, in the
+            folder ``an4`` of ``--data``; ``files``: your own WAV files.
+        path: With ``name = "files"``: a folder of WAV files with a ``metadata.csv`` or
+            ``metadata.jsonl`` (fields ``file_name`` and ``transcription``), as ``remnant speech
+            make`` writes. A relative path starts at ``--data``, or at the recipe's folder without
+            it. Not set: another corpus.
+        held_out: A second such folder to judge by. Not set: ``validation`` utterances of ``path``.
+        utterances: Utterances to use; canaries and references with a wrong transcript are taken out
+            of them. Not set: all that are there; 300 synthetic ones.
+        seconds: Longest utterance to train on; longer ones are left out. Not set: any length.
+        validation: Utterances to judge by, where the corpus has no part for it.
+        text: Of synthetic speech, the text whose words are spoken: ``standard-library``, or a file
+            in the data folder.
+        sentences: Of synthetic speech: ``words``, drawn at random from the commonest ones;
+            ``text``, passages of the text.
+        words: Words of a synthetic sentence.
+        commonest: With ``sentences = "words"``, how many of the text's commonest words are spoken.
+        voices: Of synthetic speech, and of canaries that are spoken.
+        bands: Log-mel bands of a frame. AN4 has its own features.
+        seed: Determines sentences, voices and the manner of speaking.
+    """
+
+    name: Annotated[str, one_of((SYNTHETIC, AN4, FILES))] = SYNTHETIC
+    path: Annotated[str, text("a path")] | None = None
+    held_out: Annotated[str, text("a path")] | None = None
+    utterances: Count | None = None
+    seconds: Positive | None = None
+    validation: Count = 40
+    text: Annotated[str, text("a name")] = STANDARD_LIBRARY
+    sentences: Annotated[str, one_of(SENTENCES)] = "words"
+    words: Count = 3
+    commonest: Annotated[int, at_least(2)] = 20
+    voices: Annotated[tuple[str, ...], distinct_texts("names of voices")] = (
+        "slt",
+        "en-us+f3",
+        "rms",
+        "awb",
+    )
+    bands: Count = 40
+    seed: FromZero = 0
+
+    def _contradictions(self) -> list[str]:
+        unknown = [name for name in self.voices if name not in VOICES]
+        if unknown:
+            return [f"data.voices={unknown} are not some of {', '.join(VOICES)}"]
+        own = self.name == FILES
+        if own and self.path is None:
+            return [f'data.path is needed with data.name = "{FILES}"']
+        given = [name for name in ("path", "held_out") if getattr(self, name) is not None]
+        return [] if own else [f'data.{name} needs data.name = "{FILES}"' for name in given]
+
+    @property
+    def title(self) -> str:
+        """The corpus in words: its name, or the path of the user's own files."""
+        return self.name if self.path is None else self.path
+
+    @property
+    def characters(self) -> int | None:
+        """Characters of the text whose words are spoken; None for a whole file."""
+        return _CHARACTERS if self.text == STANDARD_LIBRARY else None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechCanarySettings(Section, name="canaries"):
+    """Which utterances are planted, and among how many they are ranked.
+
+    Canaries are dealt evenly to all combinations of copies, words, voices and speakers.
+
+    Attributes:
+        kind: ``spoken``: transcripts of random words that a synthesizer speaks; ``wrong``:
+            utterances of the corpus with random words as their transcript.
+        words: Words of a transcript, each number for as many canaries.
+        commonest: Draw words uniformly from this many of the commonest words of the corpus (of
+            synthetic speech: of its text). Not set: from all.
+        voices: Of spoken canaries, ``female`` or ``male``.
+        speakers: Of spoken canaries, how many speak each: 1, or 2 in turn, both of the same sex.
+        references: Utterances of each trial that are drawn the same way and never planted.
+    """
+
+    kind: Annotated[str, one_of(KINDS)] = "spoken"
+    words: tuple[Count, ...] = (7, 10)
+    commonest: Annotated[int, at_least(2)] | None = None
+    voices: Annotated[tuple[str, ...], _some_of(SEXES, "female and male")] = SEXES
+    speakers: Annotated[tuple[int, ...], _some_of(SPEAKERS, "1 and 2")] = SPEAKERS
+    references: Count = 200
+
+    def _contradictions(self) -> list[str]:
+        if not self.words or len(set(self.words)) < len(self.words):
+            return [f"canaries.words={list(self.words)} is not a list of different numbers"]
+        return []
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechAttackSettings(TextAttackSettings, name="attack"):
+    """How exposure is measured, and the limit that the verdict is about.
+
+    Attributes:
+        calibration: What is subtracted from the cost of a transcript given its sound: ``twin``,
+            its cost under the unplanted twin; ``references``, its mean cost under reference
+            models, each trained on a random part of the clean speech; or ``none``.
+        reference_models: Reference models, for ``references``.
+        fraction: Share of the clean speech that each reference model hears.
+        fpr: False-positive rate at which precision and TPR are read.
+        confidence: Confidence of the intervals.
+        limit: Bits that the mean exposure at the last lag must stay below.
+        lags: Lags to measure at, in steps. Empty: a grid up to the last step.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecogniserSettings(Section, name="model"):
+    """Which recogniser is trained.
+
+    Attributes:
+        name: Architecture.
+        options: Its options, such as ``{ width = 32, layers = 2, heads = 2 }``.
+    """
+
+    name: Annotated[str, one_of(RECOGNISERS)] = "conformer"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def _contradictions(self) -> list[str]:
+        build: Any = RECOGNISERS[self.name]
+        known = [name for name in build.__kwdefaults__ if name != "bands"]  # the data's
+        unknown = [name for name in self.options if name not in known]
+        faults = [f"model.options has {unknown}, not some of {', '.join(known)}"] if unknown else []
+        return faults + option_faults(self.options, build)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechForgettingStudy(SequenceStudy):
+    """A forgetting study on speech: the plan and everything else that changes its numbers.
+
+    Attributes:
+        plan: INJECT or POISON.
+        label: What the study itself is called beside its variants.
+        title: Of the figure that shows them together.
+        compare: Variants, which have no A/A twins of their own.
+    """
+
+    QUESTION: ClassVar[str] = "speech-forgetting"
+    SECTIONS: ClassVar[tuple[str, ...]] = ("data", "canaries", "model", "training", "attack")
+
+    plan: PoisonPlan | InjectPlan
+    data: SpeechDataSettings = field(default_factory=SpeechDataSettings)
+    canaries: SpeechCanarySettings = field(default_factory=SpeechCanarySettings)
+    model: RecogniserSettings = field(default_factory=RecogniserSettings)
+    training: TrainingSettings = field(
+        default_factory=lambda: TrainingSettings(optimizer="adam", options={"lr": 2e-3}, clip=5.0)
+    )
+    attack: SpeechAttackSettings = field(default_factory=SpeechAttackSettings)
+    label: str = "as planned"
+    title: str = "The same study, varied"
+    compare: tuple[Variant[SpeechForgettingStudy], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "compare", tuple(self.compare))
+        cells, faults = self.cells, []
+        for name, count in (
+            ("plan.canaries", self.plan.canaries),
+            ("canaries.references", self.canaries.references),
+        ):
+            kinds = len(cells) if name.startswith("canaries") else len(cells) * self._copies
+            if count % kinds:
+                faults.append(
+                    f"{name}={count} cannot be dealt evenly to {kinds} kinds (copies, words, "
+                    "voices, speakers)"
+                )
+        if self.canaries.kind == "spoken" and self.data.name == AN4:
+            faults.append('canaries.kind="spoken" does not fit AN4, which has features, not sound')
+        if self.canaries.kind == "spoken":
+            there = Counter(VOICES[name].sex for name in self.data.voices)
+            faults += [
+                f"data.voices has {there[sex]} {sex} voices, and canaries.speakers needs {needed}"
+                for sex in self.canaries.voices
+                if there[sex] < (needed := max(self.canaries.speakers))
+            ]
+        self.check(self.canaries.references, faults)
+
+    @property
+    def _copies(self) -> int:
+        copies = self.plan.copies
+        return len(copies) if isinstance(copies, tuple) else 1
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The kinds of utterances, apart from how often they are planted."""
+        own = self.canaries
+        if own.kind == "wrong":
+            return [Cell(words, "", 1) for words in own.words]
+        return [
+            Cell(words, voice, speakers)
+            for words in own.words
+            for voice in own.voices
+            for speakers in own.speakers
+        ]
+
+    def cells_of(self, count: int, *, copies: bool) -> list[Cell]:
+        """Return the kind of each of ``count`` canaries or references.
+
+        Args:
+            count: How many.
+            copies: Whether numbers of copies are dealt to them in turn too: all kinds then get
+                each of them as often.
+        """
+        each = self._copies if copies else 1
+        return [self.cells[number // each % len(self.cells)] for number in range(count)]
+
+    @property
+    def canary_cells(self) -> list[Cell]:
+        """The kind of each canary of a trial."""
+        return self.cells_of(self.plan.canaries, copies=True)
+
+    @property
+    def reference_cells(self) -> list[Cell]:
+        """The kind of each reference of a trial."""
+        return self.cells_of(self.canaries.references, copies=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A kind of utterance.
+
+    Attributes:
+        words: Of the transcript.
+        voice: ``female`` or ``male``; empty where the speakers are the corpus's own.
+        speakers: How many speak it.
+    """
+
+    words: int
+    voice: str
+    speakers: int
+
+
+def where(cells: list[Cell], **wanted: Any) -> NDArray[np.intp]:
+    """Return the places of the cells that have these values.
+
+    Example:
+        >>> where([Cell(7, "male", 1), Cell(10, "male", 1)], words=10).tolist()
+        [1]
+    """
+    return np.flatnonzero(
+        [all(getattr(cell, name) == value for name, value in wanted.items()) for cell in cells]
+    )
+
+
+RECIPE = Recipe(
+    study=SpeechForgettingStudy,
+    example={"plan": {"canaries": 32, "step": 200, "watch_steps": 200}},
+)

@@ -1,0 +1,278 @@
+"""Trains the recognisers of a speech-forgetting study and asks them about its utterances."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from remnant.measures.speech.error_rate import edit_distance
+from remnant.models.protocols import LogitModels
+from remnant.models.recogniser import PackedRecogniser, ctc_loss
+from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
+from remnant.plans.schedule import Schedule
+from remnant.population import Fit, Population
+from remnant.population.optimizers import make_optimizer
+from remnant.probes.recognition import greedy_tokens
+from remnant.studies.groups.execution import Group, Site
+from remnant.studies.shared.classifiers import SomeMembers
+from remnant.studies.shared.settings import Execution
+from remnant.studies.speech_forgetting.planted_speech import Asked, InTurns, PlantedSpeech
+from remnant.studies.speech_forgetting.recipe import RECOGNISERS, SpeechForgettingStudy
+from remnant.studies.text_forgetting.recipe import clean_updates
+from remnant.studies.text_forgetting.training import checkpoint_file, keep_arrays, sequence_groups
+
+Floats = NDArray[np.float64]
+SIGNALS = ("bits", "edits")
+_SOUNDS = 128  # asked at once
+_HEAD = 2  # numbers before the tokens of a packed transcript: frames, and how many tokens
+
+
+def recogniser_maker(
+    study: SpeechForgettingStudy, planted: PlantedSpeech
+) -> Callable[[], nn.Module]:
+    """Return a function that makes the study's model for these features and characters."""
+    build: Any = RECOGNISERS[study.model.name]
+
+    def make() -> nn.Module:
+        return PackedRecogniser(
+            build(planted.tokens, **{"bands": planted.bands, **study.model.options})
+        )
+
+    return make
+
+
+def check_recognisers(
+    study: SpeechForgettingStudy, planted: PlantedSpeech, execution: Execution
+) -> None:
+    """Refuse what cannot be planted or trained before anything is written."""
+    make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+    alone = Population(recogniser_maker(study, planted), seeds=[0], device=execution.device)
+    alone.logits(planted.inputs[:1])
+    study.plan.schedule(examples=planted.examples)  # refuses canaries that do not fit
+
+
+def utterance_signals(models: LogitModels, asked: Asked) -> Tensor:
+    """Return what each transcript costs given its sound, and how far from it the model hears.
+
+    The cost is that of ``transcript_costs``: the negative base-2 logarithm of the transcript's CTC
+    probability. Edits are the characters to be changed in what greedy decoding hears. A canary of
+    several speakers has the mean of its sounds.
+
+    Returns:
+        float64 ``(members, 2, items)``: bits and edits, in this order (``SIGNALS``).
+    """
+    made = []
+    for first in range(0, len(asked.inputs), _SOUNDS):
+        some = slice(first, first + _SOUNDS)
+        targets = asked.targets[some]
+        log_probs = torch.as_tensor(models.logits(asked.inputs[some])).double()
+        there = targets.to(log_probs.device)
+        nats = torch.stack([ctc_loss(own, there) * there[:, 1] for own in log_probs])
+        edits = [
+            [
+                edit_distance(said, tokens)
+                for said, tokens in zip(said_tokens(targets), _heard(own, targets), strict=True)
+            ]
+            for own in log_probs.cpu()
+        ]
+        bits = nats.cpu().numpy() / math.log(2.0)
+        made.append(np.stack([bits, np.array(edits, dtype=np.float64)], axis=1))
+    return torch.from_numpy(asked.mean(np.concatenate(made, axis=-1)))
+
+
+def heard_tokens(models: LogitModels, asked: Asked) -> list[list[list[int]]]:
+    """Return what each member hears of each sound by greedy decoding, as tokens."""
+    made: list[list[list[int]]] = []
+    for first in range(0, len(asked.inputs), _SOUNDS):
+        some = slice(first, first + _SOUNDS)
+        log_probs = torch.as_tensor(models.logits(asked.inputs[some])).cpu()
+        for member, own in enumerate(log_probs):
+            made += [[]] if len(made) <= member else []
+            made[member] += _heard(own, asked.targets[some])
+    return made
+
+
+def _heard(log_probs: Tensor, targets: Tensor) -> list[list[int]]:
+    return [
+        greedy_tokens(frames[:count])
+        for frames, count in zip(log_probs, targets[:, 0].tolist(), strict=True)
+    ]
+
+
+def said_tokens(targets: Tensor) -> list[list[int]]:
+    """Return the transcripts of ``pack`` as lists of tokens."""
+    return [row[_HEAD : _HEAD + row[1]] for row in targets.tolist()]
+
+
+def ask_trials(
+    study: SpeechForgettingStudy, planted: PlantedSpeech
+) -> Callable[[Population], Tensor]:
+    """Return the probe that asks each trial's members about their own trial's utterances."""
+    arms = len(study.plan.arms)
+
+    def ask(models: Population) -> Tensor:
+        return torch.cat(
+            [
+                utterance_signals(
+                    SomeMembers(models, slice(trial * arms, (trial + 1) * arms)), asked
+                )
+                for trial, asked in enumerate(planted.probed)
+            ]
+        )
+
+    return ask
+
+
+def fit_recognisers(
+    study: SpeechForgettingStudy,
+    plan: InjectPlan | PoisonPlan | ShadowPlan,
+    planted: PlantedSpeech,
+    execution: Execution,
+    **choices: Any,
+) -> tuple[Fit, Population]:
+    """Train the members of a plan on the study's speech, in the study's way."""
+    population = Population(
+        recogniser_maker(study, planted),
+        seeds=plan.seeds,
+        dropout_seeds=None if isinstance(plan, ShadowPlan) else plan.dropout_seeds,
+        noise_seeds=plan.noise_seeds,
+        device=execution.device,
+        precision=plan.precision,
+    )
+    schedule: Schedule = plan.schedule(examples=planted.examples)
+    fit = population.fit(
+        planted.inputs,
+        planted.targets,
+        InTurns(schedule, planted.second),
+        loss=ctc_loss,
+        optimizer=study.training.optimizer,
+        learning_rate=study.training.rate(),
+        clip=study.training.clip,
+        compiled=execution.compiled,
+        **choices,
+        **study.training.options,
+    )
+    return fit, population
+
+
+def part_groups(
+    study: SpeechForgettingStudy, name: str, *, data_fingerprint: str
+) -> dict[str, Group]:
+    """Return the groups of one part by the array that is put last: twins, then references.
+
+    Args:
+        study: The part.
+        name: Its name.
+        data_fingerprint: Of the study's speech, for checkpoints.
+    """
+    return sequence_groups(
+        study,
+        name,
+        data_fingerprint=data_fingerprint,
+        twins=_train_twins,
+        references=_train_references,
+    )
+
+
+def _train_twins(
+    study: SpeechForgettingStudy,
+    name: str,
+    key: str,
+    parts: Mapping[str, PlantedSpeech],
+    site: Site,
+) -> None:
+    """Train the twins of one part and put what its probes saw on the shelf."""
+    plan, planted = study.plan, parts[name]
+    fit, population = fit_recognisers(
+        study,
+        plan,
+        planted,
+        site.execution,
+        probes={"signals": ask_trials(study, planted)},
+        probe_steps=[plan.planted_until + lag for lag in study.lags()],
+        checkpoint=site.checkpoint(checkpoint_file(name), key),
+        on_step=site.on_step(name, plan.steps),
+    )
+    edits = validation_edits(population, planted)
+    arrays = {"validation_edits": edits, "signals": fit.probes["signals"]}
+    keep_arrays(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
+
+
+def _train_references(
+    study: SpeechForgettingStudy,
+    shadow: ShadowPlan,
+    name: str,
+    key: str,
+    parts: Mapping[str, PlantedSpeech],
+    site: Site,
+) -> None:
+    """Train the reference models as one population and keep what they pay for every utterance."""
+    part, planted = f"{name}-references", parts[name]
+
+    def ask(models: Population) -> Tensor:
+        return torch.stack(
+            [utterance_signals(models, asked)[:, 0] for asked in planted.probed], dim=1
+        )
+
+    fit, _ = fit_recognisers(
+        study,
+        shadow,
+        planted,
+        site.execution,
+        probes={"bits": ask},
+        probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
+        checkpoint=site.checkpoint(checkpoint_file(part), key),
+        on_step=site.on_step(part, shadow.steps),
+    )
+    keep_arrays(site, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
+
+
+def validation_edits(models: LogitModels, planted: PlantedSpeech) -> Floats:
+    """Return how far what members hear of validation utterances is from what was said.
+
+    Returns:
+        ``(members, 3, utterances)``: edits of characters, edits of characters to what was said in
+        *another* utterance (that of about the same length, see ``neighbours``), edits of words.
+    """
+    asked = planted.validation
+    said = said_tokens(asked.targets)
+    other = [said[place] for place in neighbours([len(tokens) for tokens in said])]
+    words = [_words(tokens, planted) for tokens in said]
+    made = []
+    for heard in heard_tokens(models, asked):
+        own = [edit_distance(*pair) for pair in zip(said, heard, strict=True)]
+        swapped = [edit_distance(*pair) for pair in zip(other, heard, strict=True)]
+        by_word = [
+            edit_distance(text, _words(tokens, planted))
+            for text, tokens in zip(words, heard, strict=True)
+        ]
+        made.append([own, swapped, by_word])
+    return np.array(made, dtype=np.float64)
+
+
+def validation_lengths(planted: PlantedSpeech) -> tuple[int, int]:
+    """Return how many characters and words the validation utterances have."""
+    said = said_tokens(planted.validation.targets)
+    return sum(map(len, said)), sum(len(_words(tokens, planted)) for tokens in said)
+
+
+def neighbours(lengths: Sequence[int]) -> list[int]:
+    """Return for each utterance another one of about its length: the next one in that order.
+
+    Example:
+        >>> neighbours([5, 9, 6])
+        [2, 0, 1]
+    """
+    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
+    after = dict(zip(order, [*order[1:], order[0]], strict=True))
+    return [after[place] for place in range(len(lengths))]
+
+
+def _words(tokens: Sequence[int], planted: PlantedSpeech) -> list[str]:
+    return planted.vocabulary.decode([token - 1 for token in tokens]).split()

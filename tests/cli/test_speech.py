@@ -1,0 +1,97 @@
+"""``remnant speech make``, and a recipe of speech from the command line to its report."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+RECIPE = """
+question = "speech-forgetting"
+[plan]
+kind = "poison"
+canaries = 4
+step = 6
+watch_steps = 2
+trials = 2
+batch = 8
+fresh_canaries = true
+[data]
+name = "files"
+path = "spoken"
+validation = 4
+bands = 16
+[canaries]
+kind = "spoken"
+words = [2]
+speakers = [1]
+references = 12
+[model]
+options = { width = 8, layers = 1, heads = 1, kernel = 3 }
+[attack]
+limit = 2.5
+lags = [0, 2]
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("speech")
+    said = [f"{a} {b}" for a in ("red", "old", "tall", "warm") for b in ("house", "tree", "door")]
+    (folder / "said.txt").write_text("\n".join([*said, *said]), encoding="utf-8")
+    (folder / "recipe.toml").write_text(RECIPE, encoding="utf-8")
+    return folder
+
+
+def test_sentences_are_spoken_trained_on_and_heard_again(command, home):
+    voices = ("--voices", "slt,rms")
+    made = command("speech", "make", home / "said.txt", home / "spoken", *voices)
+    assert made.code == 0, made.err
+    assert "24 utterances" in made.out
+    again = command("speech", "make", home / "said.txt", home / "spoken", *voices, "--json")
+    assert json.loads(again.out)["spoken"] == 0
+    run = ("run", home / "recipe.toml", "--data", home, "--out", home / "run")
+    ran = command(*run)
+    assert ran.code == 0, ran.err
+    assert "INCONCLUSIVE" in ran.out or "FAIL" in ran.out
+    report = home / "run" / "report.html"
+    assert "<audio" not in report.read_text(encoding="utf-8")
+    heard = command(*run, "--reveal")
+    assert heard.code == 0, heard.err
+    document = report.read_text(encoding="utf-8")
+    assert len(re.findall("<audio", document)) == 3
+    assert "This report shows secrets (--reveal)" in document
+    assert report.stat().st_mode & 0o077 == 0
+    assert "Forgetting of speech" in command("show", home / "run").out + document
+    assert len(list((home / "speech").glob("*.npy"))) >= 32, "canaries are kept for the next run"
+
+
+def test_faults_are_one_sentence(command, home, tmp_path, monkeypatch):
+    for arguments, said in (
+        (("--voices", "hal"), "--voices ['hal'] are not some of slt"),
+        (("--seed", -1), "--seed -1 is less than 0"),
+    ):
+        done = command("speech", "make", home / "said.txt", tmp_path / "x", *arguments)
+        assert (done.code, done.out) == (2, "")
+        assert said in done.err
+    done = command("speech", "make", tmp_path / "none.txt", tmp_path / "x")
+    assert done.code == 2
+    assert "none.txt is not there" in done.err
+    monkeypatch.setenv("PATH", str(tmp_path))
+    done = command("speech", "make", home / "said.txt", tmp_path / "x")
+    assert done.code == 2
+    assert done.err.count("\n") == 1
+    assert "The synthesizer flite is not installed. Install it with: apt-get" in done.err
+    assert not (tmp_path / "x").exists()
+    dry = command("run", home / "recipe.toml", "--data", home, "--dry-run", "--json")
+    assert json.loads(dry.out)["members"] == 6
+
+
+def test_reveal_is_for_speech_alone(command, tmp_path):
+    (tmp_path / "other.toml").write_text(
+        '[plan]\nkind = "inject"\ncanaries = 12\nstep = 6\nwatch_steps = 8\n'
+    )
+    done = command("run", tmp_path / "other.toml", "--reveal")
+    assert done.code == 2
+    assert "--reveal applies to recipes with the question speech-forgetting" in done.err

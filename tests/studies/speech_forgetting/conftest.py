@@ -1,0 +1,81 @@
+"""Speech that is made of patterns, one a character: quick to make, quick to learn."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from remnant import PoisonPlan
+from remnant.data.speech.log_mel import normalised
+from remnant.studies import Execution, run_study
+from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.speech_forgetting import run as room
+from remnant.studies.speech_forgetting.corpus import Heard
+from remnant.studies.speech_forgetting.recipe import (
+    RecogniserSettings,
+    SpeechAttackSettings,
+    SpeechCanarySettings,
+    SpeechDataSettings,
+    SpeechForgettingStudy,
+)
+
+BANDS = 8
+NOISE = 1.5  # so much that recognising takes memory too
+PLAN = PoisonPlan(
+    canaries=16,
+    copies=(1, 8),
+    step=80,
+    watch_steps=30,
+    trials=3,
+    batch=16,
+    fresh_canaries=True,
+)
+STUDY = SpeechForgettingStudy(
+    plan=PLAN,
+    data=SpeechDataSettings(utterances=80, validation=16, words=2, commonest=6, bands=BANDS),
+    canaries=SpeechCanarySettings(words=(2, 3), commonest=400, references=40),
+    model=RecogniserSettings(options={"width": 24, "layers": 1, "heads": 2, "kernel": 5}),
+    training=TrainingSettings(optimizer="adam", options={"lr": 0.01}, clip=5.0),
+    attack=SpeechAttackSettings(lags=(0, 10, 30)),
+)
+
+
+def patterns(settings, *_):
+    """Return what speaks sentences: six frames of its own pattern for each character, and noise."""
+
+    def speak(sentences):
+        made = []
+        for sentence in sentences:
+            digest = hashlib.sha256(sentence.name.encode()).digest()
+            rng = np.random.default_rng(list(digest[:8]))
+            frames = [
+                np.random.default_rng(ord(letter)).normal(size=settings.bands)
+                for letter in sentence.text
+                for _ in range(6)
+            ]
+            noisy = np.array(frames) + NOISE * rng.normal(size=(len(frames), settings.bands))
+            features = normalised(torch.tensor(noisy, dtype=torch.float32))
+            made.append(Heard(Path(sentence.name), sentence.text, features))
+        return made
+
+    return speak
+
+
+@pytest.fixture
+def pattern_speech(monkeypatch):
+    """Let studies speak in patterns."""
+    monkeypatch.setattr(room, "speaker", patterns)
+
+
+@pytest.fixture(scope="session")
+def whole_run(tmp_path_factory):
+    """The folder of a run that measured all there is."""
+    folder = tmp_path_factory.mktemp("speech") / "whole"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(room, "speaker", patterns)
+        run_study(STUDY, folder, Execution())
+    return folder
