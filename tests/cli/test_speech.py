@@ -69,7 +69,7 @@ def test_sentences_are_spoken_trained_on_and_heard_again(command, home):
 
 def test_faults_are_one_sentence(command, home, tmp_path, monkeypatch):
     for arguments, said in (
-        (("--voices", "hal"), "--voices ['hal'] are not some of slt"),
+        (("--voices", "hal"), "--voices hal is not known. Choose from slt"),
         (("--seed", -1), "--seed -1 is less than 0"),
     ):
         done = command("speech", "make", home / "said.txt", tmp_path / "x", *arguments)

@@ -49,6 +49,7 @@ def make(sentences: Path, folder: Path, voices: str, seed: int, as_json: bool) -
       remnant speech make sentences.txt spoken --voices slt,rms --seed 1
     """
     from remnant.errors import InvalidInput
+    from remnant.studies.shared.wording import counted
     from remnant.studies.speech_forgetting.corpus import make_folder
 
     if seed < 0:
@@ -60,7 +61,7 @@ def make(sentences: Path, folder: Path, voices: str, seed: int, as_json: bool) -
         click.echo(json.dumps(dataclasses.asdict(made), indent=2))
         return
     click.echo(
-        f"{made.utterances} utterances, {made.seconds / 60:.1f} minutes of speech; "
+        f"{counted(made.utterances, 'utterance')}, {made.seconds / 60:.1f} minutes of speech; "
         f"{made.spoken} were spoken now."
     )
     click.echo(f"folder: {folder}")

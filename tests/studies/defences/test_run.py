@@ -292,3 +292,12 @@ def test_what_does_not_fit_is_refused_before_anything_is_written(tmp_path):
         with pytest.raises(PlanError, match=message):
             run_study(study_from(table), tmp_path / "run", Execution())
         assert not (tmp_path / "run").exists()
+
+
+def test_a_recipe_without_a_remedy_is_refused_before_anything_is_trained(tmp_path):
+    alone = dataclasses.replace(STUDY, remedy=())
+    with pytest.raises(PlanError, match=r"The recipe has no \[\[remedy\]\]"):
+        run_study(alone, tmp_path / "run", Execution())
+    with pytest.raises(PlanError, match=r"The recipe has no \[\[remedy\]\]"):
+        estimate_study(alone, Execution())
+    assert not (tmp_path / "run").exists()

@@ -110,6 +110,14 @@ def test_an_attack_that_sees_nothing_shows_no_remedy(rng):
         assert verdict.claim.startswith("No claim")
 
 
+def test_too_few_seeds_are_not_told_as_nothing_to_defend_against(rng):
+    nothing = evidence("nothing", np.full((5, 1), MOST), useful(rng, 5))
+    verdict, _ = judge(nothing, [evidence("a", np.ones((5, 1)), useful(rng, 5))], RULES)
+    assert verdict.outcome == "INCONCLUSIVE"
+    assert "5 trials are too few, run more" in verdict.sentence
+    assert "nothing to defend" not in verdict.sentence
+
+
 def test_an_attack_that_ranks_unplanted_secrets_as_high_shows_no_remedy(rng):
     bits = exposed(rng, 8)
     nothing = evidence("nothing", bits, useful(rng, 8), controls=bits.mean(axis=1) + 0.1)

@@ -108,8 +108,8 @@ def check_voices(voices: Sequence[str]) -> None:
     unknown = [name for name in voices if name not in VOICES]
     if unknown or not voices:
         raise InvalidInput(
-            f"voices={list(voices)} are not some of {', '.join(VOICES)}.",
-            hint="Choose from these.",
+            f"voices={','.join(unknown)} is not known." if unknown else "voices has no voice.",
+            hint=f"Choose from {', '.join(VOICES)}.",
         )
     for program in dict.fromkeys(VOICES[name].program for name in voices):
         if shutil.which(program) is None:

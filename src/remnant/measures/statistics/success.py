@@ -64,7 +64,12 @@ def check_limit(limit: float, *, chance: float, success: str, most: float = 1.0)
         faults.append(f"limit={limit!r} is not a number")
     elif not limit < most:
         faults.append(f"limit={limit} is not under {most:.4g}, the most that {success} can show")
-    require(faults, hint="Pass a success, such as 0.6." if most == 1.0 else "Lower the limit.")
+    require(
+        faults,
+        hint="Pass the largest success that is allowed, such as 0.6."
+        if most == 1.0
+        else "Lower the limit.",
+    )
     if limit <= chance:
         raise InvalidInput(
             f"limit={limit:g} is not above chance, which is {chance:.4g} for {success}.",

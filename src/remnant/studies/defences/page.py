@@ -44,8 +44,8 @@ _ADVICE = {
     "behave differently.",
     "FAIL": "Try stronger remedies: remove the secrets from the data, or train with differential "
     "privacy.",
-    "INCONCLUSIVE": "Run more trials, or plant the canaries more often so that doing nothing is "
-    "clearly exposed.",
+    "INCONCLUSIVE": "Change what the sentence names (more trials, more text, canaries planted more "
+    "often) and run the recipe again in a new folder.",
 }
 
 

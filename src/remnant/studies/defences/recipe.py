@@ -177,6 +177,9 @@ def _changes(table: dict[str, Any], study: DefencesStudy) -> dict[str, Any]:
 
 RECIPE = Recipe(
     study=DefencesStudy,
-    example={"plan": {"repeats": (4,), "epochs": 5}, "data": {"path": "train.jsonl"}},
+    example={
+        "plan": {"repeats": (4,), "epochs": 5, "trials": 10},
+        "data": {"path": "train.jsonl"},
+    },
     remedy=RemedySettings,
 )

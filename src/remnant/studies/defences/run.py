@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from remnant.errors import PlanError
 from remnant.population import Population
 from remnant.records import Record
 from remnant.studies.defences.after import changed_models, relearnt_models
@@ -114,6 +115,11 @@ def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, Ru
     Raises:
         RemnantError: Anything the user can fix, before anything is written.
     """
+    if not study.remedy:
+        raise PlanError(
+            "The recipe has no [[remedy]], so there is nothing to compare with doing nothing.",
+            hint="Add one or more: a label, a kind and the fields of that kind.",
+        )
     sanitises = any(_sanitises(remedy, "scan") for remedy in study.remedy)
     runs = prepare_runs(
         study.trainings(), execution, also=[placeholder_template()] if sanitises else []

@@ -18,7 +18,7 @@ from scipy import stats
 
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.paired_difference import PairedDifference, paired_difference
-from remnant.measures.statistics.trial_mean import trial_mean
+from remnant.measures.statistics.trial_mean import TrialMean, trial_mean
 from remnant.records.outcomes import RULES, Outcome
 from remnant.studies.defences.result import Change, DefencesVerdict, Status, fewest_trials
 from remnant.studies.shared.wording import counted
@@ -328,18 +328,21 @@ def _control(nothing: Evidence, rules: Rules) -> str:
         levels.least, most=rules.most, highest=levels.highest, confidence=rules.confidence
     )
     if mean.low is None or mean.high is None:
-        return "One training of each remedy cannot show whether it holds the limit."
+        return (
+            "One training of each remedy cannot show whether it holds the limit: run more trials."
+        )
     if is_useless(nothing.validation, rules, below=rules.unigram_bits):
         return (
             "The models trained as planned learnt nothing of use: a "
             f"{rules.token} of held-out text costs {nothing.validation.mean():.2f} bits, and by "
-            f"its frequency alone {rules.unigram_bits:.2f}."
+            f"its frequency alone {rules.unigram_bits:.2f}. Train on more text, or for another "
+            "number of steps."
         )
     if mean.low <= rules.limit:
         return (
             f"Without a remedy the mean exposure is {mean.value:.1f} bits ({mean.low:.1f} to "
             f"{mean.high:.1f}), which is not shown to be above the limit of {rules.limit:g} bits: "
-            "there is nothing to defend against here."
+            f"{_not_exposed(mean, len(nothing.validation), rules)}."
         )
     if nothing.controls is not None:
         gap = paired_difference(levels.least, nothing.controls, confidence=rules.confidence)
@@ -350,6 +353,15 @@ def _control(nothing: Evidence, rules: Rules) -> str:
                 "exposure need not be memory."
             )
     return ""
+
+
+def _not_exposed(mean: TrialMean, trials: int, rules: Rules) -> str:
+    """What follows where doing nothing is not shown to be exposed above the limit."""
+    if mean.high is not None and mean.high <= rules.limit:
+        return "there is nothing to defend against here"
+    if mean.value > rules.limit:
+        return f"{counted(trials, 'trial')} are too few, run more"
+    return "plant the canaries more often, or run more trials"
 
 
 def _no_control(reason: str, rules: Rules) -> DefencesVerdict:

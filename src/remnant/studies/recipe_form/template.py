@@ -124,10 +124,10 @@ def _variants(recipe: Recipe) -> Iterator[str]:
         yield "# A remedy: a label, a kind, the fields of that kind, and fields above that it"
         yield "# changes. There may be several."
         yield from (
-            "# [[remedy]]",
-            '# label = "dropout 20 %"',
-            '# kind = "dropout"',
-            "# rate = 0.2",
+            "[[remedy]]",
+            'label = "dropout 20 %"',
+            'kind = "dropout"',
+            "rate = 0.2",
         )
         yield ""
         yield "# The fields of all kinds of remedy:"

@@ -102,7 +102,7 @@ class SpeechDataSettings(Section, name="data"):
     def _contradictions(self) -> list[str]:
         unknown = [name for name in self.voices if name not in VOICES]
         if unknown:
-            return [f"data.voices={unknown} are not some of {', '.join(VOICES)}"]
+            return [f"data.voices={','.join(unknown)} is not one of {', '.join(VOICES)}"]
         own = self.name == FILES
         if own and self.path is None:
             return [f'data.path is needed with data.name = "{FILES}"']
