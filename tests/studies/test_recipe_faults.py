@@ -203,11 +203,11 @@ def test_faults_of_all_scales_and_of_all_variants_are_listed_at_once(tmp_path):
     assert f"scale.a: {words}; scale.b: model.name='unheard'" in str(refused.value)
     recipe.write_text(
         f"{sound}[[compare]]\nlabel = 'a'\nplan.trials = 0\n"
-        "[[compare]]\nlabel = 'b'\nplan.kind = 'poison'\nplan.copies = 2\n"
+        "[[compare]]\nlabel = 'b'\nplan.kind = 'poison'\nplan.unheard = 2\n"
     )
     with pytest.raises(PlanError) as refused:
         read_recipe(recipe)
-    assert f"compare 'a': {words}; compare 'b': unknown field plan.copies" in str(refused.value)
+    assert f"compare 'a': {words}; compare 'b': unknown field plan.unheard" in str(refused.value)
 
 
 def test_a_section_with_a_field_of_its_own_name_is_named_once(tmp_path):
