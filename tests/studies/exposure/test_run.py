@@ -279,7 +279,7 @@ def test_a_faulty_recipe_is_one_sentence(section, fields, message):
 
 def test_an_unknown_question():
     with pytest.raises(
-        PlanError, match="question='why' is not one of forgetting, one-run, text-forgetting, pred"
+        PlanError, match="question='why' is not one of forgetting, one-run, text-forgetting, speech"
     ):
         study_from({"question": "why"})
 
