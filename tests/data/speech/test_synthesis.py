@@ -78,7 +78,7 @@ def test_a_missing_synthesizer_is_one_sentence(tmp_path, monkeypatch):
 
 
 def test_bad_input_is_refused_and_the_text_is_not_shown(tmp_path):
-    with pytest.raises(InvalidInput, match=r"voices=\['bob'\]"):
+    with pytest.raises(InvalidInput, match=r"voices=bob is not known"):
         check_voices(["bob"])
     with pytest.raises(InvalidInput, match="sentence 1: A sentence without a letter") as caught:
         list(spoken([Sentence("yes", "slt"), Sentence("...", "slt")], tmp_path))
