@@ -1,6 +1,6 @@
 """Runs groups on workers: hands them out, tries again what failed, keeps what is done.
 
-What a worker is (a process on a GPU of this machine, a task on a Ray cluster) is told by
+What a worker is (a process on a GPU of this machine, a task on a Ray cluster) is defined by
 ``Workers``; everything else is here, and does not change a number.
 """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from remnant.plans.schedule import Schedule
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes.recognition import greedy_tokens
-from remnant.studies.groups.execution import Group, Site
+from remnant.studies.groups.execution import Site
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.settings import Execution
 from remnant.studies.speech_forgetting.planted_speech import Asked, InTurns, PlantedSpeech
@@ -161,25 +162,6 @@ def fit_recognisers(
     return fit, population
 
 
-def part_groups(
-    study: SpeechForgettingStudy, name: str, *, data_fingerprint: str
-) -> dict[str, Group]:
-    """Return the groups of one part by the array that is put last: twins, then references.
-
-    Args:
-        study: The part.
-        name: Its name.
-        data_fingerprint: Of the study's speech, for checkpoints.
-    """
-    return sequence_groups(
-        study,
-        name,
-        data_fingerprint=data_fingerprint,
-        twins=_train_twins,
-        references=_train_references,
-    )
-
-
 def _train_twins(
     study: SpeechForgettingStudy,
     name: str,
@@ -276,3 +258,7 @@ def neighbours(lengths: Sequence[int]) -> list[int]:
 
 def _words(tokens: Sequence[int], planted: PlantedSpeech) -> list[str]:
     return planted.vocabulary.decode([token - 1 for token in tokens]).split()
+
+
+part_groups = partial(sequence_groups, twins=_train_twins, references=_train_references)
+"""Returns the groups of one part: twins, then references."""

@@ -61,25 +61,6 @@ def ask_trials(
     return ask
 
 
-def part_groups(
-    study: TextForgettingStudy, name: str, *, data_fingerprint: str
-) -> dict[str, Group]:
-    """Return the groups of one part by the array that is put last: twins, then references.
-
-    Args:
-        study: The part.
-        name: Its name.
-        data_fingerprint: Of the study's text, for checkpoints.
-    """
-    return sequence_groups(
-        study,
-        name,
-        data_fingerprint=data_fingerprint,
-        twins=_train_twins,
-        references=_train_references,
-    )
-
-
 def sequence_groups(
     study: SequenceStudy,
     name: str,
@@ -230,3 +211,7 @@ def keep_arrays(site: Site, fit: Fit, part: str, arrays: Mapping[str, Floats]) -
     site.shelf.update_execution(how_trained(part, fit))
     for name, array in arrays.items():
         site.shelf.put_array(name, array)
+
+
+part_groups = partial(sequence_groups, twins=_train_twins, references=_train_references)
+"""Returns the groups of one part: twins, then references."""
