@@ -25,6 +25,24 @@ def collapsed(path: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(token for token, _ in itertools.groupby(path) if token)
 
 
+def one_at_a_time(spoken: list[torch.Tensor], transcripts: list[list[int]]) -> list[list[float]]:
+    """Bits by torch, one transcript of one utterance after another."""
+    return [
+        [
+            F.ctc_loss(
+                frames[:, None],
+                torch.tensor([tokens], dtype=torch.long),
+                [len(frames)],
+                [len(tokens)],
+                reduction="none",
+            ).item()
+            / math.log(2)
+            for tokens in transcripts
+        ]
+        for frames in spoken
+    ]
+
+
 def test_costs_equal_a_sum_over_every_alignment():
     frames = random_frames(5, 3)
     chances: dict[tuple[int, ...], float] = {}
@@ -33,7 +51,7 @@ def test_costs_equal_a_sum_over_every_alignment():
         chances[collapsed(path)] = chances.get(collapsed(path), 0.0) + chance
     transcripts = [list(said) for said in chances] + [[1, 1, 1, 1], [1, 2, 1, 2, 1, 2]]
     expected = [-math.log2(chance) for chance in chances.values()] + [math.inf, math.inf]
-    np.testing.assert_allclose(ctc_costs(frames, transcripts), expected, rtol=1e-12)
+    np.testing.assert_allclose(ctc_costs([frames], transcripts)[0], expected, rtol=1e-12)
     assert sum(chances.values()) == pytest.approx(1.0)
 
 
@@ -42,18 +60,8 @@ def test_costs_equal_torch():
     rng = np.random.default_rng(2)
     transcripts = [rng.integers(1, 12, size=n).tolist() for n in (1, 5, 5, 20, 29, 12, 40)]
     transcripts.append([3] * 30)
-    expected = [
-        F.ctc_loss(
-            frames[:, None],
-            torch.tensor([tokens]),
-            [60],
-            [len(tokens)],
-            reduction="none",
-        ).item()
-        / math.log(2)
-        for tokens in transcripts
-    ]
-    np.testing.assert_allclose(ctc_costs(frames, transcripts), expected, rtol=1e-10)
+    (expected,) = one_at_a_time([frames], transcripts)
+    np.testing.assert_allclose(ctc_costs([frames], transcripts)[0], expected, rtol=1e-10)
 
 
 def test_a_model_is_asked_for_utterances_of_every_length():
@@ -67,7 +75,9 @@ def test_a_model_is_asked_for_utterances_of_every_length():
     model.eval()
     for own, said in zip(costs, features, strict=True):
         frames, lengths = model(said[None].double(), torch.tensor([len(said)]))
-        np.testing.assert_allclose(own, ctc_costs(frames[0, : lengths[0]].detach(), transcripts))
+        np.testing.assert_allclose(
+            own, ctc_costs([frames[0, : lengths[0]].detach()], transcripts)[0]
+        )
 
 
 @pytest.mark.parametrize(
@@ -108,10 +118,45 @@ def test_costs_hold_however_sure_the_model_is(frames, sharp):
     rng = np.random.default_rng(frames)
     transcripts = [rng.integers(1, 8, size=n).tolist() for n in (0, 1, 1, 2, 6, 7, 30, 33, 63, 64)]
     transcripts += [[2] * n for n in (1, 2, 16, 32)]
-    expected = []
-    for tokens in transcripts:
-        loss = F.ctc_loss(
-            log_probs[:, None], torch.tensor([tokens]), [frames], [len(tokens)], reduction="none"
-        )
-        expected.append(loss.item() / math.log(2))
-    np.testing.assert_allclose(ctc_costs(log_probs, transcripts), expected, rtol=1e-9, atol=1e-9)
+    (expected,) = one_at_a_time([log_probs], transcripts)
+    np.testing.assert_allclose(
+        ctc_costs([log_probs], transcripts)[0], expected, rtol=1e-9, atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("sharp", [1.0, 20.0])
+def test_utterances_asked_together_cost_what_they_cost_alone(sharp):
+    """More utterances than are asked at once, of one length, of about one and of quite others."""
+    rng = np.random.default_rng(5)
+    counts = [*rng.integers(20, 60, size=30).tolist(), 1, 2, 40, 40, 200]
+    torch.manual_seed(6)
+    spoken = [(sharp * torch.randn(n, 9, dtype=torch.float64)).log_softmax(-1) for n in counts]
+    transcripts = [rng.integers(1, 9, size=n).tolist() for n in (0, 1, 3, 8, 9, 20, 31, 31, 58)]
+    together = ctc_costs(spoken, transcripts)
+    alone = one_at_a_time(spoken, transcripts)
+    np.testing.assert_allclose(together, alone, rtol=1e-10, atol=1e-10)
+
+
+def test_no_utterance_and_no_transcript_have_no_cost():
+    frames = random_frames(5, 3)
+    assert ctc_costs([], [[1]]).shape == (0, 1)
+    assert ctc_costs([frames], []).shape == (1, 0)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_costs_hold_for_transcripts_of_every_kind(seed):
+    """Sure and unsure models, frames that repeat, one token over and over, many lengths at once."""
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    vocabulary, sharp = int(rng.integers(2, 30)), [0.1, 1.0, 3.0, 8.0, 15.0, 25.0][seed % 6]
+    spoken = []
+    for count in rng.integers(1, [10, 60, 150][seed % 3], size=10).tolist():
+        scores = sharp * torch.randn(count, vocabulary, dtype=torch.float64)
+        scores[:, int(rng.integers(vocabulary))] += 3 * sharp * (seed % 2)
+        scores = scores.repeat_interleave(1 + 2 * (seed % 4 == 0), 0)[:count]
+        spoken.append(scores.log_softmax(-1))
+    most = max(2, min(vocabulary, [2, 3, 30][seed % 3]))
+    transcripts = [rng.integers(1, most, size=n).tolist() for n in rng.integers(0, 60, size=12)]
+    np.testing.assert_allclose(
+        ctc_costs(spoken, transcripts), one_at_a_time(spoken, transcripts), rtol=1e-10, atol=1e-10
+    )

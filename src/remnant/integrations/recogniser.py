@@ -79,8 +79,7 @@ class HuggingFaceRecogniser:
                 character that the model lacks; its number is in the message, its text is not.
         """
         tokens = [self._tokens(number, text) for number, text in enumerate(transcripts)]
-        costs = [ctc_costs(frames, tokens) for frames in self._frames(sounds)]
-        return np.array(costs).reshape(len(sounds), len(transcripts))
+        return ctc_costs(self._frames(sounds), tokens)
 
     def heard(self, sounds: Sequence[Any]) -> list[str]:
         """Return what the model hears: the likeliest token of each frame, repeats joined."""

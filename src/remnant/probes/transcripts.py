@@ -51,11 +51,10 @@ def transcript_costs(
     costs = np.empty((len(spoken), len(transcripts)))
     checked = False
     for first, log_probs in _asked(model, spoken):
-        for place, frames in enumerate(log_probs, start=first):
-            if not checked:
-                _check_transcripts(transcripts, vocabulary=frames.shape[1])
-                checked = True
-            costs[place] = ctc_costs(frames, transcripts)
+        if not checked:
+            _check_transcripts(transcripts, vocabulary=log_probs[0].shape[1])
+            checked = True
+        costs[first : first + len(log_probs)] = ctc_costs(log_probs, transcripts)
     return costs
 
 
