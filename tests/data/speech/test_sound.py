@@ -12,6 +12,7 @@ from scipy.io import wavfile
 from transformers.audio_utils import mel_filter_bank, spectrogram, window_function
 
 from remnant.data.speech.an4 import read_an4, read_mfcc
+from remnant.data.speech.fsdd import read_fsdd, spoken_numbers
 from remnant.data.speech.log_mel import log_mel, normalised
 from remnant.data.speech.wav import read_wav, read_wav_folder, resampled
 from remnant.errors import InvalidInput
@@ -204,3 +205,40 @@ def test_a_damaged_an4_file_is_named(tmp_path, damage):
         read_mfcc(path)
     with pytest.raises(InvalidInput, match="part='dev'"):
         read_an4(tmp_path, "dev")
+
+
+def digits_folder(home: Path, names: list[str]) -> Path:
+    folder = home / "recordings"
+    folder.mkdir()
+    for place, name in enumerate(names):
+        sound = tone(200 + 10 * place, seconds=0.3, rate=8_000)
+        wavfile.write(folder / f"{name}.wav", 8_000, sound)
+    return home
+
+
+def test_digits_are_joined_into_numbers_of_one_speaker(tmp_path):
+    names = [f"{digit}_{who}_{take}" for digit in (0, 7) for who in "ba" for take in (0, 1, 2)]
+    recordings = read_fsdd(digits_folder(tmp_path, names))
+    assert len(recordings) == 12
+    assert {one.transcript for one in recordings} == {"zero", "seven"}
+    numbers = spoken_numbers(recordings, digits=4, rng=np.random.default_rng(0))
+    assert [one.speaker for one in numbers] == ["a", "b"]  # two recordings of each are left over
+    for number in numbers:
+        assert number.rate == 8_000
+        assert len(number.sound) == 4 * 2_400 + 3 * 800
+        first = next(one for one in recordings if one.path == number.path)
+        np.testing.assert_array_equal(number.sound[:2_400], first.sound)
+        assert not number.sound[2_400:3_200].any()
+        assert number.transcript.split()[0] == first.transcript
+
+
+def test_recordings_that_are_no_digits_are_refused_by_name(tmp_path):
+    with pytest.raises(InvalidInput, match="recordings has no WAV file"):
+        read_fsdd(tmp_path)
+    folder = digits_folder(tmp_path, ["0_ann_1", "ten_ann_1"])
+    with pytest.raises(InvalidInput, match=r"ten_ann_1\.wav is not named"):
+        read_fsdd(folder)
+    (folder / "recordings" / "ten_ann_1.wav").unlink()
+    wavfile.write(folder / "recordings" / "0_ann_2.wav", RATE, tone(200))
+    with pytest.raises(InvalidInput, match=r"0_ann_2\.wav has 16000 samples a second"):
+        read_fsdd(folder)

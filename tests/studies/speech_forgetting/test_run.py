@@ -427,10 +427,32 @@ def test_a_character_that_no_training_transcript_has_is_named(tmp_path):
         run_study(study, tmp_path / "run", Execution())
 
 
-def test_an4_needs_its_folder():
-    study = dataclasses.replace(wrong(), data=SpeechDataSettings(name="an4"))
+@pytest.mark.parametrize("name", ["an4", "fsdd"])
+def test_a_corpus_of_files_needs_its_folder(name):
+    study = dataclasses.replace(wrong(), data=SpeechDataSettings(name=name))
     with pytest.raises(PlanError, match="no folder was given"):
         run_study(study, Path("nowhere"), Execution())
+
+
+def test_numbers_of_digits_are_judged_by_a_speaker_whom_nobody_was_trained_on(tmp_path):
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "fsdd" / "recordings"
+    folder.mkdir(parents=True)
+    for who in ("ada", "bo", "cy"):
+        for take in range(12):
+            sound = (3_000 * rng.normal(size=4_000)).astype(np.int16)
+            wavfile.write(folder / f"{take % 10}_{who}_{take}.wav", 8_000, sound)
+    corpus = load_speech(
+        SpeechDataSettings(name="fsdd", words=3), Execution(data_folder=tmp_path), None
+    )
+    assert {one.path.stem.split("_")[1] for one in corpus.clean} == {"ada", "bo"}
+    assert {one.path.stem.split("_")[1] for one in corpus.validation} == {"cy"}
+    assert [len(corpus.clean), len(corpus.validation)] == [8, 4]
+    assert {len(one.transcript.split()) for one in corpus.clean} == {3}
+    with pytest.raises(PlanError, match="no numbers of 13 digits by two speakers"):
+        load_speech(
+            SpeechDataSettings(name="fsdd", words=13), Execution(data_folder=tmp_path), None
+        )
 
 
 @pytest.mark.parametrize(
@@ -482,6 +504,7 @@ def test_the_fingerprint_moves_with_every_field(part, field, value):
             "canaries.references=41 cannot be dealt evenly to 8 kinds",
         ),
         (lambda: made(data=SpeechDataSettings(name="an4")), "AN4, which has features, not sound"),
+        (lambda: made(data=SpeechDataSettings(name="fsdd")), "FSDD, which has 8 000 samples"),
         (
             lambda: made(data=SpeechDataSettings(voices=("slt", "rms", "awb"))),
             "1 female voices, and canaries.speakers needs 2",

@@ -1,4 +1,4 @@
-"""The speech of a study: synthetic sentences, AN4, or the user's own WAV files, as features."""
+"""The speech of a study: synthetic sentences, AN4, FSDD, or the user's own files, as features."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from torch import Tensor
 from remnant.data import load_corpus
 from remnant.data.own_files import Origin
 from remnant.data.speech.an4 import read_an4
+from remnant.data.speech.fsdd import read_fsdd, spoken_numbers
 from remnant.data.speech.log_mel import STEP_SECONDS, log_mel, normalised
 from remnant.data.speech.sentences import (
     commonest_words,
@@ -32,7 +33,7 @@ from remnant.models.recogniser import frames_needed
 from remnant.plans.order import generator
 from remnant.studies.shared.recording import Progress
 from remnant.studies.shared.settings import Execution
-from remnant.studies.speech_forgetting.recipe import AN4, SYNTHETIC, SpeechDataSettings
+from remnant.studies.speech_forgetting.recipe import AN4, FSDD, SYNTHETIC, SpeechDataSettings
 
 CACHE = "speech"
 _SHOWN = 3  # faults that are listed
@@ -137,12 +138,14 @@ def load_speech(settings: SpeechDataSettings, execution: Execution, speak: Spoke
     Raises:
         InvalidInput: A file is missing, damaged, or not sound of one channel; the message names it.
         MissingExtra: A synthesizer is not installed.
-        PlanError: There are too few utterances, or AN4 is asked for without a folder.
+        PlanError: There are too few utterances, or files are asked for without a folder.
     """
     if settings.name == SYNTHETIC:
         return _synthetic(settings, execution, speak)
     if settings.name == AN4:
         return _an4(settings, execution)
+    if settings.name == FSDD:
+        return _fsdd(settings, execution)
     return _own(settings, execution)
 
 
@@ -180,17 +183,43 @@ def _synthetic(settings: SpeechDataSettings, execution: Execution, speak: Spoken
 
 
 def _an4(settings: SpeechDataSettings, execution: Execution) -> SpeechCorpus:
-    if execution.data_folder is None:
-        raise PlanError(
-            'data.name="an4" is read from files, and no folder was given.',
-            hint="Pass --data FOLDER; the folder an4 in it has etc and feat.",
-        )
-    folder = execution.data_folder / AN4
+    folder = _named_folder(settings, execution, "etc and feat")
     clean, validation = (
         [heard(utterance, settings.bands) for utterance in read_an4(folder, part)]
         for part in ("train", "test")
     )
     return _corpus(settings, clean, validation, None)
+
+
+def _fsdd(settings: SpeechDataSettings, execution: Execution) -> SpeechCorpus:
+    """Numbers of all speakers but the last one, whose numbers are to judge by."""
+    folder = _named_folder(settings, execution, "recordings")
+    rng = generator(settings.seed, _SPLIT)
+    numbers = spoken_numbers(read_fsdd(folder), digits=settings.words, rng=rng)
+    last = max((number.speaker for number in numbers), default="")
+    clean, validation = (
+        [
+            heard(number, settings.bands)
+            for number in numbers
+            if (number.speaker == last) == held_out
+        ]
+        for held_out in (False, True)
+    )
+    if not clean:
+        raise PlanError(
+            f"{folder} has no numbers of {settings.words} digits by two speakers.",
+            hint="Give the whole data set, or fewer data.words.",
+        )
+    return _corpus(settings, clean, validation, None)
+
+
+def _named_folder(settings: SpeechDataSettings, execution: Execution, has: str) -> Path:
+    if execution.data_folder is None:
+        raise PlanError(
+            f'data.name="{settings.name}" is read from files, and no folder was given.',
+            hint=f"Pass --data FOLDER; the folder {settings.name} in it has {has}.",
+        )
+    return execution.data_folder / settings.name
 
 
 def _own(settings: SpeechDataSettings, execution: Execution) -> SpeechCorpus:

@@ -30,8 +30,12 @@ from remnant.studies.shared.study import Recipe
 from remnant.studies.shared.variants import Variant
 from remnant.studies.text_forgetting.recipe import SequenceStudy, TextAttackSettings
 
-SYNTHETIC, AN4 = "synthetic", "an4"
+SYNTHETIC, AN4, FSDD = "synthetic", "an4", "fsdd"
 KINDS = ("spoken", "wrong")
+_OTHER_SOUND = {  # which no synthesizer makes
+    AN4: "AN4, which has features, not sound",
+    FSDD: "FSDD, which has 8 000 samples a second",
+}
 SENTENCES = ("words", "text")
 RECOGNISERS = {"conformer": conformer}
 SPEAKERS = (1, 2)
@@ -59,7 +63,8 @@ class SpeechDataSettings(Section, name="data"):
 
     Attributes:
         name: ``synthetic``: sentences that flite and espeak-ng speak; ``an4``: CMU's AN4, in the
-            folder ``an4`` of ``--data``; ``files``: your own WAV files.
+            folder ``an4`` of ``--data``; ``fsdd``: the Free Spoken Digit Dataset, in the folder
+            ``fsdd`` of ``--data``, its digits joined into numbers; ``files``: your own WAV files.
         path: With ``name = "files"``: a folder of WAV files with a ``metadata.csv`` or
             ``metadata.jsonl`` (fields ``file_name`` and ``transcription``), as ``remnant speech
             make`` writes. A relative path starts at ``--data``, or at the recipe's folder without
@@ -73,14 +78,14 @@ class SpeechDataSettings(Section, name="data"):
             in the data folder.
         sentences: Of synthetic speech: ``words``, drawn at random from the commonest ones;
             ``text``, passages of the text.
-        words: Words of a synthetic sentence.
+        words: Words of a synthetic sentence; digits of a number of ``fsdd``.
         commonest: With ``sentences = "words"``, how many of the text's commonest words are spoken.
         voices: Of synthetic speech, and of canaries that are spoken.
         bands: Log-mel bands of a frame. AN4 has its own features.
         seed: Determines sentences, voices and the manner of speaking.
     """
 
-    name: Annotated[str, one_of((SYNTHETIC, AN4, FILES))] = SYNTHETIC
+    name: Annotated[str, one_of((SYNTHETIC, AN4, FSDD, FILES))] = SYNTHETIC
     path: Annotated[str, text("a path")] | None = None
     held_out: Annotated[str, text("a path")] | None = None
     utterances: Count | None = None
@@ -226,8 +231,8 @@ class SpeechForgettingStudy(SequenceStudy):
                     f"{name}={count} cannot be dealt evenly to {kinds} kinds (copies, words, "
                     "voices, speakers)"
                 )
-        if self.canaries.kind == "spoken" and self.data.name == AN4:
-            faults.append('canaries.kind="spoken" does not fit AN4, which has features, not sound')
+        if self.canaries.kind == "spoken" and self.data.name in _OTHER_SOUND:
+            faults.append(f'canaries.kind="spoken" does not fit {_OTHER_SOUND[self.data.name]}')
         if self.canaries.kind == "spoken":
             there = Counter(VOICES[name].sex for name in self.data.voices)
             faults += [

@@ -35,7 +35,7 @@ from remnant.studies.speech_forgetting.corpus import (
 )
 from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, speech_task
 from remnant.studies.speech_forgetting.planted_speech import PlantedSpeech, plant_speech
-from remnant.studies.speech_forgetting.recipe import SpeechForgettingStudy
+from remnant.studies.speech_forgetting.recipe import FSDD, SpeechForgettingStudy
 from remnant.studies.speech_forgetting.result import PlantedSound, PlantedSounds
 from remnant.studies.speech_forgetting.training import (
     ask_trials,
@@ -200,6 +200,8 @@ def _sounds(
         if canary.sentences:
             (utterance,) = spoken(canary.sentences[:1], cache_folder(execution))
             sound = utterance.sound
+        elif study.data.name == FSDD:
+            return Absent("the sounds are joined of several files")
         elif canary.sounds[0].path.suffix == ".wav":
             sound = read_wav(canary.sounds[0].path, rate=RATE)[0]
         else:
