@@ -24,12 +24,13 @@ def make():
     return PackedRecogniser(conformer(8, bands=6, width=16, layers=1, heads=2, dropout=0.2))
 
 
-def test_a_member_of_several_equals_itself_alone():
+@pytest.mark.parametrize("backend", ["serial", "stacked"])
+def test_a_member_of_several_equals_itself_alone(backend):
     inputs, targets = pack(*utterances())
     rows = np.random.default_rng(1).integers(0, 10, (6, 3, 4))
     options = {"optimizer": "adam", "lr": 1e-2, "loss": ctc_loss}
     together = Population(make, seeds=[4, 5, 6], precision="float64")
-    together.fit(inputs, targets, rows, **options)
+    together.fit(inputs, targets, rows, backend=backend, **options)
     for member, seed in enumerate([4, 5, 6]):
         alone = Population(make, seeds=[seed], precision="float64")
         alone.fit(inputs, targets, rows[:, member : member + 1], **options)
@@ -78,3 +79,36 @@ def test_sound_that_is_too_short_for_its_transcript_is_refused():
         pack([np.ones((40, 6))], [[]])
     with pytest.raises(InvalidInput, match="1 utterances and 2 transcripts"):
         pack([np.ones((40, 6))], [[1], [2]])
+
+
+def plain_ctc(log_probs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The definition: torch's own, one member at a time."""
+    costs = F.ctc_loss(
+        log_probs.transpose(0, 1), targets[:, 2:], targets[:, 0], targets[:, 1], reduction="none"
+    )
+    return costs / targets[:, 1]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_costs_and_gradients_of_all_members_equal_one_member_at_a_time(shared):
+    rng = np.random.default_rng(0)
+    torch.manual_seed(0)
+    log_probs = torch.randn(3, 5, 12, 7, dtype=torch.float64).log_softmax(-1)
+    counts = torch.from_numpy(rng.integers(1, 5, size=(3, 5)))
+    said = torch.from_numpy(rng.integers(1, 7, size=(3, 5, 4)))
+    heads = torch.stack([torch.from_numpy(rng.integers(9, 13, size=(3, 5))), counts], -1)
+    targets = torch.cat([heads, said], -1)
+    own = targets[0] if shared else targets
+
+    def total(frames, about):
+        return ctc_loss(frames, about).square().sum()
+
+    dims = (0, None if shared else 0)
+    costs = torch.vmap(ctc_loss, in_dims=dims)(log_probs, own)
+    grads = torch.vmap(torch.func.grad(total), in_dims=dims)(log_probs, own)
+    for member in range(3):
+        alone = log_probs[member].clone().requires_grad_()
+        expected = plain_ctc(alone, targets[0] if shared else targets[member])
+        (grad,) = torch.autograd.grad(expected.square().sum(), alone)
+        torch.testing.assert_close(costs[member], expected.detach(), rtol=1e-12, atol=0)
+        torch.testing.assert_close(grads[member], grad, rtol=1e-9, atol=1e-12)

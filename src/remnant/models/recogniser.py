@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from remnant.errors import InvalidInput, require
 from remnant.models.conformer import SUBSAMPLED
@@ -89,12 +88,76 @@ def frames_needed(tokens: Sequence[int]) -> int:
 def ctc_loss(log_probs: Tensor, targets: Tensor) -> Tensor:
     """Return CTC's cost of each transcript in nats a token, for ``Population.fit(loss=...)``.
 
+    All members' utterances are one batch of torch's own kernel, also under ``vmap``.
+
     Args:
         log_probs: Of a ``PackedRecogniser``.
         targets: Of ``pack``.
     """
-    frames, counts = targets[:, 0], targets[:, 1]
-    costs = F.ctc_loss(
-        log_probs.transpose(0, 1), targets[:, _HEAD:], frames, counts, reduction="none"
-    )
-    return costs / counts
+    costs, _ = _Ctc.apply(log_probs, targets)  # type: ignore[no-untyped-call]
+    return cast(Tensor, costs) / targets[:, 1]
+
+
+class _Ctc(torch.autograd.Function):
+    """CTC's costs in nats, and the table that their gradient is made from."""
+
+    @staticmethod
+    def forward(log_probs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        made = torch._ctc_loss(log_probs.transpose(0, 1), *_parted(targets))
+        return made[0], made[1]
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(*inputs, *output)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
+        made = _CtcGradient.apply(grads[0], *ctx.saved_tensors)  # type: ignore[no-untyped-call]
+        return cast(Tensor, made), None
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Tensor) -> Any:
+        joined = _joined(info.batch_size, in_dims, given)
+        made = _Ctc.apply(*joined)  # type: ignore[no-untyped-call]
+        return tuple(some.unflatten(0, (info.batch_size, -1)) for some in made), (0, 0)
+
+
+class _CtcGradient(torch.autograd.Function):
+    """The gradient of CTC's costs by the log-probabilities."""
+
+    @staticmethod
+    def forward(
+        grad: Tensor, log_probs: Tensor, targets: Tensor, costs: Tensor, table: Tensor
+    ) -> Tensor:
+        made = torch.ops.aten._ctc_loss_backward(
+            grad, log_probs.transpose(0, 1), *_parted(targets), costs, table, 0
+        )
+        return cast(Tensor, made).transpose(0, 1)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> None:
+        raise NotImplementedError("CTC has no second derivative here.")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Tensor) -> Any:
+        joined = _joined(info.batch_size, in_dims, given)
+        made = _CtcGradient.apply(*joined)  # type: ignore[no-untyped-call]
+        return cast(Tensor, made).unflatten(0, (info.batch_size, -1)), 0
+
+
+def _parted(targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Transcripts, frames of the output and tokens, as torch's kernel takes them."""
+    return targets[:, _HEAD:], targets[:, 0], targets[:, 1]
+
+
+def _joined(members: int, in_dims: Sequence[int | None], given: Sequence[Tensor]) -> list[Tensor]:
+    """Put the utterances of all members into one batch."""
+    return [
+        (some.expand(members, *some.shape) if at is None else some.movedim(at, 0)).flatten(0, 1)
+        for some, at in zip(given, in_dims, strict=True)
+    ]
