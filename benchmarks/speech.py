@@ -24,7 +24,7 @@ from torch.nn import functional as F
 
 from remnant import Population
 from remnant.models import conformer
-from remnant.models.recogniser import PackedRecogniser, ctc_loss, pack
+from remnant.models.recogniser import PackedRecogniser, backend_for, ctc_loss, pack
 from remnant.probes.ctc import ctc_costs
 
 VOCABULARY, BANDS = 29, 80
@@ -95,7 +95,14 @@ def together(inputs, targets, rows, *, device: str, precision: str) -> tuple[flo
         times.append(time.perf_counter())
 
     fit = population.fit(
-        inputs, targets, rows, optimizer="adam", lr=1e-3, loss=ctc_loss, on_step=clock
+        inputs,
+        targets,
+        rows,
+        optimizer="adam",
+        lr=1e-3,
+        loss=ctc_loss,
+        backend=backend_for(device),
+        on_step=clock,
     )
     warm = max(1, steps // 4)
     return (times[-1] - times[warm - 1]) / (steps - warm) / members, fit.backend

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from remnant import Population
-from remnant.models import cnn1, mlp1, small_resnet
+from remnant.models import cnn1, conformer, mlp1, small_resnet
+from remnant.models.recogniser import PackedRecogniser, backend_for, ctc_loss, pack
 from remnant.population import Augmentation, EarlyStop, fused
 from remnant.population.optimizers import make_optimizer
 from remnant.population.state import State
@@ -143,3 +144,57 @@ def test_a_compiled_model_is_the_same_model(toy):
             make, toy, 4, device="cuda", precision="float32", backend="serial", compiled=True
         )
     torch.testing.assert_close(fast, plain, rtol=0, atol=1e-4)
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_recognisers_of_speech_equal_those_on_the_processor(graphs):
+    rng = np.random.default_rng(0)
+    spoken = [rng.normal(size=(int(rng.integers(24, 60)), 6)) for _ in range(10)]
+    said = [rng.integers(1, 8, size=int(rng.integers(1, 4))).tolist() for _ in range(10)]
+    inputs, targets = pack(spoken, said)
+    rows = rng.integers(0, 10, (8, 3, 4))
+
+    def make():
+        return PackedRecogniser(conformer(8, bands=6, width=16, layers=1, heads=2, dropout=0.2))
+
+    states = []
+    for device in ("cpu", "cuda"):
+        population = Population(make, seeds=[4, 5, 6], precision="float64", device=device)
+        fit = population.fit(
+            inputs,
+            targets,
+            rows,
+            optimizer="adam",
+            lr=1e-2,
+            loss=ctc_loss,
+            backend=backend_for(device),
+            graphs=graphs,
+        )
+        states.append(population.state_dict(1))
+    assert fit.backend == "stacked"
+    for name, tensor in states[0].items():
+        torch.testing.assert_close(states[1][name].cpu(), tensor, atol=1e-9, rtol=1e-9)
+
+
+def test_a_loss_that_waits_for_the_host_is_trained_without_a_graph():
+    def waiting(outputs, labels):
+        assert float(outputs.sum()) < 1e9
+        return torch.nn.functional.cross_entropy(outputs, labels, reduction="none")
+
+    rng = np.random.default_rng(0)
+    inputs, labels = torch.randn(32, 5), torch.from_numpy(rng.integers(0, 3, 32))
+    rows = rng.integers(0, 32, (6, 2, 8))
+    states = []
+    for loss in (None, waiting):
+        population = Population(
+            lambda: torch.nn.Sequential(
+                torch.nn.Linear(5, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)
+            ),
+            seeds=[0, 1],
+            precision="float64",
+            device="cuda",
+        )
+        population.fit(inputs, labels, rows, lr=0.1, loss=loss, backend="serial")
+        states.append(population.state_dict(1))
+    for name, tensor in states[0].items():
+        torch.testing.assert_close(states[1][name], tensor, atol=1e-12, rtol=1e-12)

@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from remnant.errors import InvalidInput
 from remnant.models import conformer
+from remnant.models.ctc_recursion import costs_and_gradient
 from remnant.models.recogniser import PackedRecogniser, ctc_loss, frames_needed, pack
 from remnant.population import Population
 
@@ -112,3 +113,30 @@ def test_costs_and_gradients_of_all_members_equal_one_member_at_a_time(shared):
         (grad,) = torch.autograd.grad(expected.square().sum(), alone)
         torch.testing.assert_close(costs[member], expected.detach(), rtol=1e-12, atol=0)
         torch.testing.assert_close(grads[member], grad, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_recursion_that_a_gpu_records_equals_the_kernel_of_torch(seed):
+    """Costs and gradients, for many lengths, repeated tokens, and utterances that barely fit."""
+    rng = np.random.default_rng(seed)
+    torch.manual_seed(seed)
+    vocabulary, n = int(rng.integers(2, 9)), 12
+    said = [rng.integers(1, vocabulary, size=int(rng.integers(1, 9))).tolist() for _ in range(n)]
+    frames = [frames_needed(tokens) + int(rng.integers(0, 12)) for tokens in said]
+    frames[0] = frames_needed(said[0])
+    transcripts = torch.zeros(n, max(map(len, said)), dtype=torch.long)
+    for row, tokens in zip(transcripts, said, strict=True):
+        row[: len(tokens)] = torch.tensor(tokens)
+    heads = torch.tensor([[own, len(tokens)] for own, tokens in zip(frames, said, strict=True)])
+    scores = (1 + 3 * (seed % 3)) * torch.randn(n, max(frames), vocabulary, dtype=torch.float64)
+    scores.requires_grad_()
+    targets = torch.cat([heads, transcripts], 1)
+    expected = plain_ctc(scores.log_softmax(-1), targets) * heads[:, 1]
+    (by_scores,) = torch.autograd.grad(expected.square().sum(), scores)
+    costs, gradient = costs_and_gradient(
+        scores.log_softmax(-1).detach(), transcripts, heads[:, 0], heads[:, 1]
+    )
+    torch.testing.assert_close(costs, expected.detach(), rtol=1e-10, atol=1e-10)
+    chained = 2 * costs[:, None, None] * gradient
+    (through,) = torch.autograd.grad(scores.log_softmax(-1), scores, chained)
+    torch.testing.assert_close(through, by_scores, rtol=1e-8, atol=1e-9)

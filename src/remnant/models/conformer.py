@@ -156,8 +156,9 @@ def _only(channels: Tensor, lengths: Tensor) -> Tensor:
 
 def _turns(frames: int, units: int, like: Tensor) -> tuple[Tensor, Tensor]:
     """Cosines and sines by which frames are turned, so that attention sees distances."""
-    speeds = 10_000.0 ** (-torch.arange(0, units, 2, dtype=torch.float64) / units)
-    angles = torch.arange(frames, dtype=torch.float64)[:, None] * speeds
+    units_of_two = torch.arange(0, units, 2, dtype=torch.float64, device=like.device)
+    frame = torch.arange(frames, dtype=torch.float64, device=like.device)
+    angles = frame[:, None] * 10_000.0 ** (-units_of_two / units)
     return angles.cos().to(like), angles.sin().to(like)
 
 

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, require
 from remnant.models.conformer import SUBSAMPLED
+from remnant.models.ctc_recursion import costs_and_gradient
 
 _HEAD = 2  # frames of the output, then tokens
 
@@ -36,6 +37,14 @@ class PackedRecogniser(nn.Module):
         lengths = packed[..., 0].sum(-1).round().long()
         made: Tensor = self.recogniser(packed[..., 1:], lengths)[0]
         return made
+
+
+def backend_for(device: str | torch.device) -> str | None:
+    """Return the backend of ``Population.fit`` for recognisers; None where the rule may choose.
+
+    Their kernels are small and many: on a GPU all members in one pass need as few of them as one.
+    """
+    return "stacked" if torch.device(device).type == "cuda" else None
 
 
 def pack(features: Sequence[Any], transcripts: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -88,33 +97,41 @@ def frames_needed(tokens: Sequence[int]) -> int:
 def ctc_loss(log_probs: Tensor, targets: Tensor) -> Tensor:
     """Return CTC's cost of each transcript in nats a token, for ``Population.fit(loss=...)``.
 
-    All members' utterances are one batch of torch's own kernel, also under ``vmap``.
+    All members' utterances are one batch, also under ``vmap``. On a GPU nothing waits for the host.
 
     Args:
-        log_probs: Of a ``PackedRecogniser``.
+        log_probs: Of a ``PackedRecogniser``: logarithms of a softmax.
         targets: Of ``pack``.
     """
-    costs, _ = _Ctc.apply(log_probs, targets)  # type: ignore[no-untyped-call]
+    if torch.is_grad_enabled():
+        costs, _ = _Ctc.apply(log_probs, targets)  # type: ignore[no-untyped-call]
+    else:
+        costs, _ = torch._ctc_loss(log_probs.transpose(0, 1), *_parted(targets))
     return cast(Tensor, costs) / targets[:, 1]
 
 
 class _Ctc(torch.autograd.Function):
-    """CTC's costs in nats, and the table that their gradient is made from."""
+    """CTC's costs in nats, and their gradient."""
 
     @staticmethod
     def forward(log_probs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        made = torch._ctc_loss(log_probs.transpose(0, 1), *_parted(targets))
-        return made[0], made[1]
+        if log_probs.is_cuda:
+            return costs_and_gradient(log_probs, *_parted(targets))
+        given = log_probs.transpose(0, 1), *_parted(targets)
+        costs, table = torch._ctc_loss(*given)
+        one = torch.ones_like(costs)
+        gradient = torch.ops.aten._ctc_loss_backward(one, *given, costs, table, 0)
+        return costs, cast(Tensor, gradient).transpose(0, 1)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
         ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(*inputs, *output)
+        ctx.save_for_backward(output[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        made = _CtcGradient.apply(grads[0], *ctx.saved_tensors)  # type: ignore[no-untyped-call]
-        return cast(Tensor, made), None
+        (gradient,) = ctx.saved_tensors
+        return grads[0][:, None, None] * gradient, None
 
     @staticmethod
     def vmap(info: Any, in_dims: tuple[Any, ...], *given: Tensor) -> Any:
@@ -123,35 +140,8 @@ class _Ctc(torch.autograd.Function):
         return tuple(some.unflatten(0, (info.batch_size, -1)) for some in made), (0, 0)
 
 
-class _CtcGradient(torch.autograd.Function):
-    """The gradient of CTC's costs by the log-probabilities."""
-
-    @staticmethod
-    def forward(
-        grad: Tensor, log_probs: Tensor, targets: Tensor, costs: Tensor, table: Tensor
-    ) -> Tensor:
-        made = torch.ops.aten._ctc_loss_backward(
-            grad, log_probs.transpose(0, 1), *_parted(targets), costs, table, 0
-        )
-        return cast(Tensor, made).transpose(0, 1)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        pass
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> None:
-        raise NotImplementedError("CTC has no second derivative here.")
-
-    @staticmethod
-    def vmap(info: Any, in_dims: tuple[Any, ...], *given: Tensor) -> Any:
-        joined = _joined(info.batch_size, in_dims, given)
-        made = _CtcGradient.apply(*joined)  # type: ignore[no-untyped-call]
-        return cast(Tensor, made).unflatten(0, (info.batch_size, -1)), 0
-
-
 def _parted(targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Transcripts, frames of the output and tokens, as torch's kernel takes them."""
+    """Transcripts, frames of the output and tokens."""
     return targets[:, _HEAD:], targets[:, 0], targets[:, 1]
 
 

@@ -21,11 +21,18 @@ def side_streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
     return made[:count]
 
 
+class CaptureFailed(Exception):
+    """A step waits for the host and cannot be captured; the state is as it was."""
+
+
 class GraphedStep:
     """Replays ``step(indices)`` on a state whose storage does not move.
 
     Guarantees:
         * Capturing leaves the state as it was: the warm-up's updates are taken back.
+
+    Raises:
+        CaptureFailed: The step, such as its loss, waits for the host.
     """
 
     def __init__(self, step: Callable[[Tensor], None], state: State, indices: Tensor) -> None:
@@ -39,8 +46,14 @@ class GraphedStep:
         torch.cuda.current_stream().wait_stream(side)
         state.copy_(kept)
         self._graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(self._graph, stream=side):
-            step(self._indices)
+        try:
+            with torch.cuda.graph(self._graph, stream=side):
+                step(self._indices)
+        except RuntimeError as fault:
+            state.copy_(kept)
+            if "captur" not in str(fault):
+                raise
+            raise CaptureFailed from fault
         state.copy_(kept)
 
     def __call__(self, indices: Tensor) -> None:

@@ -25,7 +25,7 @@ from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import Watch
 from remnant.population.feeding import feed
 from remnant.population.fit import Fit
-from remnant.population.graphs import GraphedStep
+from remnant.population.graphs import CaptureFailed, GraphedStep
 from remnant.population.optimizers import Optimizer
 from remnant.population.private.clipping import PrivateGradients
 from remnant.population.sharing import Stretch, stretches
@@ -152,7 +152,10 @@ class Training:
         if here.all():
             if self.graphed and self._graph is None:
                 work = self.work
-                self._graph = GraphedStep(lambda i: self._update(work, i), work, rows)
+                try:
+                    self._graph = GraphedStep(lambda i: self._update(work, i), work, rows)
+                except CaptureFailed:
+                    self.graphed = False
             if self._graph is not None:
                 self._graph(rows)
             else:

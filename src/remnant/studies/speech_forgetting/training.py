@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from remnant.measures.speech.error_rate import edit_distance
 from remnant.models.protocols import LogitModels
-from remnant.models.recogniser import PackedRecogniser, ctc_loss
+from remnant.models.recogniser import PackedRecogniser, backend_for, ctc_loss
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
 from remnant.plans.schedule import Schedule
 from remnant.population import Fit, Population
@@ -152,6 +152,7 @@ def fit_recognisers(
         planted.targets,
         InTurns(schedule, planted.second),
         loss=ctc_loss,
+        backend=backend_for(execution.device),
         optimizer=study.training.optimizer,
         learning_rate=study.training.rate(),
         clip=study.training.clip,
