@@ -140,3 +140,17 @@ def test_the_recursion_that_a_gpu_records_equals_the_kernel_of_torch(seed):
     chained = 2 * costs[:, None, None] * gradient
     (through,) = torch.autograd.grad(scores.log_softmax(-1), scores, chained)
     torch.testing.assert_close(through, by_scores, rtol=1e-8, atol=1e-9)
+
+
+def test_neither_the_recogniser_nor_its_costs_look_at_numbers_on_the_host():
+    """Tensors of the device ``meta`` have no numbers: whoever looks at one, or mixes devices, fails."""
+    model = make().eval().to("meta")
+    made = model(torch.empty(4, 40, 7, device="meta"))
+    targets = torch.empty(4, 6, dtype=torch.long, device="meta")
+    costs, gradient = costs_and_gradient(
+        made.detach(), targets[:, 2:], targets[:, 0], targets[:, 1]
+    )
+    assert made.shape == gradient.shape == (4, 10, 8)
+    assert costs.shape == (4,)
+    with pytest.raises(RuntimeError):
+        F.ctc_loss(made.transpose(0, 1), targets[:, 2:], targets[:, 0], targets[:, 1])
