@@ -143,7 +143,7 @@ def test_the_recursion_that_a_gpu_records_equals_the_kernel_of_torch(seed):
 
 
 def test_neither_the_recogniser_nor_its_costs_look_at_numbers_on_the_host():
-    """Tensors of the device ``meta`` have no numbers: whoever looks at one, or mixes devices, fails."""
+    """Tensors of ``meta`` have no numbers: whoever looks at one, or mixes devices, fails."""
     model = make().eval().to("meta")
     made = model(torch.empty(4, 40, 7, device="meta"))
     targets = torch.empty(4, 6, dtype=torch.long, device="meta")
