@@ -203,3 +203,12 @@ def test_removing_a_checkpoint_removes_the_one_before_it(cut):
     remove_checkpoint(cut)
     assert list(cut.parent.iterdir()) == []
     remove_checkpoint(cut)
+
+
+def test_a_tensor_of_one_entry_is_saved_whatever_its_stride(path):
+    one = torch.tensor(3.0, dtype=torch.float64).expand(1)
+    assert one.stride() == (0,)
+    files.save(path, {"one": one, "none": torch.zeros(0, 4)}, {})
+    tensors, _ = files.load(path, torch.device("cpu"))
+    assert tensors["one"].tolist() == [3.0]
+    assert tensors["none"].shape == (0, 4)
