@@ -112,10 +112,10 @@ def test_one_run_from_sentences_to_its_report(command, home, tmp_path):
     assert revealed.code == 2
     assert "--reveal applies to recipes with the question speech-forgetting" in revealed.err
     few = home / "few.toml"
-    few.write_text(ONE_RUN.replace("never = 12", "never = 8"), encoding="utf-8")
+    few.write_text(ONE_RUN + "fpr = 0.05\n", encoding="utf-8")
     refused = command("run", few, "--data", home, "--out", tmp_path / "few")
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
-    assert "plan.never=8 cannot place a threshold at attack.fpr=0.1" in refused.err
+    assert "plan.never=12 cannot place a threshold at attack.fpr=0.05" in refused.err
     assert not (tmp_path / "few").exists()
 
 
