@@ -257,6 +257,20 @@ def test_wrong_transcripts_are_taken_out_of_the_clean_speech():
     assert {cell.speakers for cell in wrong().canary_cells} == {1}
 
 
+@pytest.mark.parametrize(("changes", "said"), [({}, True), ({"steps": 180}, False)])
+def test_a_run_that_ends_soon_after_its_last_window_says_so(
+    whole_run, tmp_path, monkeypatch, changes, said
+):
+    shutil.copytree(whole_run, tmp_path / "copy")
+    study = planned(**changes)
+    scores = np.zeros((len(study.probe_steps()), PLAN.canaries))
+    with Record.open(tmp_path / "copy", write=True) as record:
+        monkeypatch.setattr(record, "array", lambda name: {"scores": scores}[name])
+        measure_speech_one_run(record, study)
+    untested = " ".join(Record.open(tmp_path / "copy").results()["scope"]["not_tested"])
+    assert ("30 steps after the last window, which hides" in untested) is said
+
+
 def passing(monkeypatch):
     verdict = Verdict("PASS", "Under the limit.", "At most 0.6.", 0.9, 80.0)
     monkeypatch.setattr(OneRunForgetting, "verdict", lambda *_: verdict)
