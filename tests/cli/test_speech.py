@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -117,6 +120,32 @@ def test_one_run_from_sentences_to_its_report(command, home, tmp_path):
     assert (refused.code, refused.out, refused.err.count("\n")) == (2, "", 1)
     assert "plan.never=12 cannot place a threshold at attack.fpr=0.05" in refused.err
     assert not (tmp_path / "few").exists()
+
+
+def test_one_run_killed_with_9_goes_on_to_the_same_bits(command, home, tmp_path):
+    voices = ("--voices", "slt,rms")
+    assert command("speech", "make", home / "said.txt", home / "spoken", *voices).code == 0
+    longer = ONE_RUN.replace("steps = 20", "steps = 300").replace(
+        "kernel = 3 }", "kernel = 3, dropout = 0.2 }"
+    )
+    (home / "longer.toml").write_text(longer, encoding="utf-8")
+    whole, cut = tmp_path / "whole", tmp_path / "cut"
+    run = ("run", home / "longer.toml", "--data", home, "--threads", 1)
+    assert command(*run, "--out", whole).code == 0
+    arguments = [*run, "--out", cut, "--checkpoint-seconds", "0.05"]
+    program = [sys.executable, "-c", "from remnant.cli.main import main; main()"]
+    process = subprocess.Popen([*program, *map(str, arguments)], stdout=subprocess.DEVNULL)
+    while process.poll() is None and not (cut / "checkpoint.safetensors").exists():
+        time.sleep(0.02)
+    assert process.poll() is None, "the run ended before it could be killed"
+    process.kill()
+    process.wait()
+    assert command(*arguments).code == 0
+    for path in sorted((whole / "arrays").iterdir()):
+        assert path.read_bytes() == (cut / "arrays" / path.name).read_bytes(), path.name
+    first, second = (json.loads(command("show", f, "--json").out) for f in (whole, cut))
+    assert first["results"] == second["results"]
+    assert not (cut / "checkpoint.safetensors").exists()
 
 
 def test_faults_are_one_sentence(command, home, tmp_path, monkeypatch):
