@@ -43,8 +43,7 @@ def test_the_page_says_what_was_done_and_found(record, page_text):
         "steps 60 and 110 on, a few in a batch, 2 or 8 times each. Another 40, drawn the same way",
         "On 16 utterances that it was not trained on the model gets",
         "how many bits planting took off the cost of the canaries’ transcripts",
-        "It scores each canary by what its transcript costs the model given its sound, the lower "
-        "the higher",
+        "It scores each canary by how little its transcript costs the model given its sound",
         "a transcript's CTC cost given its sound, less its cost before the window",
         "40 canaries drawn the same way, never planted",
         "real voices: synthesizers speak more alike than people do",

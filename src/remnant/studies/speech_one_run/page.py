@@ -18,9 +18,9 @@ COST = ScoreWords(
     effect="The chart shows how many bits planting took off the cost of the canaries’ "
     "transcripts, on average: the fall of their cost since before the window, less the fall of "
     "those never planted.",
-    attack="what its transcript costs the model given its sound, the lower the higher (the cost is "
-    "the negative base-2 logarithm of the transcript’s CTC probability; a canary of two speakers "
-    "has the mean of both)",
+    attack="how little its transcript costs the model given its sound (the cost is the negative "
+    "base-2 logarithm of the transcript’s CTC probability; a canary of two speakers has the mean of "
+    "both)",
 )
 _PLANTED = {
     "spoken": "Canaries are sentences of random words, spoken by synthetic voices.",
