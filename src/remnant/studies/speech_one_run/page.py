@@ -19,8 +19,8 @@ COST = ScoreWords(
     "transcripts, on average: the fall of their cost since before the window, less the fall of "
     "those never planted.",
     attack="how little its transcript costs the model given its sound (the cost is the negative "
-    "base-2 logarithm of the transcript’s CTC probability; a canary of two speakers has the mean of "
-    "both)",
+    "base-2 logarithm of the transcript’s CTC probability; a canary of two speakers has the mean "
+    "of both)",
 )
 _PLANTED = {
     "spoken": "Canaries are sentences of random words, spoken by synthetic voices.",
