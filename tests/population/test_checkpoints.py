@@ -203,3 +203,33 @@ def test_removing_a_checkpoint_removes_the_one_before_it(cut):
     remove_checkpoint(cut)
     assert list(cut.parent.iterdir()) == []
     remove_checkpoint(cut)
+
+
+def test_a_tensor_of_one_entry_is_saved_whatever_its_stride(path):
+    one = torch.tensor(3.0, dtype=torch.float64).expand(1)
+    assert one.stride() == (0,)
+    files.save(path, {"one": one, "none": torch.zeros(0, 4)}, {})
+    tensors, _ = files.load(path, torch.device("cpu"))
+    assert tensors["one"].tolist() == [3.0]
+    assert tensors["none"].shape == (0, 4)
+
+
+def test_clipped_gradients_are_summed_in_the_same_order_after_a_kill(toy, path):
+    def make():
+        layers = [nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 16), nn.Tanh(), nn.Linear(16, 5)]
+        return nn.Sequential(nn.Flatten(), *layers)
+
+    def clipped(checkpoint=None, kill=None):
+        population = Population(make, seeds=[0, 1])
+
+        def on_step(step):
+            if step == kill:
+                raise Killed
+
+        rows = np.tile(INDICES, (8, 1, 1))
+        population.fit(*toy, rows, lr=0.1, clip=0.1, checkpoint=checkpoint, on_step=on_step)
+        return [population.state_dict(member) for member in range(2)]
+
+    with pytest.raises(Killed):
+        clipped(Checkpoint(path, seconds=0), kill=5)
+    assert_same(clipped(Checkpoint(path, seconds=0)), clipped())

@@ -17,7 +17,7 @@ _VOICES = "slt,en-us+f3,rms,awb"
 
 @click.group(short_help="Make synthetic speech from a text file.")
 def speech() -> None:
-    """Make speech for recipes with the question speech-forgetting.
+    """Make speech for recipes with the questions speech-forgetting and speech-one-run.
 
     \b
     Example:

@@ -14,7 +14,7 @@ PRECISIONS = ("float32", "tf32", "bf16", "float64")
 ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT, SHADOW_ORDER, SHADOW_INIT, COHORTS = range(
     1, 10
 )  # what a key is for, so that no two uses meet
-FEATURE_ORDER, FEATURE_INIT, FEATURE_DROPOUT, FEATURE_CANARIES, NOISE = range(10, 15)
+FEATURE_ORDER, FEATURE_INIT, FEATURE_DROPOUT, FEATURE_CANARIES, NOISE, UTTERANCES = range(10, 16)
 
 # Plans that put canaries into certain places of a batch need batches without empty places.
 FullBatches = Annotated[str, one_of(FULL_BATCHES)]

@@ -197,7 +197,9 @@ def _checksum(tensors: dict[str, Tensor], notes: str) -> str:
     for name in sorted(tensors):
         tensor = tensors[name]
         value = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode(), value)
-        value = zlib.crc32(tensor.reshape(-1).view(torch.uint8).numpy().data, value)
+        # A tensor of one entry is contiguous whatever its stride, and bytes need a stride of 1.
+        entries = tensor.as_strided((tensor.numel(),), (1,))
+        value = zlib.crc32(entries.view(torch.uint8).numpy().data, value)
     return f"{value:08x}"
 
 

@@ -327,11 +327,13 @@ class Training:
                 )
         self.step, self.probed = int(notes["step"]), list(notes["probed"])
         self.members, self.taken = tensors["members"], tensors["taken"].cpu().numpy().copy()
-        self.work = _state(tensors, "work")
+        made = self.home
+        self.work = _state(tensors, "work", made)
         self.stretch = [s for s in self.stretches if s.start <= self.step][-1]
-        self.home = _state(tensors, "home") if "home/clocks/fit" in tensors else self.work
+        apart = "home/clocks/fit" in tensors
+        self.home = _state(tensors, "home", made) if apart else self.work
         if self.watch is not None:
-            self.watch.best = _state(tensors, "best")
+            self.watch.best = _state(tensors, "best", made)
             self.watch.tally = {n: tensors[f"tally/{n}"] for n in self.watch.tally}
             self.watch.looked = tensors["looked"].cpu().numpy().copy()
         for name in self.history:
@@ -339,14 +341,24 @@ class Training:
                 self.history[name] = list(tensors[f"history/{name}"].cpu().numpy())
 
 
-def _state(tensors: dict[str, Tensor], part: str) -> State:
+def _state(tensors: dict[str, Tensor], part: str, like: State) -> State:
+    """Return one part of a checkpoint, its tensors in the order of another state.
+
+    A file has an order of its own, and a norm that is summed in another order is rounded otherwise.
+    """
     groups: dict[str, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         head, _, rest = key.partition("/")
         if head == part:
             group, _, name = rest.partition("/")
             groups.setdefault(group, {})[name] = tensor
-    return State(groups)
+    place = {name: number for number, name in enumerate(like["params"])}
+    return State(
+        {
+            group: {name: named[name] for name in sorted(named, key=lambda n: place.get(n, -1))}
+            for group, named in groups.items()
+        }
+    )
 
 
 def _clip(gradients: dict[str, Tensor], limit: Tensor) -> None:

@@ -114,6 +114,12 @@ QUESTIONS: dict[str, Question] = {
         run="speech_forgetting",
         result="SpeechForgettingResult",
     ),
+    "speech-one-run": _room(
+        "speech_one_run",
+        "How fast does one ordinary training run of a recogniser of speech forget?",
+        run="speech_one_run",
+        result="SpeechOneRunResult",
+    ),
     "prediction": _room(
         "prediction",
         "Which samples will a classifier memorise, and can they be predicted early?",

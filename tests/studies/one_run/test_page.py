@@ -12,9 +12,10 @@ from remnant.records.typed import Absent, read_result
 from remnant.report import blocks as made_of
 from remnant.report.curve import Point
 from remnant.studies.one_run.charts import effect_chart, line_keys, success_chart, timeline
-from remnant.studies.one_run.formats import cohort_name, effect_text, nats_text
+from remnant.studies.one_run.formats import cohort_name, effect_number, effect_text
 from remnant.studies.one_run.page import TITLE, page
 from remnant.studies.one_run.result import OneRunResult
+from remnant.studies.one_run.score_words import LOG_ODDS
 from remnant.studies.shared.pages import read_run
 
 
@@ -279,11 +280,11 @@ def test_only_the_first_window_has_bands_and_names(result):
     assert [rule.label.replace("\u202f", " ") for rule in chart.rules] == [
         *("Chance 10.0 %", "Limit 90.0 %")
     ]
-    assert [rule.label for rule in effect_chart(result.one_run).rules] == ["No effect"]
+    assert [rule.label for rule in effect_chart(result.one_run, LOG_ODDS).rules] == ["No effect"]
 
 
 def test_effects_in_print():
     assert effect_text(Point(0, 1.234, -0.5, 3.0)) == "1.23 (−0.50 to 3.00)"
     assert effect_text(Point(0, 1.234, None, 3.0)) == "1.23"
     assert effect_text(Point(0, None, None, None)) == "–"
-    assert nats_text(-0.001) == "0.00"
+    assert effect_number(-0.001) == "0.00"

@@ -11,6 +11,7 @@ from remnant.report.curve import Point, lag_text
 from remnant.report.numerals import count_text, counted, times_text
 from remnant.studies.one_run.formats import cohort_name, effect_text, success_text
 from remnant.studies.one_run.result import Cohort, OneRunCurves
+from remnant.studies.one_run.score_words import ScoreWords
 
 _LAG = "Steps since the last use (lag)"
 
@@ -54,13 +55,13 @@ def success_chart(curves: OneRunCurves, *, limit: float | None = None) -> Chart:
     )
 
 
-def effect_chart(curves: OneRunCurves) -> Chart:
-    """What planting did to the mean log-odds, against lag."""
+def effect_chart(curves: OneRunCurves, words: ScoreWords) -> Chart:
+    """What planting did to the mean score, against lag."""
     return _against_lag(
         curves,
         title="Effect of planting against steps since the last use",
-        description=" ".join(_effect_ends(curves, cohort) for cohort in curves.cohorts),
-        y_label="Effect on the log-odds (nats)",
+        description=" ".join(_effect_ends(curves, cohort, words) for cohort in curves.cohorts),
+        y_label=f"{words.axis} ({words.unit})",
         lines=tuple(_line(curves, cohort, cohort.effect) for cohort in curves.cohorts),
         rules=(Rule("No effect", "chance", 0.0),),
     )
@@ -155,9 +156,9 @@ def _success_ends(curves: OneRunCurves, cohort: Cohort) -> str:
     )
 
 
-def _effect_ends(curves: OneRunCurves, cohort: Cohort) -> str:
+def _effect_ends(curves: OneRunCurves, cohort: Cohort, words: ScoreWords) -> str:
     first, last = cohort.effect[0], cohort.effect[-1]
     return (
-        f"{cohort_name(curves, cohort)}: {effect_text(first)} nats at lag {lag_text(first.lag)}, "
-        f"{effect_text(last)} at lag {lag_text(last.lag)}."
+        f"{cohort_name(curves, cohort)}: {effect_text(first)} {words.unit} at lag "
+        f"{lag_text(first.lag)}, {effect_text(last)} at lag {lag_text(last.lag)}."
     )

@@ -38,16 +38,18 @@ def success_text(curve: Curve, point: Point) -> str:
 
 
 def effect_text(point: Point) -> str:
-    """An effect in nats with its interval; a dash where it was not measured."""
+    """An effect with its interval, without a unit; a dash where it was not measured."""
     if point.value is None:
         return "–"
     if point.low is None or point.high is None:
-        return nats_text(point.value)
-    return f"{nats_text(point.value)} ({nats_text(point.low)} to {nats_text(point.high)})"
+        return effect_number(point.value)
+    return (
+        f"{effect_number(point.value)} ({effect_number(point.low)} to {effect_number(point.high)})"
+    )
 
 
-def nats_text(value: float) -> str:
-    """Nats without their unit, with a true minus sign."""
+def effect_number(value: float) -> str:
+    """An effect without its unit, with a true minus sign."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from remnant.measures import OneRunForgetting, Success, one_run_forgetting
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.one_run.recipe import OneRunStudy
+from remnant.studies.one_run.recipe import OneRunStudy, StaggeredStudy
 from remnant.studies.one_run.result import COLUMNS, OneRunCurves
 from remnant.studies.shared.gates import put_verdict
 from remnant.studies.shared.parts import Tested
@@ -21,6 +21,17 @@ _SETTINGS = ("rate", "fpr", "confidence", "chance", "calibrated", "method", "n_u
 
 def measure_one_run(record: Record, study: OneRunStudy) -> None:
     """Measure the run's curves, judge them, and put both into the record."""
+    put_curves(record, study)
+    put_parts(record, scope=_scope(study))
+
+
+def put_curves(record: Record, study: StaggeredStudy) -> None:
+    """Put the run's curves into the record, and their verdict.
+
+    Args:
+        record: Holds ``scores``, and ``task``: a model that did not learn its task does not pass.
+        study: The study that was run.
+    """
     measured = one_run_curve(study, record.array("scores"))
     put_parts(record, one_run=curves_of(study, measured))
     put_verdict(
@@ -28,10 +39,9 @@ def measure_one_run(record: Record, study: OneRunStudy) -> None:
         lambda: measured.verdict(study.attack.limit),
         task=record.results().get("task"),
     )
-    put_parts(record, scope=_scope(study))
 
 
-def one_run_curve(study: OneRunStudy, scores: Any) -> OneRunForgetting:
+def one_run_curve(study: StaggeredStudy, scores: Any) -> OneRunForgetting:
     """Return the curve of the run; lag 0 is right after a canary's last use."""
     plan, attack = study.plan, study.attack
     return one_run_forgetting(
@@ -49,7 +59,7 @@ def one_run_curve(study: OneRunStudy, scores: Any) -> OneRunForgetting:
     )
 
 
-def curves_of(study: OneRunStudy, measured: OneRunForgetting) -> OneRunCurves:
+def curves_of(study: StaggeredStudy, measured: OneRunForgetting) -> OneRunCurves:
     """Return the curves as a record keeps them, one entry a cohort and checkpoint."""
     plan = study.plan
     return curves_from(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
@@ -35,6 +36,7 @@ from remnant.studies.one_run.formats import (
     whole_lag,
 )
 from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunResult
+from remnant.studies.one_run.score_words import LOG_ODDS, ScoreWords
 from remnant.studies.shared.pages import (
     UNDECIDED,
     Run,
@@ -43,6 +45,7 @@ from remnant.studies.shared.pages import (
     scope_section,
     task_sentence,
 )
+from remnant.studies.shared.parts import Gate, Task, Tested
 
 TITLE = "One-run forgetting"
 TITLES = {
@@ -82,23 +85,52 @@ class _Scored:
     effect: Point | None
 
 
+class OneRunParts(Protocol):
+    """The parts of a result that the page of one run shows."""
+
+    @property
+    def verdict(self) -> Gate | Absent: ...  # noqa: D102
+    @property
+    def one_run(self) -> OneRunCurves | Absent: ...  # noqa: D102
+    @property
+    def task(self) -> Task | Absent: ...  # noqa: D102
+    @property
+    def scope(self) -> Tested | Absent: ...  # noqa: D102
+
+
 def page(result: OneRunResult, run: Run) -> Iterator[Block]:
     """Yield the blocks of the page."""
+    yield from run_blocks(result, run, LOG_ODDS)
+
+
+def run_blocks(
+    result: OneRunParts, run: Run, words: ScoreWords, *, planted: str = ""
+) -> Iterator[Block]:
+    """Yield the blocks of the page of one run.
+
+    Args:
+        result: What was measured.
+        run: What was run.
+        words: What the score of the attack is.
+        planted: What the canaries are, as a sentence; empty where any example may be one.
+    """
     curves = result.one_run
     limit = None if isinstance(result.verdict, Absent) else result.verdict.limit
     reading = None if isinstance(curves, Absent) else end_reading(curves, limit)
     yield headline(result.verdict, TITLES, reading=reading, advice=ADVICE)
     if not isinstance(curves, Absent):
         yield Tiles(tuple(_tiles(curves, result)))
-    yield section("In plain words", _plain_words(result))
-    yield section("What the attacker still finds as the run goes on", success_blocks(curves, limit))
+    yield section("In plain words", _plain_words(result, planted))
+    yield section(
+        "What the attacker still finds as the run goes on", success_blocks(curves, limit, words)
+    )
     if not isinstance(curves, Absent):
-        yield section("What planting did to the model’s confidence", _effect(curves))
+        yield section(words.section, _effect(curves, words))
         yield section("Controls", [prose(_controls_sentence(curves))])
         method = f"Intervals at {percent(curves.confidence, 0)}: {curves.method}."
         yield section("How it was measured", [prose(method)])
     yield scope_section(result.scope)
-    yield section("How to read this", [_terms(curves)])
+    yield section("How to read this", [_terms(curves, words)])
     yield from closing(run)
 
 
@@ -122,7 +154,7 @@ def end_reading(curves: OneRunCurves, limit: float | None) -> Reading | None:
     )
 
 
-def _tiles(curves: OneRunCurves, result: OneRunResult) -> Iterator[Tile]:
+def _tiles(curves: OneRunCurves, result: OneRunParts) -> Iterator[Tile]:
     judged = curves.judged
     curve = judged.curve
     which = f"planted {times_text(judged.repeats)}, from step {count_text(judged.start)}"
@@ -138,23 +170,26 @@ def _tiles(curves: OneRunCurves, result: OneRunResult) -> Iterator[Tile]:
         yield Tile("Limit", curve.show(verdict.limit), remark)
 
 
-def _plain_words(result: OneRunResult) -> Iterator[Block]:
+def _plain_words(result: OneRunParts, planted: str) -> Iterator[Block]:
     curves = result.one_run
     if isinstance(curves, Absent):
         yield prose(f"Attack success in this run was not measured: {curves.reason}.", tone="lead")
     else:
-        yield prose(_what_was_done(curves), tone="lead")
+        yield prose(" ".join(filter(None, (planted, _what_was_done(curves)))), tone="lead")
         yield prose(_what_was_found(curves), tone="lead")
     yield prose(f"{ONE_RUN} {_undetected_sentence(result)}", tone="lead", depth="summary")
     yield prose(task_sentence(result.task), tone="lead")
 
 
-def success_blocks(curves: OneRunCurves | Absent, limit: float | None) -> Iterator[Block]:
+def success_blocks(
+    curves: OneRunCurves | Absent, limit: float | None, words: ScoreWords | None = None
+) -> Iterator[Block]:
     """The run as a strip, success against lag, and the numbers.
 
     Args:
         curves: What was measured.
         limit: Of the gate that judged the curve; None where none did.
+        words: What the score of the attack is; None where the user's own code scored.
     """
     if isinstance(curves, Absent):
         yield Missing("Attack success", curves.reason, depth="summary")
@@ -170,15 +205,15 @@ def success_blocks(curves: OneRunCurves | Absent, limit: float | None) -> Iterat
     if warning:
         yield prose(warning, tone="notice", depth="summary")
     yield _ends_table(curves)
-    yield from _checkpoint_tables(curves)
+    yield from _checkpoint_tables(curves, words)
 
 
-def _effect(curves: OneRunCurves) -> Iterator[Block]:
+def _effect(curves: OneRunCurves, words: ScoreWords) -> Iterator[Block]:
     if not curves.effect_known:
         yield Missing("Effect of planting", "there is no checkpoint before a window to compare it")
         return
-    yield prose(_effect_sentence(curves))
-    yield Figure(effect_chart(curves), key="effect", line_keys=line_keys(curves))
+    yield prose(_effect_sentence(curves, words))
+    yield Figure(effect_chart(curves, words), key="effect", line_keys=line_keys(curves))
 
 
 def _ends_table(curves: OneRunCurves) -> Table:
@@ -205,17 +240,18 @@ def _ends_table(curves: OneRunCurves) -> Table:
     )
 
 
-def _checkpoint_tables(curves: OneRunCurves) -> Iterator[Block]:
+def _checkpoint_tables(curves: OneRunCurves, words: ScoreWords | None) -> Iterator[Block]:
     """All rows, and some of them where there are too many for a terminal."""
     each = max(2, _MOST_ROWS // len(curves.cohorts))
     every = _scored_rows(curves)
     chosen = [row for row in every if row.point in row.cohort.curve.chosen(each)]
     if len(chosen) < len(every):
         fold = f"Every window at chosen checkpoints ({len(chosen)} rows)"
-        yield _checkpoint_table(curves, chosen, key="chosen", fold=fold, depth="show")
+        yield _checkpoint_table(curves, chosen, words, key="chosen", fold=fold, depth="show")
     yield _checkpoint_table(
         curves,
         every,
+        words,
         key="checkpoints",
         fold=f"Every window and checkpoint ({len(every)} rows)",
         depth="page" if len(chosen) < len(every) else "show",
@@ -223,10 +259,16 @@ def _checkpoint_tables(curves: OneRunCurves) -> Iterator[Block]:
 
 
 def _checkpoint_table(
-    curves: OneRunCurves, rows: list[_Scored], *, key: str, fold: str, depth: Depth
+    curves: OneRunCurves,
+    rows: list[_Scored],
+    words: ScoreWords | None,
+    *,
+    key: str,
+    fold: str,
+    depth: Depth,
 ) -> Table:
     curve = curves.curve
-    effect = "Effect (nats)" if curves.ends is None else "Effect on the score"
+    effect = "Effect on the score" if words is None else f"Effect ({words.unit})"
     return Table(
         caption=f"{curve.label}, {percent(curves.confidence, 0)} interval, by window and "
         "checkpoint",
@@ -312,7 +354,7 @@ def measure_sentence(curves: OneRunCurves) -> str:
     return f"Success is {_WHAT[curves.rate]}{allowed}; guessing gives {guess}."
 
 
-def _undetected_sentence(result: OneRunResult) -> str:
+def _undetected_sentence(result: OneRunParts) -> str:
     """What a success near chance does not mean."""
     listed_there = not isinstance(result.scope, Absent) and result.scope.not_tested
     where = "; “Not tested” lists the searches that were not run" if listed_there else ""
@@ -356,13 +398,12 @@ def _judged(curves: OneRunCurves, words: str) -> str:
     return words if curves.ends is None else ""
 
 
-def _effect_sentence(curves: OneRunCurves) -> str:
+def _effect_sentence(curves: OneRunCurves, words: ScoreWords) -> str:
     """What the second chart shows."""
     more = "" if len(curves.starts) == 1 else " Bands are again those of the first window."
     return (
-        "The chart shows how much planting raised the model’s confidence in the canaries, on "
-        "average: the rise in their log-odds since before the window, less the rise of those never "
-        "planted. At 0 the average effect is gone; single canaries may still be detected." + more
+        f"{words.effect} At 0 the average effect is gone; single canaries may still be "
+        f"detected.{more}"
     )
 
 
@@ -374,16 +415,16 @@ def _controls_sentence(curves: OneRunCurves) -> str:
     )
 
 
-def _terms(curves: OneRunCurves | Absent) -> Terms:
+def _terms(curves: OneRunCurves | Absent, words: ScoreWords) -> Terms:
     measured = None if isinstance(curves, Absent) else curves
     less = ", less the same from before the window" if measured and measured.calibrated else ""
     sure = "95 %" if measured is None else percent(measured.confidence, 0)
     entries: list[tuple[str, str | Prose]] = [
         (
             "The attack",
-            "It scores each canary by the model’s log-odds for it, that is, how sure the model is "
-            f"of its label{less}, and calls the highest scores “planted”. Canaries drawn the same "
-            "way and never planted show what such scores are without memory.",
+            f"It scores each canary by {words.attack}{less}, and calls the highest scores "
+            "“planted”. Canaries drawn the same way and never planted show what such scores are "
+            "without memory.",
         )
     ]
     if measured is not None:

@@ -11,10 +11,8 @@ from remnant.plans.bounds import Share, at_least, one_of
 from remnant.studies.shared.classifiers import ClassifierStudy
 from remnant.studies.shared.compared_study import check_threshold
 from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import (
-    limit_faults,
-)
-from remnant.studies.shared.study import Recipe
+from remnant.studies.shared.settings import limit_faults
+from remnant.studies.shared.study import Recipe, SectionedStudy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,8 +39,34 @@ class OneRunSettings(Section, name="attack"):
         return limit_faults(self)
 
 
+class StaggeredStudy(SectionedStudy):
+    """A study of one run whose canaries are planted along the way.
+
+    Attributes:
+        plan: Which canaries are planted when, and which are never planted.
+        attack: How success is measured.
+    """
+
+    plan: StaggeredPlan
+    attack: OneRunSettings
+
+    def check_controls(self) -> None:
+        """Refuse too few canaries that are never planted.
+
+        Raises:
+            NotEnoughEvidence: They cannot place a threshold at ``attack.fpr``.
+        """
+        if self.attack.success in ("precision", "tpr"):
+            more = "Leave more canaries out of training"
+            check_threshold("plan.never", self.plan.never, self.attack.fpr, more=more)
+
+    def probe_steps(self) -> tuple[int, ...]:
+        """Updates done at each checkpoint."""
+        return self.plan.checkpoints(self.attack.checkpoints)
+
+
 @dataclass(frozen=True, kw_only=True)
-class OneRunStudy(ClassifierStudy):
+class OneRunStudy(StaggeredStudy, ClassifierStudy):
     """A one-run study: the plan and everything else that changes its numbers."""
 
     QUESTION: ClassVar[str] = "one-run"
@@ -52,13 +76,7 @@ class OneRunStudy(ClassifierStudy):
     attack: OneRunSettings = field(default_factory=OneRunSettings)
 
     def __post_init__(self) -> None:
-        if self.attack.success in ("precision", "tpr"):
-            more = "Leave more canaries out of training"
-            check_threshold("plan.never", self.plan.never, self.attack.fpr, more=more)
-
-    def probe_steps(self) -> tuple[int, ...]:
-        """Updates done at each checkpoint."""
-        return self.plan.checkpoints(self.attack.checkpoints)
+        self.check_controls()
 
 
 RECIPE = Recipe(

@@ -28,7 +28,7 @@ class Cohort:
         repeats: How often each canary was used.
         n: How many canaries they are.
         curve: Attack success against lag, which is counted from each canary's own last use.
-        effect: How much planting raised the mean log-odds, in nats, at the same lags.
+        effect: How much planting raised the mean score, at the same lags.
         checkpoints: Steps trained at each of these lags.
     """
 
@@ -66,7 +66,8 @@ class OneRunCurves:
         steps: Steps of the whole run.
         lags: Mean number of steps since the last use, one a row.
         success, low, high: Attack success with its interval.
-        effect, effect_low, effect_high: Rise of the mean log-odds by planting, in nats.
+        effect, effect_low, effect_high: Rise of the mean score by planting: of a classifier, of
+            the log-odds in nats; of a recogniser, bits that the transcript costs less.
         cohort, repeats, n_seen: Number of the window, uses of each canary, canaries.
         checkpoint: The step after which the row was scored, counted from 0.
         ends: Where windows are those of the last uses of logged examples: the step after the last

@@ -38,6 +38,7 @@ from remnant.studies.speech_forgetting.recipe import AN4, FSDD, SYNTHETIC, Speec
 CACHE = "speech"
 _SHOWN = 3  # faults that are listed
 _FRAMES_A_LETTER = 9  # of synthetic voices, about; for estimates
+_SECONDS_A_SENTENCE = 0.04  # of a synthesizer, on one core
 _UTTERANCES = 300  # synthetic ones, if no number is given
 _CLEAN, _HELD_OUT, _SPLIT = range(3)  # keys of what is drawn
 Spoken = Callable[[Sequence[Sentence]], "list[Heard]"]
@@ -125,6 +126,33 @@ def imagined(settings: SpeechDataSettings) -> Spoken:
         ]
 
     return speak
+
+
+def counting(speak: Spoken, execution: Execution, missing: set[str]) -> Spoken:
+    """Return what speaks sentences and notes the names of those that are not kept yet.
+
+    Args:
+        speak: Speaks them.
+        execution: Where spoken sentences are kept.
+        missing: Gets the names.
+    """
+    cache = cache_folder(execution)
+
+    def counted(sentences: Sequence[Sentence]) -> list[Heard]:
+        missing.update(one.name for one in sentences if not (cache / one.name).is_file())
+        return speak(sentences)
+
+    return counted
+
+
+def speaking_seconds(sentences: int) -> float:
+    """Return about how long synthesizers take for some sentences, on all cores."""
+    return _SECONDS_A_SENTENCE * sentences / (os.cpu_count() or 1)
+
+
+def speaking(progress: Progress | None) -> Callable[[int, int], None] | None:
+    """Return the progress callback of the stage in which sentences are spoken."""
+    return None if progress is None else lambda done, of: progress("speech", done, of)
 
 
 def load_speech(settings: SpeechDataSettings, execution: Execution, speak: Spoken) -> SpeechCorpus:
@@ -333,8 +361,7 @@ def make_folder(
     """Speak the lines of a text file into a folder of WAV files; see ``speak_folder``."""
     check_voices(voices)
     lines = sentences_of(sentences, voices=voices, seed=seed)
-    report = None if progress is None else lambda done, of: progress("speech", done, of)
-    return speak_folder(lines, folder, progress=report)
+    return speak_folder(lines, folder, progress=speaking(progress))
 
 
 def speech_fingerprint(utterances: Iterable[Heard]) -> str:

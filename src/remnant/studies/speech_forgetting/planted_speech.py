@@ -1,4 +1,4 @@
-"""The example store of a speech-forgetting study: clean utterances, then planted ones."""
+"""The example store of a study of speech: clean utterances, then planted ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from remnant.models import Vocabulary
 from remnant.models.conformer import SUBSAMPLED
 from remnant.models.recogniser import frames_needed, pack
 from remnant.plans.order import generator
-from remnant.plans.plan import COHORTS
 from remnant.plans.schedule import Batch, Schedule
 from remnant.studies.speech_forgetting.corpus import (
     Heard,
@@ -26,7 +25,7 @@ from remnant.studies.speech_forgetting.corpus import (
     output_frames,
     refuse,
 )
-from remnant.studies.speech_forgetting.recipe import Cell, SpeechForgettingStudy
+from remnant.studies.speech_forgetting.recipe import Cell, SpeechStudy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,10 +122,8 @@ class InTurns(Schedule):
         return np.where((self._places + step) % 2 == 1, self._second[rows], rows), active
 
 
-def plant_speech(
-    study: SpeechForgettingStudy, corpus: SpeechCorpus, speak: Spoken
-) -> PlantedSpeech:
-    """Draw canaries and references the same way, from the plan's seed, and pack all speech.
+def plant_speech(study: SpeechStudy, corpus: SpeechCorpus, speak: Spoken) -> PlantedSpeech:
+    """Draw canaries and references the same way, from the study's key, and pack all speech.
 
     Transcripts are drawn together and then separated by their place, so that each could have been
     the other. Utterances with a wrong transcript are taken out of the clean ones; every trial deals
@@ -142,21 +139,21 @@ def plant_speech(
         InvalidInput: An utterance is too short for its transcript, or has a character that no
             training transcript has; the message names the file.
     """
-    plan = study.plan
-    rng = generator(plan.seed, COHORTS)
-    sets = plan.trials if plan.fresh_canaries else 1
-    cells = study.canary_cells * sets + study.reference_cells * plan.trials
+    rng = generator(*study.draw_key)
+    count, references = len(study.canary_cells), len(study.reference_cells)
+    sets = study.canary_sets
+    cells = study.canary_cells * sets + study.reference_cells * study.trials
     transcripts = _transcripts(study, corpus.words, cells, rng)
     if study.canaries.kind == "spoken":
         drawn = _spoken(study, transcripts, cells, speak, rng)
         clean = corpus.clean
     else:
         drawn, clean = _mislabelled(study, transcripts, corpus.clean, rng)
-    canaries = drawn[: sets * plan.canaries]
+    canaries = drawn[: sets * count]
     by_trial = [
-        canaries[(trial % sets) * plan.canaries : (trial % sets + 1) * plan.canaries]
-        + drawn[len(canaries) :][trial * study.canaries.references :][: study.canaries.references]
-        for trial in range(plan.trials)
+        canaries[(trial % sets) * count : (trial % sets + 1) * count]
+        + drawn[len(canaries) :][trial * references :][:references]
+        for trial in range(study.trials)
     ]
     said = [one.transcript for one in clean] + [item.transcript for item in drawn]
     vocabulary = Vocabulary.of_characters("".join(said))
@@ -182,7 +179,7 @@ def plant_speech(
         validation=_asked([Planted(o.transcript, (o,)) for o in corpus.validation], vocabulary),
         vocabulary=vocabulary,
         bands=corpus.bands,
-        planted=canaries[: plan.canaries],
+        planted=canaries[:count],
         canary_characters=sum(len(item.transcript) for item in canaries),
         utterances=[
             *clean,
@@ -193,7 +190,7 @@ def plant_speech(
 
 
 def _transcripts(
-    study: SpeechForgettingStudy,
+    study: SpeechStudy,
     words: Sequence[str],
     cells: Sequence[Cell],
     rng: np.random.Generator,
@@ -217,7 +214,7 @@ def _transcripts(
 
 
 def _spoken(
-    study: SpeechForgettingStudy,
+    study: SpeechStudy,
     transcripts: Sequence[str],
     cells: Sequence[Cell],
     speak: Spoken,
@@ -233,7 +230,7 @@ def _spoken(
                 Sentence(
                     transcript,
                     there[voice],
-                    drawn_manner(study.plan.seed, COHORTS, number, turn),
+                    drawn_manner(*study.draw_key, number, turn),
                 )
                 for turn, voice in enumerate(voices)
             )
@@ -246,27 +243,30 @@ def _spoken(
 
 
 def _mislabelled(
-    study: SpeechForgettingStudy,
+    study: SpeechStudy,
     transcripts: Sequence[str],
     clean: Sequence[Heard],
     rng: np.random.Generator,
 ) -> tuple[list[Planted], list[Heard]]:
     """Give utterances wrong transcripts; return them, and the clean ones that are left."""
-    plan, count = study.plan, study.plan.canaries + study.canaries.references
+    canaries, references = len(study.canary_cells), len(study.reference_cells)
+    count = canaries + references
     longest = max(frames_needed([ord(letter) for letter in text]) for text in transcripts)
     long_enough = [place for place, one in enumerate(clean) if output_frames(one) >= longest]
     if len(long_enough) < count or len(clean) <= count:
         raise PlanError(
             f"The plan needs {count} utterances of at least {SUBSAMPLED * longest} frames for "
-            f"canaries and references, and the corpus has {len(long_enough)} of {len(clean)}.",
-            hint="Use fewer canaries or references, or fewer canaries.words.",
+            f"canaries{' and references' if references else ''}, and the corpus has "
+            f"{len(long_enough)} of {len(clean)}.",
+            hint=f"Use fewer canaries{' or references' if references else ''}, or fewer "
+            "canaries.words.",
         )
     taken = [long_enough[place] for place in rng.permutation(len(long_enough))[:count]]
-    sets = plan.trials if plan.fresh_canaries else 1
+    sets = study.canary_sets
     dealt = [rng.permutation(count) for _ in range(sets)]
-    sounds = [taken[place] for order in dealt for place in order[: plan.canaries]]
-    for trial in range(plan.trials):
-        sounds += [taken[place] for place in dealt[trial % sets][plan.canaries :]]
+    sounds = [taken[place] for order in dealt for place in order[:canaries]]
+    for trial in range(study.trials):
+        sounds += [taken[place] for place in dealt[trial % sets][canaries:]]
     left = sorted(set(range(len(clean))) - set(taken))
     items = [
         Planted(text, (clean[place],)) for text, place in zip(transcripts, sounds, strict=True)

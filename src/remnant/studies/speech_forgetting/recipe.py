@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
@@ -24,9 +25,10 @@ from remnant.plans.bounds import (
     one_of,
     text,
 )
+from remnant.plans.plan import COHORTS
 from remnant.studies.shared.section import Section
 from remnant.studies.shared.settings import TrainingSettings, option_faults
-from remnant.studies.shared.study import Recipe
+from remnant.studies.shared.study import Recipe, SectionedStudy
 from remnant.studies.shared.variants import Variant
 from remnant.studies.text_forgetting.recipe import SequenceStudy, TextAttackSettings
 
@@ -125,8 +127,63 @@ class SpeechDataSettings(Section, name="data"):
         return _CHARACTERS if self.text == STANDARD_LIBRARY else None
 
 
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A kind of utterance.
+
+    Attributes:
+        words: Of the transcript.
+        voice: ``female`` or ``male``; empty where the speakers are the corpus's own.
+        speakers: How many speak it.
+    """
+
+    words: int
+    voice: str
+    speakers: int
+
+
 @dataclass(frozen=True, kw_only=True)
-class SpeechCanarySettings(Section, name="canaries"):
+class UtteranceSettings(Section, name="canaries"):
+    """Which utterances are planted.
+
+    Canaries are dealt in turn to all combinations of words, voices and speakers.
+
+    Attributes:
+        kind: ``spoken``: transcripts of random words that a synthesizer speaks; ``wrong``:
+            utterances of the corpus with random words as their transcript.
+        words: Words of a transcript, each number for as many canaries.
+        commonest: Draw words uniformly from this many of the commonest words of the corpus (of
+            synthetic speech: of its text). Not set: from all.
+        voices: Of spoken canaries, ``female`` or ``male``.
+        speakers: Of spoken canaries, how many speak each: 1, or 2 in turn, both of the same sex.
+    """
+
+    kind: Annotated[str, one_of(KINDS)] = "spoken"
+    words: tuple[Count, ...] = (7, 10)
+    commonest: Annotated[int, at_least(2)] | None = None
+    voices: Annotated[tuple[str, ...], _some_of(SEXES, "female and male")] = SEXES
+    speakers: Annotated[tuple[int, ...], _some_of(SPEAKERS, "1 and 2")] = SPEAKERS
+
+    def _contradictions(self) -> list[str]:
+        if not self.words or len(set(self.words)) < len(self.words):
+            return [f"canaries.words={list(self.words)} is not a list of different numbers"]
+        return []
+
+    @property
+    def cells(self) -> list[Cell]:
+        """The kinds of utterances."""
+        if self.kind == "wrong":
+            return [Cell(words, "", 1) for words in self.words]
+        return [
+            Cell(words, voice, speakers)
+            for words in self.words
+            for voice in self.voices
+            for speakers in self.speakers
+        ]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpeechCanarySettings(UtteranceSettings, name="canaries"):
     """Which utterances are planted, and among how many they are ranked.
 
     Canaries are dealt evenly to all combinations of copies, words, voices and speakers.
@@ -142,17 +199,7 @@ class SpeechCanarySettings(Section, name="canaries"):
         references: Utterances of each trial that are drawn the same way and never planted.
     """
 
-    kind: Annotated[str, one_of(KINDS)] = "spoken"
-    words: tuple[Count, ...] = (7, 10)
-    commonest: Annotated[int, at_least(2)] | None = None
-    voices: Annotated[tuple[str, ...], _some_of(SEXES, "female and male")] = SEXES
-    speakers: Annotated[tuple[int, ...], _some_of(SPEAKERS, "1 and 2")] = SPEAKERS
     references: Count = 200
-
-    def _contradictions(self) -> list[str]:
-        if not self.words or len(set(self.words)) < len(self.words):
-            return [f"canaries.words={list(self.words)} is not a list of different numbers"]
-        return []
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -192,8 +239,62 @@ class RecogniserSettings(Section, name="model"):
         return faults + option_faults(self.options, build)
 
 
+class SpeechStudy(SectionedStudy):
+    """A study that draws utterances, plants them, and trains recognisers.
+
+    Attributes:
+        plan: Who hears what, and when.
+        data, canaries, model, training: The sections of its recipe.
+    """
+
+    plan: Any
+    data: SpeechDataSettings
+    canaries: UtteranceSettings
+    model: RecogniserSettings
+    training: TrainingSettings
+
+    @property
+    @abstractmethod
+    def draw_key(self) -> tuple[int, ...]:
+        """The key of everything that is drawn for canaries and references."""
+
+    @property
+    @abstractmethod
+    def canary_cells(self) -> list[Cell]:
+        """The kind of each canary of a set."""
+
+    @property
+    def reference_cells(self) -> list[Cell]:
+        """The kind of each reference of a trial."""
+        return []
+
+    @property
+    def trials(self) -> int:
+        """How many trials there are, each with references of its own."""
+        return 1
+
+    @property
+    def canary_sets(self) -> int:
+        """How many sets of canaries there are: one a trial, or one for all trials."""
+        return 1
+
+    def canary_faults(self) -> list[str]:
+        """Return what is wrong with spoken canaries beside this speech."""
+        if self.canaries.kind != "spoken":
+            return []
+        faults = []
+        if self.data.name in _OTHER_SOUND:
+            faults.append(f'canaries.kind="spoken" does not fit {_OTHER_SOUND[self.data.name]}')
+        there = Counter(VOICES[name].sex for name in self.data.voices)
+        return faults + [
+            f"data.voices has {there[sex]} {sex} voices, and canaries.speakers needs {needed}"
+            for sex in self.canaries.voices
+            if there[sex] < (needed := max(self.canaries.speakers))
+        ]
+
+
 @dataclass(frozen=True, kw_only=True)
-class SpeechForgettingStudy(SequenceStudy):
+class SpeechForgettingStudy(SpeechStudy, SequenceStudy):
     """A forgetting study on speech: the plan and everything else that changes its numbers.
 
     Attributes:
@@ -231,16 +332,7 @@ class SpeechForgettingStudy(SequenceStudy):
                     f"{name}={count} cannot be dealt evenly to {kinds} kinds (copies, words, "
                     "voices, speakers)"
                 )
-        if self.canaries.kind == "spoken" and self.data.name in _OTHER_SOUND:
-            faults.append(f'canaries.kind="spoken" does not fit {_OTHER_SOUND[self.data.name]}')
-        if self.canaries.kind == "spoken":
-            there = Counter(VOICES[name].sex for name in self.data.voices)
-            faults += [
-                f"data.voices has {there[sex]} {sex} voices, and canaries.speakers needs {needed}"
-                for sex in self.canaries.voices
-                if there[sex] < (needed := max(self.canaries.speakers))
-            ]
-        self.check(self.canaries.references, faults)
+        self.check(self.canaries.references, faults + self.canary_faults())
 
     @property
     def _copies(self) -> int:
@@ -250,15 +342,7 @@ class SpeechForgettingStudy(SequenceStudy):
     @property
     def cells(self) -> list[Cell]:
         """The kinds of utterances, apart from how often they are planted."""
-        own = self.canaries
-        if own.kind == "wrong":
-            return [Cell(words, "", 1) for words in own.words]
-        return [
-            Cell(words, voice, speakers)
-            for words in own.words
-            for voice in own.voices
-            for speakers in own.speakers
-        ]
+        return self.canaries.cells
 
     def cells_of(self, count: int, *, copies: bool) -> list[Cell]:
         """Return the kind of each of ``count`` canaries or references.
@@ -272,6 +356,21 @@ class SpeechForgettingStudy(SequenceStudy):
         return [self.cells[number // each % len(self.cells)] for number in range(count)]
 
     @property
+    def draw_key(self) -> tuple[int, ...]:
+        """The key of everything that is drawn for canaries and references."""
+        return (self.plan.seed, COHORTS)
+
+    @property
+    def trials(self) -> int:
+        """How many trials there are, each with references of its own."""
+        return self.plan.trials
+
+    @property
+    def canary_sets(self) -> int:
+        """How many sets of canaries there are: one a trial, or one for all trials."""
+        return self.plan.trials if self.plan.fresh_canaries else 1
+
+    @property
     def canary_cells(self) -> list[Cell]:
         """The kind of each canary of a trial."""
         return self.cells_of(self.plan.canaries, copies=True)
@@ -280,21 +379,6 @@ class SpeechForgettingStudy(SequenceStudy):
     def reference_cells(self) -> list[Cell]:
         """The kind of each reference of a trial."""
         return self.cells_of(self.canaries.references, copies=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Cell:
-    """A kind of utterance.
-
-    Attributes:
-        words: Of the transcript.
-        voice: ``female`` or ``male``; empty where the speakers are the corpus's own.
-        speakers: How many speak it.
-    """
-
-    words: int
-    voice: str
-    speakers: int
 
 
 def where(cells: list[Cell], **wanted: Any) -> NDArray[np.intp]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +24,13 @@ from remnant.studies.shared.recording import (
 )
 from remnant.studies.shared.settings import Execution
 from remnant.studies.speech_forgetting.corpus import (
-    Heard,
-    Spoken,
     cache_folder,
+    counting,
     imagined,
     load_speech,
     speaker,
+    speaking,
+    speaking_seconds,
     speech_fingerprint,
 )
 from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, speech_task
@@ -49,7 +49,6 @@ from remnant.studies.text_forgetting.training import run_parts
 
 _HEARD = 3  # canaries that the page lets one hear
 _FULL = 2**15 - 1
-_SECONDS_A_SENTENCE = 0.04  # of a synthesizer, on one core
 
 
 def run_speech_forgetting(
@@ -69,7 +68,7 @@ def run_speech_forgetting(
     """
     parts, origins = {}, []
     for name, part in study.parts().items():
-        speak = speaker(part.data, execution, _speaking(progress))
+        speak = speaker(part.data, execution, speaking(progress))
         corpus = load_speech(part.data, execution, speak)
         origins.append(corpus.origin)
         parts[name] = plant_speech(part, corpus, speak)
@@ -97,10 +96,9 @@ def estimate_speech_forgetting(
     Sentences are not spoken: noise of about their length takes their place.
     """
     members, steps, memory, groups = 0, 0, 0.0, []
-    cache = cache_folder(execution)
     for name, part in study.parts().items():
         missing: set[str] = set()
-        speak = _counting(imagined(part.data), cache, missing)
+        speak = counting(imagined(part.data), execution, missing)
         planted = plant_speech(part, load_speech(part.data, execution, speak), speak)
         check_recognisers(part, planted, execution)
         plan = part.plan
@@ -114,7 +112,7 @@ def estimate_speech_forgetting(
         ask_trials(part, planted)(population)
         clock(0)
         seconds += (clock.times[-1] - clock.times[-2]) * len(part.lags())
-        seconds += _SECONDS_A_SENTENCE * len(missing) / (os.cpu_count() or 1)
+        seconds += speaking_seconds(len(missing))
         members, steps = members + plan.members, steps + plan.steps
         held = planted.inputs.nbytes + sum(asked.inputs.nbytes for asked in planted.probed)
         memory = max(memory, fit.memory + held)
@@ -136,18 +134,6 @@ def estimate_speech_forgetting(
 def _least_steps(study: SpeechForgettingStudy) -> int:
     """Steps that the canaries of a shortened plan need, all of them being planted."""
     return -(-int(study.plan.copies_of.sum()) // study.plan.batch)
-
-
-def _counting(speak: Spoken, cache: Path, missing: set[str]) -> Spoken:
-    def spoken_noise(sentences: Any) -> list[Heard]:
-        missing.update(one.name for one in sentences if not (cache / one.name).is_file())
-        return speak(sentences)
-
-    return spoken_noise
-
-
-def _speaking(progress: Progress | None) -> Any:
-    return None if progress is None else lambda done, of: progress("speech", done, of)
 
 
 def _work(

@@ -1,4 +1,4 @@
-"""Trains the recognisers of a speech-forgetting study and asks them about its utterances."""
+"""Trains the recognisers of a study of speech and asks them about its utterances."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from remnant.measures.speech.error_rate import edit_distance
 from remnant.models.protocols import LogitModels
 from remnant.models.recogniser import PackedRecogniser, backend_for, ctc_loss
-from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
+from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.plans.schedule import Schedule
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
@@ -24,7 +24,11 @@ from remnant.studies.groups.execution import Site
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.settings import Execution
 from remnant.studies.speech_forgetting.planted_speech import Asked, InTurns, PlantedSpeech
-from remnant.studies.speech_forgetting.recipe import RECOGNISERS, SpeechForgettingStudy
+from remnant.studies.speech_forgetting.recipe import (
+    RECOGNISERS,
+    SpeechForgettingStudy,
+    SpeechStudy,
+)
 from remnant.studies.text_forgetting.recipe import clean_updates
 from remnant.studies.text_forgetting.training import checkpoint_file, keep_arrays, sequence_groups
 
@@ -34,9 +38,7 @@ _SOUNDS = 128  # asked at once
 _HEAD = 2  # numbers before the tokens of a packed transcript: frames, and how many tokens
 
 
-def recogniser_maker(
-    study: SpeechForgettingStudy, planted: PlantedSpeech
-) -> Callable[[], nn.Module]:
+def recogniser_maker(study: SpeechStudy, planted: PlantedSpeech) -> Callable[[], nn.Module]:
     """Return a function that makes the study's model for these features and characters."""
     build: Any = RECOGNISERS[study.model.name]
 
@@ -48,9 +50,7 @@ def recogniser_maker(
     return make
 
 
-def check_recognisers(
-    study: SpeechForgettingStudy, planted: PlantedSpeech, execution: Execution
-) -> None:
+def check_recognisers(study: SpeechStudy, planted: PlantedSpeech, execution: Execution) -> None:
     """Refuse what cannot be planted or trained before anything is written."""
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
     alone = Population(recogniser_maker(study, planted), seeds=[0], device=execution.device)
@@ -131,8 +131,8 @@ def ask_trials(
 
 
 def fit_recognisers(
-    study: SpeechForgettingStudy,
-    plan: InjectPlan | PoisonPlan | ShadowPlan,
+    study: SpeechStudy,
+    plan: InjectPlan | PoisonPlan | ShadowPlan | StaggeredPlan,
     planted: PlantedSpeech,
     execution: Execution,
     **choices: Any,
