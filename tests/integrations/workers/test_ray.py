@@ -8,17 +8,20 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from remnant.errors import InvalidInput
+from remnant.canaries import read_canary_sets
+from remnant.errors import InvalidInput, RemnantError
 from remnant.integrations.workers import ray_workers
 from remnant.integrations.workers.ray_workers import RayWorkers
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
+from remnant.studies.groups.execution import Group
 from remnant.studies.groups.scheduling import Distributed, OutOfMemory, WorkerLost
 
 from .conftest import BLOCK, array_files
@@ -169,6 +172,112 @@ def test_a_killed_driver_goes_on_and_trains_no_group_twice(recipe, local, tmp_pa
     for name, when in kept.items():
         assert (blocks / name).stat().st_mtime_ns == when, f"{name} was trained twice"
     assert not any(path.exists() for path in left), "what a killed study left is removed"
+
+
+LETTERS = """
+question = "exposure"
+[plan]
+kind = "insert"
+repeats = [1, 8]
+steps = 20
+controls = 2
+batch = 8
+[text]
+characters = 3000
+window = 24
+[secret]
+template = "key {letters:10};"
+[model]
+options = { units = 8, layers = 1 }
+[measure]
+method = "sampled"
+references = 40
+limit = 20.0
+"""
+
+
+def leaks(secret, shared, site):
+    """Fail with a secret in a local variable, in the error's text and in the text of its cause."""
+    local = f"{secret} is local"
+    try:
+        raise KeyError(local)
+    except KeyError as fault:
+        raise ValueError(f"cannot read {local}") from fault
+
+
+def prints(marker, shared, site):
+    print(marker, flush=True)
+    print(marker, file=sys.stderr, flush=True)
+
+
+@pytest.fixture
+def session_files(monkeypatch):
+    """What the folder of a Ray of this machine had in it when it was removed, by path."""
+    files, remove = {}, ray_workers.shutil.rmtree
+
+    def read_first(folder, **options):
+        for path in Path(folder).rglob("*"):
+            if path.is_file():
+                files[path.relative_to(folder).as_posix()] = path.read_bytes()
+        remove(folder, **options)
+
+    monkeypatch.setattr(ray_workers.shutil, "rmtree", read_first)
+    return files
+
+
+def test_no_secret_is_in_a_file_of_rays_nor_in_the_output(tmp_path, session_files, capfd):
+    path, out = tmp_path / "letters.toml", tmp_path / "run"
+    path.write_text(LETTERS)
+    marker, secret = "a line that a group printed", "xqzvkjwpyb"
+    how = {
+        "shared": secret,
+        "execution": Execution(),
+        "folder": out,
+        "keep": lambda group, outcome: None,
+        "on_size": lambda size: None,
+    }
+    with Distributed(RayWorkers(count=1, threads=1)) as executor:
+        run_study(read_recipe(path), out, Execution(executor=executor))
+        started = executor.workers._folder
+        processes = descendants(os.getpid())[1:]
+        switches = [environment(process).get("RAY_USAGE_STATS_ENABLED") for process in processes]
+        commands = [command(process) for process in processes]
+        executor.run([Group(name="prints", work=partial(prints, marker))], **how)
+        with pytest.raises(RemnantError) as caught:
+            executor.run([Group(name="leaks", work=partial(leaks, secret))], **how)
+    message = str(caught.value)
+    assert message.startswith("Group 'leaks' failed: ValueError in remnant/studies/groups/remote")
+    assert not started.exists()
+
+    # What a group prints is found, so what is not found is not there.
+    logs = b"\n".join(session_files.values())
+    assert logs.count(marker.encode()) == 2
+    assert any("export_events" in name for name in session_files)
+    shown = b"".join(part.encode() for part in (message, *capfd.readouterr()))
+    canaries = [
+        canary
+        for drawn in read_canary_sets(out / "canaries.jsonl")
+        for canary in (*drawn.canaries, *drawn.controls)
+    ]
+    assert len(canaries) == 4
+    for hidden in (secret, *(canary.secret for canary in canaries)):
+        assert hidden.encode() not in logs
+        assert hidden.encode() not in shown
+
+    # Ray's makers are told nothing, and its dashboard shows nothing.
+    assert len(switches) > 4
+    assert set(switches) == {"0"}
+    (dashboard,) = (words for words in commands if any("dashboard.py" in word for word in words))
+    assert {"--disable-frontend", "--modules-to-load=UsageStatsHead"} <= set(dashboard)
+
+
+def environment(process: int) -> dict[str, str]:
+    entries = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+def command(process: int) -> list[str]:
+    return Path(f"/proc/{process}/cmdline").read_bytes().decode().split("\0")
 
 
 def descendants(process: int) -> list[int]:

@@ -408,7 +408,12 @@ def _run_task(work: Any, shared: Any, order: Order, board: Any, number: int) -> 
             said[0] = now
             board.note.remote(number, done)
 
-    return run_order(work, shared, order, note)
+    try:
+        return run_order(work, shared, order, note)
+    except BaseException as fault:
+        if not isinstance(fault, Exception):
+            raise
+        return Fault.of_crash(fault)  # Ray would write the error's text down
 
 
 def _cause(fault: RemnantError | Exception) -> str:

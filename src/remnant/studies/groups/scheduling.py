@@ -210,6 +210,10 @@ class Distributed:
             if isinstance(answer, Fault):
                 if answer.kind == "memory":
                     raise OutOfMemory(f"{answer.message}.")
+                if answer.kind == "crash":
+                    raise RemnantError(
+                        f"Group {group.name!r} failed: {answer.message}", hint=answer.hint
+                    )
                 raise answer.error()
         except OutOfMemory as fault:
             return self._with_less_memory(attempt, fault)
