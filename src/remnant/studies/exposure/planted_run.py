@@ -151,7 +151,17 @@ class PlantedRun:
             "steps": plan.steps,
             "memory_mib": round((fit.memory + self.store_bytes) / 2**20, 1),
             "minutes": round(clock.typical * plan.steps / 60, 2),
-            "groups": [planned_group(self._training(""), seconds=clock.typical * plan.steps)],
+            "groups": [
+                planned_group(self._training(""), seconds=clock.typical * plan.steps),
+                *(
+                    planned_group(
+                        self._measuring(trial, np.zeros(0, dtype=np.int64), {}),
+                        seconds=None,
+                        stage=1,
+                    )
+                    for trial in range(plan.trials)
+                ),
+            ],
         }
 
     def _work(self, record: Record, progress: Progress | None) -> None:
@@ -176,10 +186,7 @@ class PlantedRun:
             run_groups([training], keep=keep, later=measuring, **known)
         measured = self._kept(record, uses, key) if trained else {}
         trials = {
-            Group(
-                name=f"exposure, trial {trial + 1} of {plan.trials}",
-                work=partial(_measure_trial, trial, uses[trial], self._sent(record, trial)),
-            ): trial
+            self._measuring(trial, uses[trial], self._sent(record, trial)): trial
             for trial in range(plan.trials)
             if trial not in measured
         }
@@ -237,6 +244,13 @@ class PlantedRun:
             members=plan.members,
             steps=plan.steps,
             saved=_CHECKPOINT,
+        )
+
+    def _measuring(self, trial: int, uses: NDArray[np.int64], sent: Mapping[str, bytes]) -> Group:
+        """The group that measures a trial; see ``_measure_trial``."""
+        return Group(
+            name=f"exposure, trial {trial + 1} of {self.study.plan.trials}",
+            work=partial(_measure_trial, trial, uses, sent),
         )
 
     def _names(self, trial: int) -> dict[str, str]:
