@@ -18,7 +18,7 @@ from ray.cluster_utils import Cluster
 from remnant.canaries import read_canary_sets
 from remnant.errors import InvalidInput, RemnantError
 from remnant.integrations.workers import ray_workers
-from remnant.integrations.workers.ray_workers import RayWorkers
+from remnant.integrations.workers.ray_workers import RayWorkers, Room, Unreachable
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
 from remnant.studies.groups.execution import Group
@@ -102,11 +102,10 @@ def test_two_machines_give_the_same_bytes_though_a_worker_and_a_machine_die(
         workers = RayWorkers(cluster.address, count=None, threads=1)
         with pytest.raises(InvalidInput, match=r"has torch .* and not 1\.0\.0"), workers:
             pass
-    with (
-        pytest.raises(InvalidInput, match="No machine of the Ray cluster has 64 processors"),
-        RayWorkers(cluster.address, count=None, threads=64),
-    ):
-        pass
+    with pytest.raises(InvalidInput, match="No machine of the Ray cluster has 64 processors"):
+        RayWorkers(cluster.address, count=None, threads=64).survey()
+    assert RayWorkers(cluster.address, count=9, threads=1).survey() == Room(tasks=2, machines=2)
+    assert not ray.is_initialized(), "a dry run leaves the cluster"
 
     saboteur = Saboteur(cluster, second, lines)
     workers = RayWorkers(cluster.address, count=None, threads=1)
@@ -368,6 +367,17 @@ def test_data_that_do_not_fit_the_object_store_are_one_sentence():
     full = ray.exceptions.ObjectStoreFullError("full")
     with pytest.raises(InvalidInput, match=FULL):
         without_cluster(fault=full).share("data")
+
+
+def test_a_cluster_that_asks_for_a_token_is_one_sentence(monkeypatch):
+    def refuse(**_):
+        raise ray.exceptions.AuthenticationError("the token is missing")
+
+    workers = without_cluster()
+    workers.address = "auto"
+    workers._ray.init = refuse
+    with pytest.raises(Unreachable, match="If it asks for a token, set RAY_AUTH_MODE=token here"):
+        workers._connect()
 
 
 def test_a_cluster_without_a_fitting_machine_is_not_waited_for_forever(monkeypatch):

@@ -237,7 +237,13 @@ class RayWorkers:
             _check_address(self.address)
             try:
                 self._ray.init(address=self.address, runtime_env={"env_vars": variables}, **quiet)
-            except (ConnectionError, ValueError, RuntimeError, TimeoutError) as fault:
+            except (
+                ConnectionError,
+                ValueError,
+                RuntimeError,
+                TimeoutError,
+                self._ray.exceptions.RayError,  # such as a token that is missing
+            ) as fault:
                 raise _unreachable(self.address) from fault
             return
         self.count = self.asked or max(1, (os.cpu_count() or 1) // self.threads)
@@ -357,7 +363,8 @@ def _check_address(address: str) -> None:
 def _unreachable(address: str) -> Unreachable:
     return Unreachable(
         f"No Ray cluster can be reached at {address}.",
-        hint="Start one with ray start --head there, or leave the address out.",
+        hint="Start one with ray start --head there, or leave the address out. If it asks for a "
+        "token, set RAY_AUTH_MODE=token here too.",
     )
 
 
