@@ -86,7 +86,7 @@ def run(
       remnant run recipes/factor-*.toml --out runs/factors
       remnant run recipes/fashion-mnist-inject.toml --data data --threads 1 --on ray --workers 2
     """
-    from remnant.cli.dry_run import print_dry_run
+    from remnant.cli.options.dry_run import print_dry_run
     from remnant.cli.run_studies import naming_recipe, run_studies
     from remnant.errors import InvalidInput
     from remnant.studies import Execution, read_recipe

@@ -349,7 +349,11 @@ FULL = "Ray's object store is full. Start Ray with more"
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        (ray.exceptions.OutOfMemoryError("used 95 %"), OutOfMemory, "its machine ran out of"),
+        (
+            ray.exceptions.OutOfMemoryError("used 95 %"),
+            OutOfMemory,
+            "the memory of its machine was",
+        ),
         (ray.exceptions.NodeDiedError("gone"), WorkerLost, "its machine left the cluster"),
         (ray.exceptions.WorkerCrashedError(), WorkerLost, "its worker process was killed"),
         (ray.exceptions.ObjectLostError("ab" * 14, "", ""), WorkerLost, "its result was lost"),

@@ -198,7 +198,7 @@ class RayWorkers:
             with self._room_in_store():
                 answer: Outcome | Fault = self._ray.get(handle)
         except errors.OutOfMemoryError as fault:
-            raise OutOfMemory("its machine ran out of memory.") from fault
+            raise OutOfMemory("the memory of its machine was nearly full.") from fault
         except errors.NodeDiedError as fault:
             raise WorkerLost("its machine left the cluster.") from fault
         except errors.WorkerCrashedError as fault:
