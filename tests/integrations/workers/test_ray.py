@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -371,6 +372,20 @@ def test_data_that_do_not_fit_the_object_store_are_one_sentence():
     full = ray.exceptions.ObjectStoreFullError("full")
     with pytest.raises(InvalidInput, match=FULL):
         without_cluster(fault=full).share("data")
+
+
+def test_a_terminal_gets_no_escape_sequence_of_rays():
+    code = (
+        "from remnant.integrations.workers.ray_workers import _import_ray\n"
+        "_import_ray(local=True)\nprint('done')"
+    )
+    ours, theirs = pty.openpty()
+    run = subprocess.run([sys.executable, "-c", code], stdout=theirs, timeout=3600, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 4096)
+    os.close(ours)
+    assert run.returncode == 0
+    assert shown == b"done\r\n"
 
 
 def test_a_cluster_that_asks_for_a_token_is_one_sentence(monkeypatch):

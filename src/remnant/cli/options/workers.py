@@ -11,7 +11,6 @@ import click
 
 from remnant.cli.options import declared
 from remnant.errors import InvalidInput
-from remnant.integrations.workers.ray_address import AUTO, host_and_port
 
 if TYPE_CHECKING:
     from remnant.studies.groups.scheduling import Distributed
@@ -120,8 +119,11 @@ def check_workers(
             f"--on {place} is neither ray nor ray:ADDRESS.",
             hint="Pass --on ray, or --on ray:HOST:PORT for a cluster that runs.",
         )
-    if address and address != AUTO:
-        host_and_port(address)
+    if address:
+        from remnant.integrations.workers.ray_address import AUTO, host_and_port
+
+        if address != AUTO:
+            host_and_port(address)
     if device != ("cpu",):
         raise InvalidInput(
             f"--device {','.join(device)} and --on {place} are both given.",

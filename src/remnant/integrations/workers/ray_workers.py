@@ -7,10 +7,12 @@ read, and is ended and removed with the study. Workers print nothing and their l
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -46,6 +48,7 @@ _ANSWER_SECONDS = 10.0
 _NO_ROOM_SECONDS = 60.0  # without any machine that could run a group
 _NOTE_SECONDS = 1.0  # between two reports of a worker's progress
 _FOLDER = "remnant-ray-"
+_COLOURS = "colorama.initialise"  # comes with Ray
 _CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _NOT_INSTALLED = "--on ray needs Ray, which is not installed."
 _FULL_STORE_HINT = (
@@ -411,11 +414,14 @@ def _import_ray(*, local: bool) -> Any:
         os.environ[_CLUSTERS] = "0"
     else:
         os.environ.pop(_CLUSTERS, None)
+    coloured = _COLOURS in sys.modules
     try:
         import ray
         from ray._private import ray_constants
     except ImportError as fault:
         raise import_failure(fault, library="Ray", message=_NOT_INSTALLED, extra="ray") from fault
+    if not coloured and (colours := sys.modules.get(_COLOURS)) is not None:
+        atexit.unregister(colours.reset_all)  # it would end the output with an escape sequence
     ray_constants.ENABLE_RAY_CLUSTER = not local
     return ray
 
