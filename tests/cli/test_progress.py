@@ -22,8 +22,28 @@ def test_a_log_gets_a_line_a_minute_and_none_before(capsys):
             now[0] = 0.1 * step
             bar("training 2 of 3", step, 2000)
     assert capsys.readouterr().err.splitlines() == [
-        f"training 2 of 3: {share} %" for share in (30, 60, 90)
+        "training 2 of 3: 30 %, 10 steps/s, 3 min left",
+        "training 2 of 3: 60 %, 10 steps/s, 2 min left",
+        "training 2 of 3: 90 %, 10 steps/s, 20 s left",
     ]
+
+
+def test_what_was_done_before_a_study_was_resumed_does_not_count_as_speed(capsys, monkeypatch):
+    now = [0.0]
+    with ProgressBar(clock=lambda: now[0]) as bar:
+        bar("study", 9_000, 10_000)
+        now[0] = 60.0
+        bar("study", 9_000, 10_000)
+        now[0] = 120.0
+        bar("study", 9_600, 10_000)
+    assert capsys.readouterr().err.splitlines() == [
+        "study: 90 %",
+        "study: 96 %, 5 steps/s, 2 min left",
+    ]
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with ProgressBar() as bar:
+        bar("study", 9_000, 10_000)
+        assert (bar._bar.n, bar._bar.initial) == (9_000, 9_000)
 
 
 def test_a_terminal_gets_a_bar_of_the_part_at_hand(monkeypatch):

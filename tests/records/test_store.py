@@ -138,6 +138,19 @@ def test_a_result_or_array_can_be_replaced(create):
         assert len(list((record.folder / "arrays").iterdir())) == 1
 
 
+def test_an_array_that_is_stored_again_keeps_its_file(create):
+    with create() as record:
+        for values in ([1, 2], [3, 4]):
+            for _ in range(3):
+                record.put_array("scores", values)
+                assert record.array("scores").tolist() == values
+                assert len(list((record.folder / "arrays").iterdir())) == 1
+            if values == [1, 2]:
+                assert [path.name for path in (record.folder / "arrays").iterdir()] == [
+                    "scores.npy"
+                ]
+
+
 @pytest.mark.parametrize("name", ["", "a/b", "../x", ".x", "-x", "a b", "é", "x" * 101, 3])
 def test_names_that_are_no_file_names_are_refused(create, name):
     with create() as record:

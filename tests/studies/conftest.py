@@ -6,6 +6,7 @@ import pickle
 import re
 import shutil
 import warnings
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -29,6 +30,7 @@ from remnant.report.blocks import (
     walk,
 )
 from remnant.report.charts.shapes import Chart
+from remnant.studies import run_study
 from remnant.studies.exposure.verdict import ExposureJudgement
 from remnant.studies.groups.execution import Execution
 from remnant.studies.groups.remote import Order, run_order, software
@@ -85,6 +87,38 @@ class OtherMachine:
         assert not handles
 
 
+class Killed(BaseException):
+    """What ends a study as abruptly as one process can."""
+
+
+class KilledAfterOne(OtherMachine):
+    """Another machine whose driver is killed as soon as it has kept one group.
+
+    ``ran`` gets the names of the groups that were run.
+    """
+
+    def __init__(self, ran):
+        self.ran, self.kept = ran, False
+
+    def submit(self, group, **how):
+        sent = super().submit(group, **how)
+        sent.name = group.name
+        return sent
+
+    def result(self, handle):
+        self.ran.append(handle.name)
+        self.kept = True
+        return super().result(handle)
+
+    def steps_done(self):
+        if self.kept:
+            raise Killed
+        return {}
+
+    def cancel(self, handles):
+        pass
+
+
 class _Sent:
     def __init__(self, order):
         self.order = order
@@ -105,6 +139,30 @@ def elsewhere(monkeypatch):
     before = torch.get_num_threads()
     yield lambda **settings: Execution(executor=Distributed(OtherMachine()), **settings)
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def killed_after_each_group(elsewhere):
+    """Run a study elsewhere, with its driver killed after each group; return the groups run.
+
+    The same study is run again until it is complete: one time more than it has groups.
+    """
+
+    def run(study, folder, **settings):
+        ran, attempts = [], 0
+        while attempts <= len(set(ran)):
+            attempts += 1
+            executor = Distributed(KilledAfterOne(ran))
+            try:
+                run_study(study, folder, replace(elsewhere(**settings), executor=executor))
+            except Killed:
+                assert Record.open(folder).status == "running"
+                continue
+            assert attempts == len(ran) + 1
+            return ran
+        raise AssertionError(f"a group was run twice: {ran}")
+
+    return run
 
 
 @pytest.fixture

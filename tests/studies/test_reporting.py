@@ -63,15 +63,24 @@ def _own_question(monkeypatch):
 
 @pytest.fixture
 def make_keys(tmp_path):
-    def make(name="run", *, question="exposure", highest: Any = 2.5, finish=True):
+    def make(
+        name="run",
+        *,
+        question="exposure",
+        highest: Any = 2.5,
+        finish=True,
+        execution=None,
+        threads=None,
+    ):
         with Record.create(
             tmp_path / name,
             question=question,
             plan={"question": question, "plan": {"seed": 0}, "model": {"kind": "lstm"}},
             plan_fingerprint="3f9c2d7be4a1905c6f",
             data_fingerprint="a71e0055d2cc81f0b3",
-            execution={"device": "cpu"},
-            provenance={"python": "3.11.7", "versions": {"remnant": "0.2.0"}},
+            execution={"device": "cpu"} | (execution or {}),
+            provenance={"python": "3.11.7", "versions": {"remnant": "0.2.0"}}
+            | ({} if threads is None else {"threads": threads}),
         ) as record:
             sentence = "Every key is under 10 bits."
             record.put_result("verdict", {"outcome": "PASS", "sentence": sentence, "rules": 2})
@@ -93,6 +102,32 @@ def test_a_record_becomes_a_page(make_keys):
     assert audited.pop("Date").endswith(" (UTC)")
     assert audited == {"Model": "kind lstm", "Remnant": "0.2.0"}
     assert summary(found).splitlines()[1:] == ["  Highest exposure: 2.50 bits"]
+
+
+@pytest.mark.parametrize(
+    ("execution", "threads", "options"),
+    [
+        ({"on": "ray", "workers": 2}, 1, "--threads 1"),
+        ({"device": "cuda", "compiled": True}, 4, "--device cuda --compiled --threads 4"),
+        ({"device": "cuda:0, cuda:2", "compiled": False}, 8, "--device cuda:0,2 --threads 8"),
+        ({"device": "; rm -rf ~"}, "8; rm -rf ~", ""),
+    ],
+)
+def test_the_command_repeats_what_changes_numbers(make_keys, execution, threads, options):
+    found = read_page(Record.open(make_keys("keys", execution=execution, threads=threads)))
+    assert found.command.split() == f"remnant run keys.toml {options} --out keys".split()
+    assert found.options == options
+
+
+def test_runs_with_different_options_are_repeated_one_by_one(make_keys, tmp_path):
+    make_keys("all/a", threads=1)
+    make_keys("all/b", threads=1)
+    same = write_report(tmp_path / "all").read_text(encoding="utf-8")
+    assert "remnant run a.toml b.toml --threads 1 --out all" in same
+    make_keys("all/c", threads=2)
+    differing = write_report(tmp_path / "all").read_text(encoding="utf-8")
+    assert "remnant run b.toml --threads 1 --out all/b &amp;&amp; remnant run c.toml" in differing
+    assert "c.toml --threads 2 --out all/c" in differing
 
 
 def test_the_report_of_a_run_and_of_several(make_keys, tmp_path):

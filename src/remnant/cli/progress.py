@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +29,7 @@ class ProgressBar:
         self._about: tuple[str, int] | None = None
         self._seconds, self._clock = seconds, clock
         self._said = clock()
+        self._begun = (self._said, 0)  # when this part was first shown, and how far it was
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -42,28 +44,59 @@ class ProgressBar:
 
     def __call__(self, part: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` steps of ``part`` are done."""
+        begins = self._about != (part, total)
+        if begins:
+            self._about, self._begun = (part, total), (self._clock(), done)
         if not sys.stderr.isatty():
             self._log(part, done, total)
             return
-        if self._bar is None or self._about != (part, total):
-            self._open(part, total)
+        if self._bar is None or begins:
+            self._open(part, done, total)
         self._bar.update(done - self._bar.n)
 
     def _log(self, part: str, done: int, total: int) -> None:
         now = self._clock()
         if now - self._said >= self._seconds:
             self._said = now
-            print(f"{part}: {100 * done // max(total, 1)} %", file=sys.stderr, flush=True)
+            share, speed = 100 * done // max(total, 1), self._speed(now, done, total)
+            print(f"{part}: {share} %{speed}", file=sys.stderr, flush=True)
 
-    def _open(self, part: str, total: int) -> None:
+    def _speed(self, now: float, done: int, total: int) -> str:
+        """Steps a second since the part was first shown, and the time left at that rate."""
+        began, first = self._begun
+        if done <= first or now <= began:
+            return ""
+        rate = (done - first) / (now - began)
+        return f", {rate:.3g} steps/s, {_duration((total - done) / rate)} left"
+
+    def _open(self, part: str, done: int, total: int) -> None:
         from tqdm import tqdm
 
         self._close()
-        self._about = (part, total)
         bare = getattr(sys.stderr, "unescaped", sys.stderr)  # a bar moves the cursor
-        self._bar = tqdm(total=total, desc=one_line(part), unit="step", file=bare, leave=False)
+        self._bar = tqdm(  # a resumed study was not that fast: the rate counts from here
+            total=total,
+            initial=done,
+            desc=one_line(part),
+            unit="step",
+            unit_scale=True,
+            file=bare,
+            leave=False,
+        )
 
     def _close(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def _duration(seconds: float) -> str:
+    """A time in words, rounded up.
+
+    Example:
+        >>> _duration(41.2), _duration(61.0), _duration(2 * 3600)
+        ('42 s', '2 min', '2.0 h')
+    """
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s"
+    return f"{math.ceil(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

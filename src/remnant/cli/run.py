@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
-from remnant.cli.options.workers import check_workers, executor_for, on_workers, worker_options
+from remnant.cli.options.workers import check_workers, executor_for, worker_options
 
 
 @click.command(short_help="Run recipes; resumes interrupted runs.")
@@ -90,9 +86,10 @@ def run(
       remnant run recipes/factor-*.toml --out runs/factors
       remnant run recipes/fashion-mnist-inject.toml --data data --threads 1 --on ray --workers 2
     """
+    from remnant.cli.options.dry_run import print_dry_run
     from remnant.cli.run_studies import naming_recipe, run_studies
     from remnant.errors import InvalidInput
-    from remnant.studies import Execution, estimate_study, read_recipe
+    from remnant.studies import Execution, read_recipe
     from remnant.studies.extras import check_extras
 
     check_workers(device=device, place=place, workers=workers, gpus_per_task=gpus_per_task)
@@ -142,44 +139,6 @@ def run(
         )
         return
     check_extras(studies.values())
-    estimates = {}
-    for recipe, (name, study) in zip(recipes, studies.items(), strict=True):
-        with naming_recipe(recipe, of=len(recipes)):
-            own = replace(execution, recipe_folder=homes[name])
-            estimates[name] = estimate_study(study, own)
-            if executor is not None:
-                many = workers or (None if place else len(device))
-                estimates[name] = on_workers(
-                    estimates[name], place=place, workers=many, threads=threads
-                )
-    if as_json:
-        plain = estimates if len(estimates) > 1 else next(iter(estimates.values()))
-        click.echo(json.dumps(plain, indent=2))
-        return
-    for name, estimate in estimates.items():
-        if len(estimates) > 1:
-            click.echo(name)
-        click.echo(f"members  {estimate['members']}")
-        click.echo(f"steps    {estimate['steps']}")
-        click.echo(f"memory   {estimate['memory_mib']} MiB")
-        most = " at most, since models stop early" if estimate.get("at_most") else ""
-        timed = f"(timed on a few steps on {device[0]})"
-        click.echo(f"minutes  {estimate['minutes']}{most} {timed}")
-        if executor is not None:
-            _show_tasks(estimate)
-
-
-def _show_tasks(estimate: Mapping[str, Any]) -> None:
-    """Print how many tasks there are, the largest of them, and the time on the workers."""
-    groups = estimate["groups"]
-    largest = max(groups, key=lambda group: group["models"] * group["steps"])
-    stages = len({group["stage"] for group in groups})
-    after = f", in {stages} stages one after another" if stages > 1 else ""
-    click.echo(
-        f"tasks    {len(groups)}{after}; the largest trains {largest['models']} models for "
-        f"{largest['steps']} steps"
-    )
-    click.echo(
-        f"workers  {estimate['workers']}: {estimate['minutes_on_workers']} minutes if each is as "
-        "fast as this process"
+    print_dry_run(
+        dict(zip(recipes, studies.values(), strict=True)), execution, executor, as_json=as_json
     )

@@ -107,6 +107,19 @@ def write(folder: Path, file: str, array: NDArray[Any]) -> StoredArray:
     return StoredArray(file, array.dtype.str, array.shape, digest.bytes, digest.sha256.hexdigest())
 
 
+def rename(folder: Path, file: str, name: str) -> None:
+    """Move an array's file into the place of another one.
+
+    Raises:
+        RecordError: The disk refuses.
+    """
+    try:
+        os.replace(folder / file, folder / name)
+        sync_folder(folder)
+    except OSError as error:
+        raise write_error(folder / name, error) from error
+
+
 def read(folder: Path, stored: StoredArray) -> NDArray[Any]:
     """Read an array and see that it is the one that was stored.
 

@@ -52,6 +52,9 @@ class Contents:
         # The new file lies beside the old one until the database points to it.
         file = f"{name}.npy" if old is None or old.file != f"{name}.npy" else f"{name}~.npy"
         new = arrays.write(self.folder / ARRAYS_FOLDER, file, checked)
+        if old is not None and old.sha256 == new.sha256:  # it keeps its name
+            arrays.rename(self.folder / ARRAYS_FOLDER, new.file, old.file)
+            return
         self._write(
             "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?, ?)",
             *(name, new.file, new.dtype, json.dumps(new.shape), new.bytes, new.sha256),

@@ -349,6 +349,7 @@ class Page:
         fingerprint: Of the plan.
         audited: What was audited, as names and values: model, data, date, version.
         command: The command that repeats the run; empty where it is not known.
+        options: Those of its options that change numbers, such as ``"--threads 1"``.
         recipe: The recipe that the command reads, as TOML; empty where there is none.
         private: Whether only the owner may read a file with this page.
     """
@@ -361,6 +362,7 @@ class Page:
     blocks: tuple[Block, ...]
     audited: tuple[tuple[str, str], ...] = ()
     command: str = ""
+    options: str = ""
     recipe: str = ""
     private: bool = False
 

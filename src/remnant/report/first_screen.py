@@ -177,8 +177,16 @@ def _command(pages: Sequence[Page], *, name: str) -> str:
     """The command that repeats all runs; that of the only one as it is."""
     if len(pages) == 1:
         return pages[0].command
-    recipes = [shlex.quote(f"{page.name}.toml") for page in pages if page.recipe]
-    return f"remnant run {' '.join(recipes)} --out {shlex.quote(name)}" if recipes else ""
+    repeated = [page for page in pages if page.recipe]
+    recipes = [shlex.quote(f"{page.name}.toml") for page in repeated]
+    options = {page.options for page in repeated}
+    if len(options) > 1:  # each in its folder, as one command for all would put them
+        return " && ".join(
+            f"remnant run {recipe} {page.options} --out {shlex.quote(f'{name}/{page.name}')}"
+            for recipe, page in zip(recipes, repeated, strict=True)
+        )
+    words = ["remnant run", *recipes, *filter(None, options), "--out", shlex.quote(name)]
+    return " ".join(words) if recipes else ""
 
 
 def _not_tested(pages: Sequence[Page]) -> list[Markup]:

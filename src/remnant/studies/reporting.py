@@ -5,6 +5,7 @@ Nothing here loads PyTorch, and a question's modules are imported when a record 
 
 from __future__ import annotations
 
+import re
 import shlex
 import warnings
 from pathlib import Path
@@ -52,7 +53,9 @@ def read_page(record: Record) -> Page:
     blocks = tuple(load(question.page)(result, run))
     if execution.get(REVEALED) is True:
         blocks = _with_notice(blocks, _SECRETS_SHOWN)
-    file = shlex.quote(f"{run.name}.toml")
+    options = _options(record)
+    words = [shlex.quote(f"{run.name}.toml"), options, "--out", shlex.quote(run.name)]
+    command = " ".join(["remnant run", *filter(None, words)])
     return Page(
         title=load(question.heading),
         question=run.question,
@@ -61,7 +64,8 @@ def read_page(record: Record) -> Page:
         complete=run.complete,
         blocks=blocks,
         audited=(*_audited(run), *_made(record)),
-        command=f"remnant run {file} --out {shlex.quote(run.name)}" if question.repeatable else "",
+        command=command if question.repeatable else "",
+        options=options if question.repeatable else "",
         recipe=recipe_text(run.recipe) if question.repeatable else "",
         private=execution.get(PRIVATE) is True,
     )
@@ -146,6 +150,19 @@ def _audited(run: Run) -> list[tuple[str, str]]:
         for group in run.groups
         if group.title in _AUDITED
     ]
+
+
+def _options(record: Record) -> str:
+    """The options of ``remnant run`` that change numbers, as the run was made.
+
+    Who runs the groups (``--on``, ``--workers``) changes none at equal threads.
+    """
+    execution, threads = record.execution, record.provenance.get("threads")
+    device = str(execution.get("device", "cpu")).replace(", cuda:", ",")
+    words = [] if re.fullmatch(r"cuda(:\d+(,\d+)*)?", device) is None else ["--device", device]
+    words += ["--compiled"] if execution.get("compiled") is True else []
+    words += ["--threads", str(threads)] if type(threads) is int else []
+    return " ".join(words)
 
 
 def _made(record: Record) -> list[tuple[str, str]]:

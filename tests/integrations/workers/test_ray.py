@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from remnant.errors import InvalidInput
+from remnant.canaries import read_canary_sets
+from remnant.errors import InvalidInput, RemnantError
 from remnant.integrations.workers import ray_workers
-from remnant.integrations.workers.ray_workers import RayWorkers
+from remnant.integrations.workers.ray_workers import RayWorkers, Room, Unreachable
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
+from remnant.studies.groups.execution import Group
 from remnant.studies.groups.scheduling import Distributed, OutOfMemory, WorkerLost
 
 from .conftest import BLOCK, array_files
 
 TASK = "ray::_run_task"
+SERVICES = ("gcs_server", "raylet", "monitor.py", "log_monitor.py", "dashboard.py")
 
 
 def children(parent: int) -> list[int]:
@@ -99,11 +104,10 @@ def test_two_machines_give_the_same_bytes_though_a_worker_and_a_machine_die(
         workers = RayWorkers(cluster.address, count=None, threads=1)
         with pytest.raises(InvalidInput, match=r"has torch .* and not 1\.0\.0"), workers:
             pass
-    with (
-        pytest.raises(InvalidInput, match="No machine of the Ray cluster has 64 processors"),
-        RayWorkers(cluster.address, count=None, threads=64),
-    ):
-        pass
+    with pytest.raises(InvalidInput, match="No machine of the Ray cluster has 64 processors"):
+        RayWorkers(cluster.address, count=None, threads=64).survey()
+    assert RayWorkers(cluster.address, count=9, threads=1).survey() == Room(tasks=2, machines=2)
+    assert not ray.is_initialized(), "a dry run leaves the cluster"
 
     saboteur = Saboteur(cluster, second, lines)
     workers = RayWorkers(cluster.address, count=None, threads=1)
@@ -169,6 +173,115 @@ def test_a_killed_driver_goes_on_and_trains_no_group_twice(recipe, local, tmp_pa
     for name, when in kept.items():
         assert (blocks / name).stat().st_mtime_ns == when, f"{name} was trained twice"
     assert not any(path.exists() for path in left), "what a killed study left is removed"
+
+
+LETTERS = """
+question = "exposure"
+[plan]
+kind = "insert"
+repeats = [1, 8]
+steps = 20
+controls = 2
+batch = 8
+[text]
+characters = 3000
+window = 24
+[secret]
+template = "key {letters:10};"
+[model]
+options = { units = 8, layers = 1 }
+[measure]
+method = "sampled"
+references = 40
+limit = 20.0
+"""
+
+
+def leaks(secret, shared, site):
+    """Fail with a secret in a local variable, in the error's text and in the text of its cause."""
+    local = f"{secret} is local"
+    try:
+        raise KeyError(local)
+    except KeyError as fault:
+        raise ValueError(f"cannot read {local}") from fault
+
+
+def prints(marker, shared, site):
+    print(marker, flush=True)
+    print(marker, file=sys.stderr, flush=True)
+
+
+@pytest.fixture
+def session_files(monkeypatch):
+    """What the folder of a Ray of this machine had in it when it was removed, by path."""
+    files, remove = {}, ray_workers.shutil.rmtree
+
+    def read_first(folder, **options):
+        for path in Path(folder).rglob("*"):
+            if path.is_file():
+                files[path.relative_to(folder).as_posix()] = path.read_bytes()
+        remove(folder, **options)
+
+    monkeypatch.setattr(ray_workers.shutil, "rmtree", read_first)
+    return files
+
+
+def test_no_secret_is_in_a_file_of_rays_nor_in_the_output(tmp_path, session_files, capfd):
+    path, out = tmp_path / "letters.toml", tmp_path / "run"
+    path.write_text(LETTERS)
+    marker, secret = "a line that a group printed", "xqzvkjwpyb"
+    how = {
+        "shared": secret,
+        "execution": Execution(),
+        "folder": out,
+        "keep": lambda group, outcome: None,
+        "on_size": lambda size: None,
+    }
+    with Distributed(RayWorkers(count=1, threads=1)) as executor:
+        run_study(read_recipe(path), out, Execution(executor=executor))
+        started = executor.workers._folder
+        commands = {process: command(process) for process in descendants(os.getpid())}
+        services = {  # workers write their title over their environment
+            process: words
+            for process, words in commands.items()
+            if any(Path(word).name in SERVICES for word in words[:3])
+        }
+        switches = [environment(process).get("RAY_USAGE_STATS_ENABLED") for process in services]
+        executor.run([Group(name="prints", work=partial(prints, marker))], **how)
+        with pytest.raises(RemnantError) as caught:
+            executor.run([Group(name="leaks", work=partial(leaks, secret))], **how)
+    message = str(caught.value)
+    assert message.startswith("Group 'leaks' failed: ValueError in remnant/studies/groups/remote")
+    assert not started.exists()
+
+    # What a group prints is found, so what is not found is not there.
+    logs = b"\n".join(session_files.values())
+    assert logs.count(marker.encode()) == 2
+    assert any("export_events" in name for name in session_files)
+    shown = b"".join(part.encode() for part in (message, *capfd.readouterr()))
+    canaries = [
+        canary
+        for drawn in read_canary_sets(out / "canaries.jsonl")
+        for canary in (*drawn.canaries, *drawn.controls)
+    ]
+    assert len(canaries) == 4
+    for hidden in (secret, *(canary.secret for canary in canaries)):
+        assert hidden.encode() not in logs
+        assert hidden.encode() not in shown
+
+    # Ray's makers are told nothing, and its dashboard shows nothing.
+    assert switches == ["0"] * len(SERVICES)
+    (dashboard,) = (words for words in services.values() if "dashboard.py" in words[1])
+    assert {"--disable-frontend", "--modules-to-load=UsageStatsHead"} <= set(dashboard)
+
+
+def environment(process: int) -> dict[str, str]:
+    entries = Path(f"/proc/{process}/environ").read_bytes().decode().split("\0")
+    return dict(entry.split("=", 1) for entry in entries if "=" in entry)
+
+
+def command(process: int) -> list[str]:
+    return Path(f"/proc/{process}/cmdline").read_bytes().decode().split("\0")
 
 
 def descendants(process: int) -> list[int]:
@@ -241,7 +354,11 @@ FULL = "Ray's object store is full. Start Ray with more"
 @pytest.mark.parametrize(
     ("fault", "kind", "words"),
     [
-        (ray.exceptions.OutOfMemoryError("used 95 %"), OutOfMemory, "its machine ran out of"),
+        (
+            ray.exceptions.OutOfMemoryError("used 95 %"),
+            OutOfMemory,
+            "the memory of its machine was",
+        ),
         (ray.exceptions.NodeDiedError("gone"), WorkerLost, "its machine left the cluster"),
         (ray.exceptions.WorkerCrashedError(), WorkerLost, "its worker process was killed"),
         (ray.exceptions.ObjectLostError("ab" * 14, "", ""), WorkerLost, "its result was lost"),
@@ -259,6 +376,31 @@ def test_data_that_do_not_fit_the_object_store_are_one_sentence():
     full = ray.exceptions.ObjectStoreFullError("full")
     with pytest.raises(InvalidInput, match=FULL):
         without_cluster(fault=full).share("data")
+
+
+def test_a_terminal_gets_no_escape_sequence_of_rays():
+    code = (
+        "from remnant.integrations.workers.ray_workers import _import_ray\n"
+        "_import_ray(local=True)\nprint('done')"
+    )
+    ours, theirs = pty.openpty()
+    run = subprocess.run([sys.executable, "-c", code], stdout=theirs, timeout=3600, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 4096)
+    os.close(ours)
+    assert run.returncode == 0
+    assert shown == b"done\r\n"
+
+
+def test_a_cluster_that_asks_for_a_token_is_one_sentence(monkeypatch):
+    def refuse(**_):
+        raise ray.exceptions.AuthenticationError("the token is missing")
+
+    workers = without_cluster()
+    workers.address = "auto"
+    workers._ray.init = refuse
+    with pytest.raises(Unreachable, match="If it asks for a token, set RAY_AUTH_MODE=token here"):
+        workers._connect()
 
 
 def test_a_cluster_without_a_fitting_machine_is_not_waited_for_forever(monkeypatch):

@@ -205,17 +205,21 @@ def test_no_secret_is_in_the_record(record, results, runs):
 
 @pytest.mark.parametrize("label", ["levels", "ascent"])
 def test_an_interrupted_run_resumes_to_the_arrays_of_a_whole_one_elsewhere(
-    tmp_path, monkeypatch, label, elsewhere
+    tmp_path, monkeypatch, label, killed_after_each_group
 ):
     table = {
         **DEFENCES,
         "remedy": [
-            row for row in DEFENCES["remedy"] if row["label"] in ("decay", "levels", "ascent")
+            row
+            for row in DEFENCES["remedy"]
+            if row["label"] in ("decay", "stopped", "halves", "levels", "ascent")
         ],
     }
     study = study_from(table)
     whole, apart = tmp_path / "whole", tmp_path / "apart"
-    run_study(study, whole, elsewhere())
+    groups = killed_after_each_group(study, whole)
+    assert groups[0].startswith("halves of ")
+    assert len(groups) > 2
     changed = module.changed_models
 
     def interrupted(settings, own, *others):

@@ -11,6 +11,7 @@ from remnant.search import Extraction
 from remnant.studies.exposure.audit import ExposureAudit, SecretExposure
 from remnant.studies.exposure.measure import (
     TrialExposure,
+    TrialSearch,
     exposure_by_repeats,
     exposures,
     extractions,
@@ -48,7 +49,7 @@ def trial(seed, each, *, method="sampled", nodes=1000):
         tolerance=1e-6,
         space=TEMPLATE.space,
     )
-    searches = {f"planted, trial {seed + 1}": found}
+    searches = {f"planted, trial {seed + 1}": TrialSearch.of(found, drawn)}
     return TrialExposure(drawn, np.array([1, 4]), audit, None, searches)
 
 

@@ -105,8 +105,12 @@ def test_no_secret_is_in_the_record(run):
     assert (run / "canaries.jsonl").stat().st_mode & 0o077 == 0
 
 
-def test_the_same_study_gives_the_same_results_elsewhere(run, tmp_path, elsewhere, same_run):
-    run_study(STUDY, tmp_path / "again", elsewhere())
+def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_results(
+    run, tmp_path, killed_after_each_group, same_run
+):
+    groups = killed_after_each_group(STUDY, tmp_path / "again")
+    assert groups == ["training", "exposure, trial 1 of 1"]
+    assert not list((tmp_path / "again").glob("checkpoint*"))
     same_run(run, tmp_path / "again")
     models = [sorted((folder / "models").rglob("*.*")) for folder in (run, tmp_path / "again")]
     assert models[0]

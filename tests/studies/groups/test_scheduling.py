@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from remnant.errors import InvalidInput
+from remnant.errors import InvalidInput, RemnantError
 from remnant.records import Record
 from remnant.studies.groups.execution import Execution, Group, Outcome, Workload
 from remnant.studies.groups.remote import Fault, Order, other_software, run_order, software
@@ -195,8 +195,23 @@ def test_too_little_memory_halves_the_members_of_a_pass(record):
     assert kept == {"group 1": 1}
     assert "with 2 of 4 models at a time" in lines[0]
     assert "with 1 of 4 models at a time" in lines[1]
-    with pytest.raises(OutOfMemory, match=r"not even one model at a time\. Run fewer workers"):
+    words = r"failed with one model at a time: its worker ran out of memory\. Run fewer workers"
+    with pytest.raises(OutOfMemory, match=words):
         run(record, Scripted(1, script={"group 1": [memory] * 3}), count=1)
+
+
+def test_an_unexpected_error_is_named_without_its_text(record):
+    def broken(shared, site):
+        raise KeyError("my pin is 4711")
+
+    try:
+        broken(None, None)
+    except KeyError as error:
+        fault = Fault.of_crash(error)
+    with pytest.raises(RemnantError) as caught:
+        run(record, Scripted(1, script={"group 1": [fault]}), count=1)
+    assert str(caught.value).startswith("Group 'group 1' failed: KeyError (its text is withheld")
+    assert "4711" not in repr(fault)
 
 
 def test_a_fault_of_the_study_is_raised_as_it_is_here(record):

@@ -309,6 +309,14 @@ def test_a_run_that_was_killed_in_the_pool_goes_on_with_the_same_numbers(
     assert Record.open(tmp_path / "run").results() == done.results()
 
 
+def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_bits(
+    done, tmp_path, killed_after_each_group, same_run
+):
+    groups = killed_after_each_group(STUDY, tmp_path / "again", pool_block=QUICK.pool_block)
+    assert groups == ["targets", "models 7 to 12 of 12", "models 1 to 6 of 12"]
+    same_run(done.folder, tmp_path / "again")
+
+
 def test_a_pool_is_topped_up_and_refused_to_another_recipe(done, tmp_path, monkeypatch):
     trained = []
     honest = module.fit_classifiers

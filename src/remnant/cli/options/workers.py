@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -119,6 +119,11 @@ def check_workers(
             f"--on {place} is neither ray nor ray:ADDRESS.",
             hint="Pass --on ray, or --on ray:HOST:PORT for a cluster that runs.",
         )
+    if address:
+        from remnant.integrations.workers.ray_address import AUTO, host_and_port
+
+        if address != AUTO:
+            host_and_port(address)
     if device != ("cpu",):
         raise InvalidInput(
             f"--device {','.join(device)} and --on {place} are both given.",
@@ -154,6 +159,7 @@ def executor_for(
 
     Raises:
         MissingExtra: Ray is not installed.
+        InvalidInput: A group needs a GPU of this machine, which has none.
     """
     if place is None and len(device) == 1:
         return None
@@ -169,6 +175,8 @@ def executor_for(
 
         check_installed()
         address = place.partition(":")[2] or None
+        if gpus_per_task and address is None:
+            _check_gpus(gpus_per_task)
         own = RayWorkers(
             address,
             count=workers,
@@ -178,20 +186,21 @@ def executor_for(
     return Distributed(own)
 
 
+def _check_gpus(per_task: float) -> None:
+    """Refuse tasks that need more GPUs than this machine has."""
+    import torch
+
+    gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if per_task > gpus:
+        from remnant.studies.shared.wording import counted
+
+        raise InvalidInput(
+            f"--gpus-per-task {per_task:g} is more than this machine has: PyTorch sees "
+            f"{counted(gpus, 'GPU')}.",
+            hint="Leave it out, or name a cluster with --on ray:HOST:PORT.",
+        )
+
+
 def _share(workers: int) -> int:
     """The threads of each of some workers on this machine."""
     return max(1, (os.cpu_count() or 1) // workers)
-
-
-def on_workers(
-    estimate: Mapping[str, Any], *, place: str | None, workers: int | None, threads: int | None
-) -> dict[str, Any]:
-    """Return the estimate with the minutes that its groups take on the workers.
-
-    Without ``--workers`` these are as many as this machine has processors for.
-    """
-    from remnant.studies.groups.estimating import minutes_on
-
-    count = workers or (1 if place is None else _share(threads or 1))
-    minutes = round(minutes_on(estimate["groups"], workers=count), 2)
-    return dict(estimate) | {"workers": count, "minutes_on_workers": minutes}

@@ -7,15 +7,17 @@ read, and is ended and removed with the study. Workers print nothing and their l
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import shutil
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,7 @@ from remnant.errors import (
     import_failure,
     install_hint,
 )
+from remnant.integrations.workers.ray_address import AUTO, host_and_port
 from remnant.studies.groups.execution import Execution, Group, Outcome
 from remnant.studies.groups.remote import (
     Fault,
@@ -38,18 +41,37 @@ from remnant.studies.groups.remote import (
 )
 from remnant.studies.groups.scheduling import OutOfMemory, Patience, WorkerLost, print_line
 
+START_SECONDS = 4.0  # until the first group begins, as benchmarks/on_ray.py measures it
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _CONNECT_SECONDS = 60.0
 _ANSWER_SECONDS = 10.0
 _NO_ROOM_SECONDS = 60.0  # without any machine that could run a group
 _NOTE_SECONDS = 1.0  # between two reports of a worker's progress
 _FOLDER = "remnant-ray-"
+_COLOURS = "colorama.initialise"  # comes with Ray
 _CLUSTERS = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _NOT_INSTALLED = "--on ray needs Ray, which is not installed."
 _FULL_STORE_HINT = (
     "Start Ray with more (ray start --object-store-memory BYTES) and with a disk that has room "
     "for what is spilled, then run the same command again: groups that are done are kept."
 )
+
+
+class Unreachable(InvalidInput):
+    """No cluster answers at an address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a cluster has room for.
+
+    Attributes:
+        tasks: How many tasks at a time.
+        machines: On how many machines.
+    """
+
+    tasks: int
+    machines: int
 
 
 class RayWorkers:
@@ -73,7 +95,7 @@ class RayWorkers:
         self, address: str | None = None, *, count: int | None, threads: int, gpus: float = 0.0
     ) -> None:
         self.address, self.threads, self.gpus = address, threads, gpus
-        self._asked, self.count = count, count or 1
+        self.asked, self.count = count, count or 1
         self._ray: Any = None
         self._folder: Path | None = None
         self._shared: Any = None
@@ -82,7 +104,7 @@ class RayWorkers:
         self._numbers: dict[Any, int] = {}
         self._next = 0
         self._no_room = Patience(_NO_ROOM_SECONDS)
-        self._machines = 1
+        self._room_there = Room(self.count, 1)
 
     def __enter__(self) -> RayWorkers:
         self._ray = _import_ray(local=self.address is None)
@@ -101,10 +123,30 @@ class RayWorkers:
     def __exit__(self, *_: object) -> None:
         self._disconnect()
 
+    def survey(self) -> Room | None:
+        """Ask the cluster at the address what it has room for; None where none can be reached.
+
+        Raises:
+            InvalidInput: A machine has other versions, or none has the resources of a task.
+        """
+        self._ray = _import_ray(local=False)
+        try:
+            self._connect()
+            self._check_machines()
+        except Unreachable:
+            return None
+        finally:
+            self._disconnect()
+        return self._room_there
+
     def facts(self) -> dict[str, Any]:
         """Return what the record says of them."""
-        device = "cuda" if self.gpus else "cpu"
-        return {"device": device, "on": "ray", "workers": self.count, "machines": self._machines}
+        return {
+            "device": "cuda" if self.gpus else "cpu",
+            "on": "ray",
+            "workers": self.count,
+            "machines": self._room_there.machines,
+        }
 
     def share(self, shared: Any) -> None:
         """Put what groups share into the object store.
@@ -159,7 +201,7 @@ class RayWorkers:
             with self._room_in_store():
                 answer: Outcome | Fault = self._ray.get(handle)
         except errors.OutOfMemoryError as fault:
-            raise OutOfMemory("its machine ran out of memory.") from fault
+            raise OutOfMemory("the memory of its machine was nearly full.") from fault
         except errors.NodeDiedError as fault:
             raise WorkerLost("its machine left the cluster.") from fault
         except errors.WorkerCrashedError as fault:
@@ -198,10 +240,16 @@ class RayWorkers:
             _check_address(self.address)
             try:
                 self._ray.init(address=self.address, runtime_env={"env_vars": variables}, **quiet)
-            except (ConnectionError, ValueError, RuntimeError, TimeoutError) as fault:
+            except (
+                ConnectionError,
+                ValueError,
+                RuntimeError,
+                TimeoutError,
+                self._ray.exceptions.RayError,  # such as a token that is missing
+            ) as fault:
                 raise _unreachable(self.address) from fault
             return
-        self.count = self._asked or max(1, (os.cpu_count() or 1) // self.threads)
+        self.count = self.asked or max(1, (os.cpu_count() or 1) // self.threads)
         short = "/tmp" if os.path.isdir("/tmp") else None  # a socket's path has 107 characters
         self._folder = _private_folder(short)
         with _environment(variables):
@@ -268,9 +316,9 @@ class RayWorkers:
                 f"remnant: the machines have different processors ({'; '.join(sorted(kinds))}): "
                 "the last digits of numbers may depend on which one trained a group."
             )
-        self._machines = len(places)
-        if self._asked is None and self.address is not None:
-            self.count = max(1, sum(self._room(node) for node in places))
+        self._room_there = Room(sum(self._room(node) for node in places), len(places))
+        if self.asked is None and self.address is not None:
+            self.count = self._room_there.tasks
 
     def _room(self, node: Mapping[str, Any]) -> int:
         """How many tasks a machine has resources for."""
@@ -304,26 +352,22 @@ def _check_address(address: str) -> None:
     """Refuse an address at which nothing answers; Ray itself would try for many minutes.
 
     Raises:
-        InvalidInput: It is no address, or nothing answers there.
+        InvalidInput: It is no address.
+        Unreachable: Nothing answers there.
     """
-    if address == "auto":
+    if address == AUTO:
         return
-    host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise InvalidInput(
-            f"{address} is not the address of a Ray cluster.",
-            hint="Pass HOST:PORT, as ray start --head prints it, or auto.",
-        )
     try:
-        socket.create_connection((host.strip("[]"), int(port)), _ANSWER_SECONDS).close()
+        socket.create_connection(host_and_port(address), _ANSWER_SECONDS).close()
     except OSError as fault:
         raise _unreachable(address) from fault
 
 
-def _unreachable(address: str) -> InvalidInput:
-    return InvalidInput(
+def _unreachable(address: str) -> Unreachable:
+    return Unreachable(
         f"No Ray cluster can be reached at {address}.",
-        hint="Start one with ray start --head there, or leave the address out.",
+        hint="Start one with ray start --head there, or leave the address out. If it asks for a "
+        "token, set RAY_AUTH_MODE=token here too.",
     )
 
 
@@ -370,11 +414,14 @@ def _import_ray(*, local: bool) -> Any:
         os.environ[_CLUSTERS] = "0"
     else:
         os.environ.pop(_CLUSTERS, None)
+    coloured = _COLOURS in sys.modules
     try:
         import ray
         from ray._private import ray_constants
     except ImportError as fault:
         raise import_failure(fault, library="Ray", message=_NOT_INSTALLED, extra="ray") from fault
+    if not coloured and (colours := sys.modules.get(_COLOURS)) is not None:
+        atexit.unregister(colours.reset_all)  # it would end the output with an escape sequence
     ray_constants.ENABLE_RAY_CLUSTER = not local
     return ray
 
@@ -408,7 +455,12 @@ def _run_task(work: Any, shared: Any, order: Order, board: Any, number: int) -> 
             said[0] = now
             board.note.remote(number, done)
 
-    return run_order(work, shared, order, note)
+    try:
+        return run_order(work, shared, order, note)
+    except BaseException as fault:
+        if not isinstance(fault, Exception):
+            raise
+        return Fault.of_crash(fault)  # Ray would write the error's text down
 
 
 def _cause(fault: RemnantError | Exception) -> str:

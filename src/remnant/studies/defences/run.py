@@ -83,12 +83,19 @@ def estimate_defences(study: DefencesStudy, execution: Execution) -> dict[str, A
     seconds = sum(estimate["seconds"] for estimate in estimates)
     seconds += share * (base["seconds"] - base["measuring"]) / base["steps"] * more
     seconds += share * base["measuring"] * len(afterwards)
-    seconds += share * (base["seconds"] - base["measuring"]) * len(halves)
     each = [estimate["seconds"] for estimate in estimates]
     each[first] += seconds - sum(each)  # remedies of trained models are in the group of these
-    planned = [
+    half = share * (base["seconds"] - base["measuring"])
+    seconds += half * len(halves)
+    planned = [  # halves one after another, then the populations
+        planned_group(_halves(name, study.named()[name], runs[name]), seconds=half, stage=stage)
+        for stage, name in enumerate(halves)
+    ]
+    planned += [
         planned_group(
-            population_group(list(group), runs, _nothing, named=", ".join(group)), seconds=own
+            population_group(list(group), runs, _nothing, named=", ".join(group)),
+            seconds=own,
+            stage=len(halves),
         )
         for group, own in zip(groups, each, strict=True)
     ]
@@ -160,15 +167,20 @@ def _with_rows_left_out(
             continue
         run = runs[name]
         if f"{name}.replaced" not in record.array_names():
-            halves = Group(
-                name=f"halves of {name}",
-                work=partial(_leave_out, name, remedy.settings.value("share")),
-                members=2 * run.plan.trials,
-                steps=max(1, run.plan.steps // 2),
-            )
+            halves = _halves(name, remedy, run)
             run_groups([halves], shared=runs, record=record, execution=execution, progress=None)
         made[name] = dataclasses.replace(run, replaced=record.array(f"{name}.replaced"))
     return made
+
+
+def _halves(name: str, remedy: Remedy[DefencesStudy], run: Run) -> Group:
+    """Return the group that trains halves of the data, to find the rows that are left out."""
+    return Group(
+        name=f"halves of {name}",
+        work=partial(_leave_out, name, remedy.settings.value("share")),
+        members=2 * run.plan.trials,
+        steps=max(1, run.plan.steps // 2),
+    )
 
 
 def _leave_out(name: str, share: float, runs: Runs, site: Site) -> None:

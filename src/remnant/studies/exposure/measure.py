@@ -42,6 +42,35 @@ from remnant.studies.shared.wording import counted, each_times
 Given = Literal["source", "beginning"] | None
 
 
+@dataclass(frozen=True, slots=True)
+class TrialSearch:
+    """The outcome of a search for secrets in one model, without the secrets.
+
+    Attributes:
+        certified, nodes, space, tolerance: See ``Extraction``.
+        candidates: For each secret found, the place of the trial's canary that it is (None where
+            it is none), and its cost in bits; the cheapest first.
+    """
+
+    certified: bool
+    nodes: int
+    space: int
+    tolerance: float
+    candidates: tuple[tuple[int | None, float], ...]
+
+    @classmethod
+    def of(cls, extraction: Extraction, canaries: CanarySet) -> TrialSearch:
+        """Return the outcome of a search in a model of the trial with these canaries."""
+        places = {canary.secret: j for j, canary in enumerate(canaries.canaries)}
+        return cls(
+            certified=extraction.certified,
+            nodes=extraction.nodes,
+            space=extraction.space,
+            tolerance=extraction.tolerance,
+            candidates=tuple((places.get(secret), bits) for secret, bits in extraction.candidates),
+        )
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialExposure:
     """What was measured in one trial; canaries first, then controls.
@@ -58,7 +87,7 @@ class TrialExposure:
     uses: NDArray[np.int64]
     planted: ExposureAudit
     twin: ExposureAudit | None
-    searches: dict[str, Extraction]
+    searches: dict[str, TrialSearch]
 
 
 def put_exposure_results(
@@ -347,11 +376,9 @@ def extractions(trials: Sequence[TrialExposure], *, top: int) -> Extractions:
     searches = []
     before = 0
     for trial in trials:
-        places = {canary.secret: j for j, canary in enumerate(trial.canaries.canaries)}
-        for member, extraction in trial.searches.items():
+        for member, search in trial.searches.items():
             candidates = []
-            for secret, bits in extraction.candidates:
-                j = places.get(secret)
+            for j, bits in search.candidates:
                 candidates.append(
                     Candidate(
                         bits=bits if math.isfinite(bits) else None,
@@ -363,12 +390,12 @@ def extractions(trials: Sequence[TrialExposure], *, top: int) -> Extractions:
                 Search(
                     member=member,
                     asked=top,
-                    certified=extraction.certified,
-                    nodes=extraction.nodes,
-                    space=extraction.space,
-                    tolerance=extraction.tolerance,
+                    certified=search.certified,
+                    nodes=search.nodes,
+                    space=search.space,
+                    tolerance=search.tolerance,
                     candidates=tuple(candidates),
                 )
             )
-        before += len(places)
+        before += len(trial.canaries.canaries)
     return Extractions(searches=tuple(searches))

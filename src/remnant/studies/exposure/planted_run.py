@@ -29,7 +29,8 @@ from remnant.records import Record
 from remnant.search import compile_template, extract
 from remnant.search.walk import Budget
 from remnant.studies.exposure.audit import ExposureAudit, Progress
-from remnant.studies.exposure.measure import TrialExposure, put_exposure_results
+from remnant.studies.exposure.kept_trials import keep_trial, kept_trial
+from remnant.studies.exposure.measure import TrialExposure, TrialSearch, put_exposure_results
 from remnant.studies.exposure.saturated import measure_each
 from remnant.studies.groups.estimating import planned_group
 from remnant.studies.groups.execution import Group, Site, Workload
@@ -150,7 +151,17 @@ class PlantedRun:
             "steps": plan.steps,
             "memory_mib": round((fit.memory + self.store_bytes) / 2**20, 1),
             "minutes": round(clock.typical * plan.steps / 60, 2),
-            "groups": [planned_group(self._training(""), seconds=clock.typical * plan.steps)],
+            "groups": [
+                planned_group(self._training(""), seconds=clock.typical * plan.steps),
+                *(
+                    planned_group(
+                        self._measuring(trial, np.zeros(0, dtype=np.int64), {}),
+                        seconds=None,
+                        stage=1,
+                    )
+                    for trial in range(plan.trials)
+                ),
+            ],
         }
 
     def _work(self, record: Record, progress: Progress | None) -> None:
@@ -166,23 +177,24 @@ class PlantedRun:
             "progress": progress,
             "whole": Workload.of([training]) + measuring,
         }
-        if not self._is_trained(record):
+        trained = self._is_trained(record)
+        if not trained:
 
             def keep(_: Group, trained: _Trained) -> None:
                 self._keep_models(record, trained)
 
             run_groups([training], keep=keep, later=measuring, **known)
+        measured = self._kept(record, uses, key) if trained else {}
         trials = {
-            Group(
-                name=f"exposure, trial {trial + 1} of {plan.trials}",
-                work=partial(_measure_trial, trial, uses[trial], self._sent(record, trial)),
-            ): trial
+            self._measuring(trial, uses[trial], self._sent(record, trial)): trial
             for trial in range(plan.trials)
+            if trial not in measured
         }
-        measured: dict[int, TrialExposure] = {}
 
         def note(group: Group, exposure: TrialExposure) -> None:
-            measured[trials[group]] = exposure
+            trial = trials[group]
+            measured[trial] = exposure
+            keep_trial(_trial_file(record, trial), exposure, key=key)
 
         run_groups(list(trials), keep=note, **known)
         bits = record.array("validation_bits")
@@ -202,6 +214,26 @@ class PlantedRun:
             given=None if self.source is None else "source" if self.source_of else "beginning",
         )
         record.finish()
+        record.remove_checkpoints()
+
+    def _kept(self, record: Record, uses: NDArray[Any], key: str) -> dict[int, TrialExposure]:
+        """What was measured of the trials before the study was cut short."""
+        found = {}
+        for trial, drawn in enumerate(self.sets):
+            exposure = kept_trial(
+                _trial_file(record, trial),
+                key=key,
+                canaries=drawn,
+                uses=uses[trial],
+                costs=partial(self._costs, record, trial),
+            )
+            if exposure is not None:
+                found[trial] = exposure
+        return found
+
+    def _costs(self, record: Record, trial: int, arm: str) -> NDArray[np.float64]:
+        """The costs of the references in one of a trial's models."""
+        return record.array(_costs_array(self._names(trial)[arm]))
 
     def _training(self, key: str) -> Group:
         """The group that trains all members."""
@@ -212,6 +244,13 @@ class PlantedRun:
             members=plan.members,
             steps=plan.steps,
             saved=_CHECKPOINT,
+        )
+
+    def _measuring(self, trial: int, uses: NDArray[np.int64], sent: Mapping[str, bytes]) -> Group:
+        """The group that measures a trial; see ``_measure_trial``."""
+        return Group(
+            name=f"exposure, trial {trial + 1} of {self.study.plan.trials}",
+            work=partial(_measure_trial, trial, uses, sent),
         )
 
     def _names(self, trial: int) -> dict[str, str]:
@@ -269,14 +308,15 @@ class PlantedRun:
         for arm, name in self._names(trial).items():
             folder = models / name
             audits[arm] = self._audit(folder, trial, site.progress)
-            site.shelf.put_array(f"{name}.reference_costs", audits[arm].reference_costs)
-            searches[f"{arm}, trial {trial + 1}"] = extract(
+            site.shelf.put_array(_costs_array(name), audits[arm].reference_costs)
+            extraction = extract(
                 load_language_model(folder, device=self.execution.device, source=self.source),
                 self.sets[trial].template,
                 top=measure.top,
                 max_nodes=measure.max_nodes,
                 progress=site.progress,
             )
+            searches[f"{arm}, trial {trial + 1}"] = TrialSearch.of(extraction, self.sets[trial])
         twin = audits.get("twin")
         return TrialExposure(self.sets[trial], uses, audits["planted"], twin, searches)
 
@@ -304,6 +344,16 @@ class PlantedRun:
             for at, (source, group) in enumerate(groups)
         ]
         return audits[0] if len(audits) == 1 else _joined(audits)
+
+
+def _trial_file(record: Record, trial: int) -> Path:
+    """Where the measurement of a trial is kept until the study is complete."""
+    return record.folder / f"checkpoint-exposure-{trial + 1}.safetensors"
+
+
+def _costs_array(model: str) -> str:
+    """The array with the costs of the references in a model."""
+    return f"{model}.reference_costs"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

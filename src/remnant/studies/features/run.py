@@ -142,6 +142,16 @@ def _variant(study: FeatureStudy, name: str, key: str, stamped: Stamped) -> Grou
     )
 
 
+def _influence(study: FeatureStudy, key: str, stamped: Stamped) -> Group:
+    """Return the group that trains the model by whose influence canaries are chosen."""
+    return Group(
+        name="influence",
+        work=partial(first_influence, study, key),
+        steps=total_steps(study, stamped),
+        saved=checkpoint_file("influence"),
+    )
+
+
 def _stamped(
     study: FeatureStudy, data: AuditData, job: Job
 ) -> tuple[Stamped, NDArray[np.bool_] | None]:
@@ -152,14 +162,8 @@ def _stamped(
         if "influence.all" not in record.array_names():
             bare = stamp_canaries(study, data, patch, places)
             key = f"{record.plan_fingerprint}/{record.data_fingerprint}"
-            twin = Group(
-                name="influence",
-                work=partial(first_influence, study, key),
-                steps=total_steps(study, bare),
-                saved=checkpoint_file("influence"),
-            )
             run_groups(
-                [twin],
+                [_influence(study, key, bare)],
                 shared=bare,
                 record=record,
                 execution=job.execution,
@@ -303,19 +307,21 @@ def estimate_features(study: FeatureStudy, execution: Execution) -> dict[str, An
     places = random_places(study, study.plan.trained(len(data.clean)))
     stamped = stamp_canaries(study, data, study.patch.made(), places)
     memory, groups = 0, []
+    if study.canaries.choice == "influence":
+        groups.append(planned_group(_influence(study, "", stamped), seconds=None))
     for name, (_, way) in study.ways().items():
         clock = StepClock(execution.device)
         # On a CPU hundreds of models take seconds a step, and a few steps tell.
         few = 12 if execution.device.startswith("cuda") else 4
         fit, _ = fit_members(way, stamped, execution, steps=few, on_step=clock)
         seconds = clock.typical * total_steps(way, stamped)
-        groups.append(planned_group(_variant(study, name, "", stamped), seconds=seconds))
+        groups.append(planned_group(_variant(study, name, "", stamped), seconds=seconds, stage=1))
         memory = max(memory, fit.memory)
     return {
         "members": study.plan.members * len(study.ways()),
         "steps": total_steps(study, stamped),
         "memory_mib": round((memory + stamped.store.images.nbytes) / 2**20, 1),
-        "minutes": round(sum(group["minutes"] for group in groups), 2),
+        "minutes": round(sum(group["minutes"] or 0.0 for group in groups), 2),
         "groups": groups,
         "at_most": True,
     }

@@ -14,7 +14,13 @@ from remnant.studies.forgetting.residual_memory_probe import check_neighbours
 from remnant.studies.groups.estimating import planned_group
 from remnant.studies.groups.execution import Workload
 from remnant.studies.groups.running import run_groups
-from remnant.studies.shared.classifiers import check_classifier, kept_losses, load_data, task_fields
+from remnant.studies.shared.classifiers import (
+    check_classifier,
+    judge_groups,
+    kept_losses,
+    load_data,
+    task_fields,
+)
 from remnant.studies.shared.recording import Progress, put_ledger, run_on_images
 from remnant.studies.shared.settings import Execution
 
@@ -65,14 +71,16 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
     data = load_data(study, execution)
     check_fit(study, data, execution)
     every = _grids(study)
+    judges = judge_groups(study, [part.canaries for part in study.parts().values()])
     timed = [time_grid(runs, data, execution) for runs in every]
     return {
         "members": sum(int(grid["members"]) for grid in timed),
         "steps": sum(int(grid["steps"]) for grid in timed),
         "memory_mib": round(max(grid["bytes"] for grid in timed) / 2**20, 1),
         "minutes": round(sum(grid["seconds"] for grid in timed) / 60, 2),
-        "groups": [
-            planned_group(grid_group(runs, key=""), seconds=grid["seconds"])
+        "groups": [planned_group(group, seconds=None) for group in judges]
+        + [
+            planned_group(grid_group(runs, key=""), seconds=grid["seconds"], stage=1)
             for runs, grid in zip(every, timed, strict=True)
         ],
     }

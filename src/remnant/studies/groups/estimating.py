@@ -9,12 +9,12 @@ from typing import Any
 from remnant.studies.groups.execution import Group
 
 
-def planned_group(group: Group, *, seconds: float, stage: int = 0) -> dict[str, Any]:
+def planned_group(group: Group, *, seconds: float | None, stage: int = 0) -> dict[str, Any]:
     """Return what an estimate says of one group.
 
     Args:
         group: The group.
-        seconds: How long it takes.
+        seconds: How long it takes; None where that is not estimated.
         stage: Groups of a stage begin when all of the stage before are done.
     """
     return {
@@ -22,12 +22,14 @@ def planned_group(group: Group, *, seconds: float, stage: int = 0) -> dict[str, 
         "stage": stage,
         "models": group.members,
         "steps": group.steps,
-        "minutes": seconds / 60,
+        "minutes": None if seconds is None else seconds / 60,
     }
 
 
 def minutes_on(groups: Sequence[dict[str, Any]], *, workers: int) -> float:
     """Return the minutes that groups take on some workers, each group on the first that is free.
+
+    Groups whose time is not estimated count as 0.
 
     Args:
         groups: As ``planned_group`` returns them.
@@ -43,6 +45,6 @@ def minutes_on(groups: Sequence[dict[str, Any]], *, workers: int) -> float:
         free = [0.0] * workers
         for group in groups:
             if group["stage"] == stage:
-                heapq.heapreplace(free, free[0] + group["minutes"])
+                heapq.heapreplace(free, free[0] + (group["minutes"] or 0.0))
         total += max(free)
     return total

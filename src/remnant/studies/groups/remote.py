@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from remnant.population.memory import at_most
 from remnant.studies.groups.execution import Execution, Outcome, Site
 
 _PACKAGES = ("torch", "numpy")
+_HOME = Path(remnant.__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +32,30 @@ class Fault:
     """Why a group could not be run, as a worker sends it back.
 
     Attributes:
-        kind: Name of the error's class; ``"memory"`` where memory ran out.
+        kind: Name of the error's class; ``"memory"`` where memory ran out, ``"crash"`` where the
+            group raised an error that is not one of Remnant's.
         message, hint: As in ``RemnantError``.
     """
 
     kind: str
     message: str
     hint: str | None = None
+
+    @classmethod
+    def of_crash(cls, fault: BaseException) -> Fault:
+        """Return the kind and place of an unexpected error, without its text.
+
+        The text of another library's error may quote what it was given: a secret.
+        """
+        frames = [frame for frame in extract_tb(fault.__traceback__) if _is_own(frame.filename)]
+        last = frames[-1] if frames else None
+        where = f" in remnant/{_within(last.filename)}, line {last.lineno}" if last else ""
+        return cls(
+            "crash",
+            f"{type(fault).__name__}{where} (its text is withheld, since it may hold a secret).",
+            "Run the same command without --on to see the whole error; groups that are done are "
+            "kept.",
+        )
 
     def error(self) -> RemnantError:
         """Return the error, to be raised where the study is run."""
@@ -127,10 +146,9 @@ def run_order(
 @cache
 def software() -> dict[str, str]:
     """Return the versions that numbers depend on; of Remnant, a digest of its code."""
-    home = Path(remnant.__file__).parent
     digest = hashlib.sha256()
-    for path in sorted(home.rglob("*.py")):
-        digest.update(path.relative_to(home).as_posix().encode())
+    for path in sorted(_HOME.rglob("*.py")):
+        digest.update(path.relative_to(_HOME).as_posix().encode())
         digest.update(path.read_bytes())
     found = {
         "Remnant": f"{remnant.__version__} (code {digest.hexdigest()[:8]})",
@@ -162,6 +180,15 @@ def other_software(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str | 
         if theirs.get(name) != own
     ]
     return ", ".join(differing) or None
+
+
+def _is_own(file: str) -> bool:
+    return Path(file).is_relative_to(_HOME)
+
+
+def _within(file: str) -> str:
+    """The path of a module inside the package."""
+    return Path(file).relative_to(_HOME).as_posix()
 
 
 def _version(package: str) -> str:

@@ -210,6 +210,10 @@ class Distributed:
             if isinstance(answer, Fault):
                 if answer.kind == "memory":
                     raise OutOfMemory(f"{answer.message}.")
+                if answer.kind == "crash":
+                    raise RemnantError(
+                        f"Group {group.name!r} failed: {answer.message}", hint=answer.hint
+                    )
                 raise answer.error()
         except OutOfMemory as fault:
             return self._with_less_memory(attempt, fault)
@@ -223,9 +227,9 @@ class Distributed:
         before = attempt.most or group.members
         if before <= 1:
             raise OutOfMemory(
-                f"Group {group.name!r} does not fit a worker's memory, not even one model at a "
-                "time.",
-                hint="Run fewer workers on each machine, or use machines with more memory.",
+                f"Group {group.name!r} failed with one model at a time: {fault.message}",
+                hint="Run fewer workers on each machine, close other programs there, or use "
+                "machines with more memory; groups that are done are kept.",
             ) from fault
         most = before // 2
         self._say(

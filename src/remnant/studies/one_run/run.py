@@ -23,6 +23,7 @@ from remnant.studies.shared.classifiers import (
     check_converged,
     fit_classifiers,
     how_trained,
+    judge_groups,
     kept_losses,
     load_data,
     members_of,
@@ -112,10 +113,14 @@ def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]
     members = members_of(study, short, planting)
     fit, _ = fit_classifiers(study, members, planting, execution, on_step=clock)
     seconds = clock.typical * study.plan.total_steps
+    judges = judge_groups(study, [study.canaries])
     return {
         "members": 1,
         "steps": study.plan.total_steps,
         "memory_mib": round((fit.memory + planting.store.images.nbytes) / 2**20, 1),
         "minutes": round(seconds / 60, 2),
-        "groups": [planned_group(_group(study, ""), seconds=seconds)],
+        "groups": [
+            *(planned_group(group, seconds=None) for group in judges),
+            planned_group(_group(study, ""), seconds=seconds, stage=1),
+        ],
     }

@@ -168,18 +168,26 @@ def kept_losses(
         data, execution, record: As the study is run.
         settings: Those of all canaries; the first that are chosen by a judge say how it is trained.
     """
-    judged = [part for part in settings if needs_judge(part)]
-    if not judged:
+    judges = judge_groups(study, settings)
+    if not judges:
         return None
     if "pool_losses" not in record.array_names():
-        judges = Group(
-            name="judges",
-            work=partial(_judge, study, judged[0]),
-            members=judged[0].judges,
-            steps=judged[0].judge_steps,
-        )
-        run_groups([judges], shared=data, record=record, execution=execution, progress=None)
+        run_groups(judges, shared=data, record=record, execution=execution, progress=None)
     return record.array("pool_losses")
+
+
+def judge_groups(study: ClassifierStudy, settings: Sequence[CanarySettings]) -> list[Group]:
+    """Return the group that trains the judges, if canaries are chosen by any; see kept_losses."""
+    judged = [part for part in settings if needs_judge(part)]
+    return [
+        Group(
+            name="judges",
+            work=partial(_judge, study, part),
+            members=part.judges,
+            steps=part.judge_steps,
+        )
+        for part in judged[:1]
+    ]
 
 
 def _judge(study: ClassifierStudy, settings: CanarySettings, data: AuditData, site: Site) -> None:
