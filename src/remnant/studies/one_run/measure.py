@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.measures import OneRunForgetting, Success, one_run_forgetting
+from remnant.plans import StaggeredPlan
 from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.one_run.recipe import OneRunStudy, StaggeredStudy
@@ -96,6 +97,17 @@ def _known(column: NDArray[Any]) -> Any:
     return tuple(value if math.isfinite(value) else None for value in column.tolist())
 
 
+def not_long_after(plan: StaggeredPlan) -> tuple[str, ...]:
+    """Return the line of the scope for a run that ends soon after its last window, if it does."""
+    after = plan.total_steps - (plan.starts[-1] + plan.window)
+    if len(plan.starts) == 1 or after > plan.window:
+        return ()
+    return (
+        f"the model more than {after} steps after the last window, which hides canaries of earlier "
+        "windows for a while",
+    )
+
+
 def _scope(study: OneRunStudy) -> Tested:
     plan = study.plan
     return Tested(
@@ -112,5 +124,6 @@ def _scope(study: OneRunStudy) -> Tested:
             "whether what the attack no longer finds is gone or only hidden: no weight noise, no "
             "relearning, no scan of later checkpoints was run",
             "lags beyond the end of the run, other models, other data and other kinds of canary",
+            *not_long_after(plan),
         ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.one_run.measure import put_curves
+from remnant.studies.one_run.measure import not_long_after, put_curves
 from remnant.studies.shared.parts import Tested
 from remnant.studies.shared.wording import times
 from remnant.studies.speech_forgetting.recipe import SYNTHETIC
@@ -37,11 +37,6 @@ def _scope(study: SpeechOneRunStudy) -> Tested:
         if study.data.name == SYNTHETIC or own.kind == "spoken"
         else "utterances with their true transcripts: wrong ones are learnt by heart"
     )
-    after = plan.total_steps - (plan.starts[-1] + plan.window)
-    short = (
-        f"the model more than {after} steps after the last window, which hides canaries of earlier "
-        "windows for a while",
-    )
     return Tested(
         tested=(
             f"STAGGERED: one run of {plan.total_steps} steps of {study.model.name} on "
@@ -60,6 +55,6 @@ def _scope(study: SpeechOneRunStudy) -> Tested:
             "whether what the attack no longer finds is gone or only hidden: no weight noise, no "
             "relearning, no scan of later checkpoints was run",
             "lags beyond the end of the run, other recognisers and other speech",
-            *(short if len(plan.starts) > 1 and after <= plan.window else ()),
+            *not_long_after(plan),
         ),
     )
