@@ -8,7 +8,7 @@ from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Cell, Column, Missing, Section, Table, prose, section
 from remnant.report.curve import Curve, Point, lag_text, percent
 from remnant.report.numerals import count_text, counted, p_equals, pvalue_text
-from remnant.studies.forgetting.result import Disturbance, ResidualMemory, Returning
+from remnant.studies.residual_memory.result import Disturbance, ResidualMemory, Returning
 
 READINGS = {
     "comes back": "comes back: detected better than before",
