@@ -22,6 +22,14 @@ _OUTCOMES = {
     "still found": "brought nothing more back; the attack still succeeds in {}",
     "not found": "brought nothing back; the attack detects nothing in {}",
 }
+_AGAINST_TWIN = (
+    "The attack is measured against the twin after the same disturbance, so what both learn from "
+    "these examples does not count."
+)
+_AGAINST_REFERENCES = (
+    "Canaries are compared with references of the same disturbed model, so what it learns from "
+    "these examples in general does not count."
+)
 
 
 def residual_memory_section(
@@ -67,6 +75,11 @@ def search_results(memory: ResidualMemory | Absent, returning: Returning | Absen
         ):
             if rows:
                 yield f"{name} {_outcome(rows)}."
+        if broken := [row.label for row in memory.disturbances if row.useful is False]:
+            yield (
+                f"The models no longer do their task after {', after '.join(broken)}: that nothing "
+                "is detected there says nothing about memory."
+            )
     if isinstance(returning, Returning):
         yield scan_sentence(returning)
 
@@ -112,15 +125,39 @@ def _table(memory: ResidualMemory) -> Table:
             Column("p, above chance", "pvalue_after", pvalue_text),
             Column("p, rose", "pvalue_rise", pvalue_text),
             Column("A/A twins after", "control", show, optional=True),
-            Column("Test accuracy", "test_accuracy", percent),
+            Column("Mean exposure before", lambda row: memory.exposed, _bits_cell, optional=True),
+            Column("Mean exposure after", "exposed", _bits_cell, optional=True),
+            Column("Test accuracy", "test_accuracy", percent, optional=True),
+            Column("Bits a token", "validation_bits", "{:.2f}".format, optional=True),
+            Column("Character error rate", "character_error_rate", percent, optional=True),
+            Column("Still does its task", "useful", _yes_or_no, optional=True),
             Column("Reading", "reading", READINGS.__getitem__),
         ),
         note="Planted models and their twins were disturbed in the same way: the same noise "
         f"(scores averaged over {memory.draws} draws), the same {memory.neighbours} examples like "
-        "the canaries in the same order. The attack is measured against the twin after the same "
-        "disturbance, so what both learn from these examples does not count. p-values are "
-        f"corrected for the number of disturbances. {memory.method}.",
+        "the canaries in the same order. "
+        f"{_AGAINST_TWIN if memory.exposed is None else _AGAINST_REFERENCES} p-values are "
+        f"corrected for the number of disturbances. {memory.method}.{_undisturbed_task(memory)}",
     )
+
+
+def _undisturbed_task(memory: ResidualMemory) -> str:
+    """How well the undisturbed models do their task; nothing where that is not stored."""
+    if memory.validation_bits is not None:
+        return f" Undisturbed, a validation token costs {memory.validation_bits:.2f} bits."
+    if memory.character_error_rate is not None:
+        rate = percent(memory.character_error_rate)
+        return f" Undisturbed, the character error rate on validation utterances is {rate}."
+    return ""
+
+
+def _bits_cell(point: Point) -> Cell:
+    interval = "" if point.low is None else f"{point.low:.2f} to {point.high:.2f}"
+    return Cell(f"{point.value:.2f}", interval)
+
+
+def _yes_or_no(useful: bool) -> str:
+    return "yes" if useful else "no"
 
 
 def _cell(curve: Curve, point: Point) -> Cell:

@@ -156,21 +156,20 @@ def _rows(
     """One row a disturbance; slot 0 of the control's curve is the undisturbed models."""
     rows = []
     for place, (kind, amount, label) in enumerate(disturbances_of(settings)):
-        twins = {}
+        own: dict[str, Any] = {name: float(getattr(tested, name)[place]) for name in _COLUMNS}
         if control is not None:
             ends = {"aa": control.value, "aa_low": control.low, "aa_high": control.high}
-            twins = {name: float(column[place + 1]) for name, column in ends.items()}
+            own |= {name: float(column[place + 1]) for name, column in ends.items()}
         rows.append(
             Disturbance(
                 kind=kind,
                 amount=amount,
                 label=label,
-                **{name: float(getattr(tested, name)[place]) for name in _COLUMNS},
+                **own,
                 pvalue_after=float(tested.pvalues_after[place]),
                 pvalue_rise=float(tested.pvalues_rise[place]),
                 reading=tested.readings[place],
                 **columns[place],
-                **twins,
             )
         )
     return tuple(rows)
