@@ -19,7 +19,7 @@ from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.studies import Execution, TextForgettingStudy, estimate_study, run_study, study_from
 from remnant.studies.reporting import read_page
-from remnant.studies.residual_memory.measured import NOT_ASKED
+from remnant.studies.residual_memory.measured import NOT_ASKED, residual_memory, scan
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
@@ -361,6 +361,51 @@ def test_what_a_model_learnt_about_all_such_sequences_does_not_bring_canaries_ba
     )
     slow = (references[:, :, None] > costs[..., None]).sum(-1)
     np.testing.assert_array_equal(beaten(costs, references), slow)
+
+
+def wandering(rng):
+    """Costs of a model at (8 checkpoints, 4 trials, 16 canaries and 64 references)."""
+    costs = rng.normal(size=(8, 4, 80))
+    for lag in range(1, 8):
+        costs[lag] = 0.7 * costs[lag - 1] + 0.71 * costs[lag]
+    costs += rng.normal(size=(8, 4, 1))  # how well the model knows such sequences at all
+    return costs[..., :16], costs[..., 16:]
+
+
+def test_a_model_that_knows_such_sequences_better_does_not_seem_to_remember():
+    rng = np.random.default_rng(5)
+    false, found, claims = [], [], []
+    for audit in range(120):
+        canaries, references = (costs - 20.0 for costs in wandering(rng))
+        null, null_references = wandering(rng)
+        kept = canaries.copy()
+        kept[-2:] -= 3.0
+        for costs, claimed in ((canaries, false), (kept, found)):
+            scanned = scan(
+                seen=beaten(costs, references),
+                null=beaten(null, null_references),
+                unseen=beaten(references, references),
+                fpr=0.1,
+                confidence=0.95,
+                reference="A/A twins",
+            )
+            claimed.append(scanned.significant)
+        if audit < 40:
+            memory = residual_memory(
+                HiddenSettings(noise=(0.1, 0.2), relearn_steps=(1,)),
+                planted=(-canaries[:4], -references[:4]),
+                unplanted=None,
+                success="auc",
+                fpr=0.1,
+                confidence=0.95,
+                seed=audit,
+                lag=0.0,
+                columns=[{}] * 3,
+            )
+            claims.append(any(row.reading != "not found" for row in memory.disturbances))
+    assert np.mean(false) <= 0.1, "5 %, and six of 120 more by chance"
+    assert np.mean(found) > 0.8, "what really comes back is found"
+    assert np.mean(claims) <= 0.15, "5 %, and four of 40 more by chance"
 
 
 def test_the_page_says_what_was_searched(run, page_text):

@@ -77,8 +77,8 @@ def search_results(memory: ResidualMemory | Absent, returning: Returning | Absen
                 yield f"{name} {_outcome(rows)}."
         if broken := [row.label for row in memory.disturbances if row.useful is False]:
             yield (
-                f"The models no longer do their task after {', after '.join(broken)}: that nothing "
-                "is detected there says nothing about memory."
+                f"The models no longer do their task after {', after '.join(broken)}: canaries "
+                "that are not detected there need not be gone."
             )
     if isinstance(returning, Returning):
         yield scan_sentence(returning)
