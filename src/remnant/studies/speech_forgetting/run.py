@@ -122,6 +122,7 @@ def estimate_speech_forgetting(
         seconds += _SECONDS_A_SENTENCE * len(missing) / (os.cpu_count() or 1)
         members, steps = members + plan.members, steps + plan.steps
         held = planted.inputs.nbytes + sum(asked.inputs.nbytes for asked in planted.probed)
+        held += 0 if planted.neighbours is None else planted.neighbours.inputs.nbytes
         memory = max(memory, fit.memory + held)
         twins, *references = part_groups(part, name, data_fingerprint="").values()
         groups.append(planned_group(twins, seconds=seconds))

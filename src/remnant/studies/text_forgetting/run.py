@@ -86,7 +86,7 @@ def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -
         if search is not None:
             seconds += search_seconds(search, population, step_seconds=later, clock=clock)
         members, steps = members + plan.members, steps + plan.steps
-        memory = max(memory, fit.memory + planted.store.nbytes)
+        memory = max(memory, fit.memory + planted.store.nbytes + planted.neighbours.nbytes)
         twins, *references = part_groups(part, name, data_fingerprint="").values()
         groups.append(planned_group(twins, seconds=seconds))
         for group in references:
