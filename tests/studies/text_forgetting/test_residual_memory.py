@@ -417,7 +417,7 @@ def test_the_page_says_what_was_searched(run, page_text):
         "Canaries are compared with references of the same disturbed model",
         "Undisturbed, a validation token costs",
         "Mean exposure after",
-        "Still does its task",
+        "Task above chance",
     ):
         assert words in text, words
 
@@ -427,7 +427,7 @@ def test_a_broken_model_is_said_to_be_broken(run, changed, page_text):
     broken = [dict(one, useful=place != 1) for place, one in enumerate(row["disturbances"])]
     record = changed(run, {"hidden": row | {"disturbances": broken}})
     text = page_text(read_page(record).blocks)
-    assert "The models no longer do their task after weight noise, 3" in text
+    assert "The models do their task no better than chance after weight noise, 3" in text
 
 
 def test_older_records_have_no_search(run, changed, page_text):

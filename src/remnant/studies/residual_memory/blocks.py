@@ -77,8 +77,8 @@ def search_results(memory: ResidualMemory | Absent, returning: Returning | Absen
                 yield f"{name} {_outcome(rows)}."
         if broken := [row.label for row in memory.disturbances if row.useful is False]:
             yield (
-                f"The models no longer do their task after {', after '.join(broken)}: canaries "
-                "that are not detected there need not be gone."
+                f"The models do their task no better than chance after {', after '.join(broken)}: "
+                "canaries that are not detected there need not be gone."
             )
     if isinstance(returning, Returning):
         yield scan_sentence(returning)
@@ -130,7 +130,7 @@ def _table(memory: ResidualMemory) -> Table:
             Column("Test accuracy", "test_accuracy", percent, optional=True),
             Column("Bits a token", "validation_bits", "{:.2f}".format, optional=True),
             Column("Character error rate", "character_error_rate", percent, optional=True),
-            Column("Still does its task", "useful", _yes_or_no, optional=True),
+            Column("Task above chance", "useful", _yes_or_no, optional=True),
             Column("Reading", "reading", READINGS.__getitem__),
         ),
         note="Planted models and their twins were disturbed in the same way: the same noise "

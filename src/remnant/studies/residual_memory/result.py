@@ -30,7 +30,8 @@ class Disturbance:
             models, in bits; None of classifiers.
         validation_bits: What a validation token costs disturbed language models, in bits.
         character_error_rate: Of disturbed recognisers of speech, on validation utterances.
-        useful: Whether the disturbed models still do their task; None where that was not tested.
+        useful: Whether the disturbed models do their task better than chance, by the rule of the
+            gate; None where that was not tested.
     """
 
     kind: Kind
