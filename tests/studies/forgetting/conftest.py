@@ -8,7 +8,8 @@ import pytest
 
 from remnant import InjectPlan, PoisonPlan
 from remnant.studies import Execution, ForgettingStudy, run_forgetting
-from remnant.studies.forgetting.recipe import AttackSettings, HiddenSettings
+from remnant.studies.forgetting.recipe import AttackSettings
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import DataSettings, ModelSettings
 from remnant.studies.shared.variants import Variant
 

@@ -15,13 +15,19 @@ from remnant.errors import InvalidInput, PlanError
 from remnant.measures import hidden_test
 from remnant.probes import SIGNALS
 from remnant.studies.forgetting.disturbances import (
+    ClassifierBench,
+    Disturbed,
+    draw_neighbours,
+    lesson_of,
+)
+from remnant.studies.residual_memory.disturbances import (
     Bench,
     after_relearning,
+    asked_times,
     disturb,
-    draw_neighbours,
     with_noise,
 )
-from remnant.studies.forgetting.recipe import HiddenSettings
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.image_canaries import draw_canaries
 from remnant.studies.shared.settings import CanarySettings, TrainingSettings
 from remnant.studies.shared.study import section_fields
@@ -56,7 +62,7 @@ def bench_of(*, arms_alike=False, make_model=Net):
     arms = len(PLAN.arms)
     seeds = [member // arms if arms_alike else member for member in range(PLAN.members)]
     population = Population(make_model, seeds=seeds)
-    return Bench(
+    return ClassifierBench(
         make_model=make_model,
         states=[population.state_dict(member) for member in range(len(seeds))],
         plan=PLAN,
@@ -66,6 +72,7 @@ def bench_of(*, arms_alike=False, make_model=Net):
 
 
 NEIGHBOURS = [images(20, seed) for seed in (5, 6)]
+LESSON = lesson_of(NEIGHBOURS)
 RELEARN = HiddenSettings(noise=(), relearn_steps=(1, 4, 30), neighbours=20)
 PLAIN = TrainingSettings(options={"lr": 0.2})
 
@@ -80,10 +87,11 @@ def test_noise_is_of_the_size_it_says_and_spares_the_buffers(monkeypatch):
         return original(self, states)
 
     monkeypatch.setattr(Bench, "population", watched)
-    found = with_noise(bench, HiddenSettings(noise=(0.1, 0.5), draws=40, relearn_steps=()))
+    settings = HiddenSettings(noise=(0.1, 0.5), draws=40, relearn_steps=())
+    found = Disturbed(with_noise(bench, settings))
     assert found.signals.shape == (2, PLAN.members, len(SIGNALS), 36)
     assert found.accuracy.shape == (2, PLAN.members)
-    assert len(seen) == 80
+    assert len(seen) == asked_times(settings) == 80
     for place, scale in enumerate((0.1, 0.5)):
         moved = torch.stack(
             [
@@ -101,9 +109,8 @@ def test_noise_is_of_the_size_it_says_and_spares_the_buffers(monkeypatch):
 
 
 def test_a_trials_members_are_noised_alike_and_trials_are_not():
-    found = with_noise(
-        bench_of(arms_alike=True), HiddenSettings(noise=(0.3,), draws=2, relearn_steps=())
-    ).signals[0]
+    settings = HiddenSettings(noise=(0.3,), draws=2, relearn_steps=())
+    found = Disturbed(with_noise(bench_of(arms_alike=True), settings)).signals[0]
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(found[0], found[2])
     assert not np.allclose(found[0], found[3])
@@ -112,21 +119,21 @@ def test_a_trials_members_are_noised_alike_and_trials_are_not():
 def test_hardly_any_noise_changes_hardly_anything():
     bench = bench_of()
     settings = HiddenSettings(noise=(1e-7, 0.5), draws=3, relearn_steps=())
-    plain = bench.disturbed([bench.ask(bench.population(bench.states))])
-    found = with_noise(bench, settings)
+    plain = Disturbed(bench.finite([bench.ask(bench.population(bench.states))]))
+    found = Disturbed(with_noise(bench, settings))
     np.testing.assert_allclose(found.signals[0], plain.signals[0], atol=1e-4)
     assert np.abs(found.signals[1] - plain.signals[0]).mean() > 0.05
 
 
 def test_a_trials_members_relearn_alike_from_its_own_neighbours():
     bench = bench_of(arms_alike=True)
-    found = after_relearning(bench, RELEARN, PLAIN, NEIGHBOURS)
+    found = Disturbed(after_relearning(bench, RELEARN, PLAIN, LESSON))
     assert found.signals.shape == (3, PLAN.members, len(SIGNALS), 36)
     np.testing.assert_array_equal(found.signals[:, 0], found.signals[:, 1])
     np.testing.assert_array_equal(found.signals[:, 0], found.signals[:, 2])
     assert not np.allclose(found.signals[:, 0], found.signals[:, 3])
     about = dataclasses.replace(bench, probed=NEIGHBOURS[1])
-    loss = after_relearning(about, RELEARN, PLAIN, NEIGHBOURS).signals[:, :, 0].mean(-1)
+    loss = Disturbed(after_relearning(about, RELEARN, PLAIN, LESSON)).signals[:, :, 0].mean(-1)
     assert loss[2, 3] < 0.7 * loss[0, 3], "its own neighbours are learnt"
     assert loss[2, 3] < 0.7 * loss[2, 0], "the other trial's are not"
 
@@ -135,7 +142,7 @@ def test_relearning_is_the_same_as_training_by_hand():
     bench = bench_of(make_model=lambda: nn.Sequential(nn.Flatten(), nn.Linear(WIDTH, CLASSES)))
     few = HiddenSettings(noise=(), relearn_steps=(1, 2), neighbours=16, learning_rate=0.05)
     near = [images(16, seed) for seed in (5, 6)]
-    found = after_relearning(bench, few, PLAIN, near).signals[1, 4, 0]
+    found = Disturbed(after_relearning(bench, few, PLAIN, lesson_of(near))).signals[1, 4, 0]
     model = bench.make_model()
     model.load_state_dict(dict(bench.states[4]))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
@@ -158,7 +165,7 @@ def test_a_model_that_blows_up_is_said_to():
             bench_of(make_model=lambda: nn.Sequential(nn.Flatten(), nn.Linear(WIDTH, CLASSES))),
             HiddenSettings(noise=(), relearn_steps=(60,), neighbours=20, learning_rate=1e30),
             PLAIN,
-            NEIGHBOURS,
+            LESSON,
         )
 
 
@@ -265,7 +272,7 @@ def test_a_memory_that_is_known_to_be_hidden_comes_back():
             weight = rule if arm == "planted" else rng.normal(size=rule.shape)
             made.memory.weight.data = torch.from_numpy(weight.astype(np.float32))
             states.append(made.state_dict())
-    bench = Bench(
+    bench = ClassifierBench(
         make_model=Gated,
         states=states,
         plan=plan,
@@ -276,8 +283,9 @@ def test_a_memory_that_is_known_to_be_hidden_comes_back():
         test=images(40, 1),
     )
     settings = HiddenSettings(noise=(0.1,), draws=3, relearn_steps=(1, 4), learning_rate=0.05)
-    whole = disturb(bench, settings, PLAIN, near).signals[:, :, SIGNALS.index("log_odds")]
-    before = bench.disturbed([bench.ask(bench.population(states))]).signals[:, :, 1]
+    whole = Disturbed(disturb(bench, settings, PLAIN, lesson_of(near))).signals
+    whole = whole[:, :, SIGNALS.index("log_odds")]
+    before = Disturbed(bench.finite([bench.ask(bench.population(states))])).signals[:, :, 1]
 
     def side(arm, values):
         members = plan.members_of(arm)

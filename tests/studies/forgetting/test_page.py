@@ -30,24 +30,22 @@ from remnant.studies.forgetting.page import (
     what_was_done,
     what_was_found,
 )
-from remnant.studies.forgetting.residual_memory_blocks import (
+from remnant.studies.forgetting.result import (
+    DecayLaw,
+    Decision,
+    Forecast,
+    ForgettingResult,
+    ProtectLast,
+    SafeAfter,
+)
+from remnant.studies.residual_memory.blocks import (
     READINGS,
     residual_memory_section,
     scan_sentence,
     search_results,
     searches,
 )
-from remnant.studies.forgetting.result import (
-    DecayLaw,
-    Decision,
-    Disturbance,
-    Forecast,
-    ForgettingResult,
-    ProtectLast,
-    ResidualMemory,
-    Returning,
-    SafeAfter,
-)
+from remnant.studies.residual_memory.result import Disturbance, ResidualMemory, Returning
 from remnant.studies.shared.curve_blocks import (
     control_count,
     control_holds,

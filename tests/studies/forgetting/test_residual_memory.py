@@ -13,8 +13,9 @@ from remnant.plans.twins import TwinPlan
 from remnant.records import Record
 from remnant.studies import Execution, ForgettingStudy, run_forgetting, study_from
 from remnant.studies.forgetting.measure import measure_forgetting
-from remnant.studies.forgetting.recipe import AttackSettings, HiddenSettings
+from remnant.studies.forgetting.recipe import AttackSettings
 from remnant.studies.forgetting.twin_scores import other_twins, twin_scores
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import CanarySettings, DataSettings, ModelSettings
 from remnant.studies.shared.variants import Variant
 

@@ -15,7 +15,8 @@ from remnant.measures import forgetting_curve
 from remnant.measures.forgetting.residual_memory import READINGS
 from remnant.records import Record
 from remnant.records.typed import Absent, load, plain, read_result, result_from
-from remnant.studies.forgetting.result import ForgettingResult, Reading
+from remnant.studies.forgetting.result import ForgettingResult
+from remnant.studies.residual_memory.result import Reading
 from remnant.studies.shared.curves import (
     Comparison,
     CurveResult,

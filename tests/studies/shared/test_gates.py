@@ -114,6 +114,26 @@ def test_residual_memory_fails_a_pass_or_is_named_by_it(results, outcome, words)
     assert words in found.claim
 
 
+def exposed(reading, low, high):
+    """A disturbance of sequences: AUC far above a limit in bits is no reason to fail."""
+    bits = {"exposure": (low + high) / 2, "exposure_low": low, "exposure_high": high}
+    return disturbance(reading, 0.99, 1.0) | bits
+
+
+@pytest.mark.parametrize(
+    ("row", "outcome", "words"),
+    [
+        (exposed("comes back", 3.2, 5.0), "FAIL", "mean exposure is at least 3.20 bits, above"),
+        (exposed("still found", 1.9, 2.6), "PASS", "found after 1 of 1 disturbances"),
+        (exposed("not found", 1.0, 4.0), "PASS", "mean exposure may be up to 4.00 bits, above"),
+    ],
+)
+def test_residual_memory_of_sequences_is_held_against_a_limit_in_bits(row, outcome, words):
+    found = with_residual_memory(dataclasses.replace(PASS, limit=3.0), searched(row))
+    assert found.outcome == outcome
+    assert words in found.claim
+
+
 def test_nothing_found_leaves_a_pass_alone():
     quiet = searched(
         disturbance("not found", 0.4, 0.58), pvalue=0.4, returned=2, lost=40, chance_returned=2

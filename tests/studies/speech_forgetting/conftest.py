@@ -12,6 +12,7 @@ import torch
 from remnant import PoisonPlan
 from remnant.data.speech.log_mel import normalised
 from remnant.studies import Execution, run_study
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.speech_forgetting import run as room
 from remnant.studies.speech_forgetting.corpus import Heard
@@ -41,6 +42,7 @@ STUDY = SpeechForgettingStudy(
     model=RecogniserSettings(options={"width": 24, "layers": 1, "heads": 2, "kernel": 5}),
     training=TrainingSettings(optimizer="adam", options={"lr": 0.01}, clip=5.0),
     attack=SpeechAttackSettings(lags=(0, 10, 30)),
+    hidden=HiddenSettings(noise=(0.2,), draws=2, relearn_steps=(1, 3), neighbours=12),
 )
 
 

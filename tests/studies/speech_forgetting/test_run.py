@@ -39,7 +39,7 @@ from remnant.studies.speech_forgetting.training import (
     validation_edits,
     validation_lengths,
 )
-from remnant.studies.text_forgetting.measure import calibrated_bits
+from remnant.studies.text_forgetting.calibration import calibrated_bits
 
 from .conftest import BANDS, PLAN, STUDY, patterns
 
@@ -230,6 +230,7 @@ def wrong(words=(2,), references=24, **changes):
         ),
         plan=dataclasses.replace(PLAN, canaries=8, copies=2, **changes),
         attack=SpeechAttackSettings(lags=(0, 30), limit=2.5),
+        hidden=None,
     )
 
 
@@ -301,6 +302,9 @@ def test_models_that_learnt_nothing_never_pass(tmp_path, pattern_speech):
     found = Record.open(tmp_path / "run").results()
     assert found["verdict"]["outcome"] != "PASS"
     assert found["task"]["p_value"] > 0.001
+    for row in found["hidden"]["disturbances"]:
+        assert (row["reading"], row["useful"]) == ("not found", False)
+        assert row["exposure_low"] <= found["curve_exposure"]["chance"]
 
 
 def test_an_attack_that_sees_nothing_never_passes(whole_run, tmp_path, monkeypatch):
@@ -309,13 +313,20 @@ def test_an_attack_that_sees_nothing_never_passes(whole_run, tmp_path, monkeypat
     shape = Record.open(whole_run).array("primary.signals").shape
     for blind in (np.ones(shape), rng.normal(size=shape)):
         with Record.open(tmp_path / "copy", write=True) as record:
-            monkeypatch.setattr(
-                record, "array", lambda name, kept=blind: kept if "signals" in name else None
-            )
+            kept = {
+                "primary.signals": blind,
+                "primary.hidden": np.concatenate([blind[-1:, :, 0], blind[:, :, 0]]),
+                "primary.hidden_task": rng.random((4, 9, 3 * 16)),
+            }
+            monkeypatch.setattr(record, "array", kept.__getitem__)
             study = made(attack=dataclasses.replace(STUDY.attack, limit=4.0))
             measure_speech_forgetting(record, study, examples=80, characters=100)
-        verdict = Record.open(tmp_path / "copy").results()["verdict"]
-        assert verdict["outcome"] != "PASS", verdict
+        found = Record.open(tmp_path / "copy").results()
+        assert found["verdict"]["outcome"] != "PASS", found["verdict"]
+        readings = {row["reading"] for row in found["hidden"]["disturbances"]}
+        assert readings == {"not found"}
+        back = found["returning"]
+        assert "absent" in back or back["pvalue"] > 0.05
 
 
 def test_random_weights_seldom_count_as_trained():

@@ -8,6 +8,7 @@ import pytest
 
 from remnant import InjectPlan
 from remnant.studies import Execution, TextForgettingStudy, run_study
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
 from remnant.studies.shared.variants import Variant
@@ -28,6 +29,7 @@ def whole_run(tmp_path_factory):
         model=LanguageModelSettings(name="gru", options={"units": 24, "layers": 1}),
         training=TrainingSettings(optimizer="adam", options={"lr": 0.01}),
         attack=TextAttackSettings(lags=(0, 10, 30)),
+        hidden=HiddenSettings(noise=(0.2,), draws=2, relearn_steps=(1, 3), neighbours=10),
     )
     later = dataclasses.replace(alone, plan=dataclasses.replace(PLAN, step=25))
     study = dataclasses.replace(alone, compare=(Variant("later", later),))

@@ -71,6 +71,7 @@ def test_the_page_has_the_same_order_as_all_pages(whole_run):
         "In plain words",
         "How exposure falls",
         "Controls",
+        "Is it erased, or only undetected?",
         "Canaries seen more or less often",
         "The same study, varied",
         "Distinguishing planted from never-planted sequences",

@@ -24,10 +24,8 @@ from remnant.studies import (
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
 from remnant.studies.shared.variants import Variant
-from remnant.studies.text_forgetting.measure import (
-    calibrated_bits,
-    measure_text_forgetting,
-)
+from remnant.studies.text_forgetting.calibration import calibrated_bits
+from remnant.studies.text_forgetting.measure import measure_text_forgetting
 from remnant.studies.text_forgetting.planted_tokens import plant_tokens
 from remnant.studies.text_forgetting.recipe import TextAttackSettings, TextCanarySettings
 

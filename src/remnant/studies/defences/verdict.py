@@ -21,7 +21,7 @@ from remnant.measures.statistics.paired_difference import PairedDifference, pair
 from remnant.measures.statistics.trial_mean import TrialMean, trial_mean
 from remnant.records.outcomes import RULES, Outcome
 from remnant.studies.defences.result import Change, DefencesVerdict, Status, fewest_trials
-from remnant.studies.shared.wording import counted
+from remnant.studies.shared.wording import counted, listed
 from remnant.studies.training_choices.verdict import Levels
 
 Floats = NDArray[np.float64]
@@ -395,7 +395,8 @@ def _decide(
             return _verdict(
                 "INCONCLUSIVE",
                 f"None of {many} is shown to hold the limit of {rules.limit:g} bits, and "
-                f"{_listed(open_ones)} may; without a remedy the mean exposure is {exposed}.",
+                f"{listed(list(map(repr, open_ones)))} may; without a remedy the mean exposure is "
+                f"{exposed}.",
                 f"No claim: {len(open_ones)} of {many} are undecided.",
                 rules,
             )
@@ -420,7 +421,7 @@ def _decide(
     interval = "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
     beside = ""
     if as_cheap:
-        beside = f" Its cost is not distinguished from that of {_listed(as_cheap)}."
+        beside = f" Its cost is not distinguished from that of {listed(list(map(repr, as_cheap)))}."
     elif others:
         beside = f" The next cheapest is {others[0][0].label!r}."
     claim = (
@@ -461,11 +462,6 @@ def _signed(value: float) -> str:
 
 def _labels(remedies: Sequence[Evidence], chosen: Sequence[bool]) -> tuple[str, ...]:
     return tuple(remedy.label for remedy, take in zip(remedies, chosen, strict=True) if take)
-
-
-def _listed(labels: Sequence[str]) -> str:
-    *first, last = map(repr, labels)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _verdict(outcome: Outcome, sentence: str, claim: str, rules: Rules) -> DefencesVerdict:

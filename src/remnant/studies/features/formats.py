@@ -103,12 +103,6 @@ def epochs_ends(estimate: Estimate) -> str:
     return f"{epoch_text(estimate.low)} to {epoch_text(estimate.high)}"
 
 
-def listed(parts: list[str]) -> str:
-    """Several phrases as one, such as ``a, b and c``."""
-    *others, last = parts
-    return f"{', '.join(others)} and {last}" if others else last
-
-
 def capital(text: str) -> str:
     """The same with a capital."""
     return text[:1].upper() + text[1:]

@@ -42,7 +42,6 @@ from remnant.studies.features.formats import (
     estimate_cell,
     estimate_text,
     interval_text,
-    listed,
     number_text,
     points_ends,
     points_estimate,
@@ -68,6 +67,7 @@ from remnant.studies.features.result import (
 from remnant.studies.shared.estimates import Estimate, rate_cell, rate_ends, rate_text
 from remnant.studies.shared.pages import Run, closing, headline, scope_section, task_sentence
 from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.wording import listed
 
 TITLE = "Unique features"
 _TITLES = {

@@ -16,8 +16,9 @@ from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
 from remnant.studies.forgetting.decision import put_decision
 from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
-from remnant.studies.forgetting.residual_memory import hidden_scope, measure_hidden
+from remnant.studies.forgetting.residual_memory import measure_hidden
 from remnant.studies.forgetting.twin_scores import twin_scores
+from remnant.studies.residual_memory.measured import hidden_scope
 from remnant.studies.shared.curves import CurveResult, Traditional
 from remnant.studies.shared.differences import put_comparison
 from remnant.studies.shared.gates import (
@@ -149,7 +150,7 @@ def _scope(study: ForgettingStudy) -> Tested:
         "the canaries were last used",
     ]
     tested += ["A/A twins as the negative control"] if plan.aa else []
-    searched, may_be_hidden = hidden_scope(study)
+    searched, may_be_hidden = hidden_scope(study.hidden)
     tested += searched
     not_tested = [
         "adversaries who know the batch order, see gradients, or query the model while it trains",

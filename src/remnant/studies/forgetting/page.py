@@ -20,8 +20,8 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import Curve, lag_text, percent, short_percent
 from remnant.studies.forgetting.decision_blocks import decision_section
-from remnant.studies.forgetting.residual_memory_blocks import residual_memory_section, searches
 from remnant.studies.forgetting.result import ForgettingResult
+from remnant.studies.residual_memory.blocks import residual_memory_section, searches
 from remnant.studies.shared.curve_blocks import (
     after_planting,
     bands,

@@ -11,8 +11,15 @@ from remnant.canaries import MADE
 from remnant.data import AuditData, Images
 from remnant.errors import PlanError
 from remnant.population import Population
-from remnant.studies.forgetting.disturbances import Bench, Disturbed, Plan, disturb, draw_neighbours
-from remnant.studies.forgetting.recipe import ForgettingStudy, HiddenSettings
+from remnant.studies.forgetting.disturbances import (
+    ClassifierBench,
+    Disturbed,
+    draw_neighbours,
+    lesson_of,
+)
+from remnant.studies.forgetting.recipe import ForgettingStudy
+from remnant.studies.residual_memory.disturbances import Plan, disturb
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.classifiers import Question, maker_of
 from remnant.studies.shared.image_canaries import (
     Planting,
@@ -51,12 +58,12 @@ def hidden_probe(
     probed = Images(
         planting.probed.images[question.canaries], planting.probed.labels[question.canaries]
     )
-    neighbours = _neighbours(study, settings, data, losses, probed)
+    lesson = lesson_of(_neighbours(study, settings, data, losses, probed))
     make_model = maker_of(study, shape=planting.shape, classes=planting.classes)
 
     def read(population: Population) -> Floats:
         members = range(len(population))[question.members]
-        bench = Bench(
+        bench = ClassifierBench(
             make_model=make_model,
             states=[population.state_dict(member) for member in members],
             plan=study.plan,
@@ -64,7 +71,7 @@ def hidden_probe(
             test=planting.test,
             device=device,
         )
-        return disturb(bench, settings, study.training, neighbours).answers
+        return disturb(bench, settings, study.training, lesson)
 
     return read
 

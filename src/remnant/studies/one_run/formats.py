@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from remnant.report.curve import Curve, Point, lag_text
 from remnant.report.numerals import count_text
 from remnant.studies.one_run.result import Cohort, OneRunCurves
@@ -51,9 +49,3 @@ def effect_text(point: Point) -> str:
 def effect_number(value: float) -> str:
     """An effect without its unit, with a true minus sign."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
-
-
-def listed(words: Sequence[str], joint: str = "and") -> str:
-    """Words in a row, such as ``1, 4 and 16``."""
-    *others, last = words
-    return f"{', '.join(others)} {joint} {last}" if others else last

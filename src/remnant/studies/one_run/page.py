@@ -30,7 +30,6 @@ from remnant.studies.one_run.charts import effect_chart, line_keys, success_char
 from remnant.studies.one_run.formats import (
     after_text,
     effect_text,
-    listed,
     success_text,
     uses_text,
     whole_lag,
@@ -46,6 +45,7 @@ from remnant.studies.shared.pages import (
     task_sentence,
 )
 from remnant.studies.shared.parts import Gate, Task, Tested
+from remnant.studies.shared.wording import listed
 
 TITLE = "One-run forgetting"
 TITLES = {

@@ -167,7 +167,8 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
 
     A PASS becomes FAIL where success after a disturbance is shown to be above the limit. Otherwise
     its claim names every search that found the canaries, and the largest success after a
-    disturbance that the run does not exclude, where that is above the limit.
+    disturbance that the run does not exclude, where that is above the limit. Of sequences the limit
+    is in bits, and mean exposure is what is held against it.
 
     Args:
         verdict: Of the curve.
@@ -177,11 +178,16 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
         return verdict
     disturbed = results.get("hidden", {}).get("disturbances", ())
     rows = [row for row in disturbed if row["reading"] != "not found"]
-    worst = max(rows, key=lambda row: float(row["after_low"]), default=None)
-    if worst is not None and float(worst["after_low"]) > verdict.limit:
+    judged = "attack success", "after", ".3f", ""
+    if any("exposure" in row for row in disturbed):
+        judged = "mean exposure", "exposure", ".2f", " bits"
+    name, field, digits, unit = judged
+    low, high = f"{field}_low", f"{field}_high"
+    worst = max(rows, key=lambda row: float(row[low]), default=None)
+    if worst is not None and float(worst[low]) > verdict.limit:
         said = (
-            f"after {worst['label']} attack success is at least {worst['after_low']:.3f}, above "
-            f"the limit of {verdict.limit:g}"
+            f"after {worst['label']} {name} is at least {worst[low]:{digits}}{unit}, above "
+            f"the limit of {verdict.limit:g}{unit}"
         )
         sentence = f"{verdict.sentence} But the canaries are not erased: {said}."
         claim = f"Residual memory: {said}."
@@ -192,10 +198,10 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
             f"the canaries are found after {len(rows)} of {len(disturbed)} disturbances (weight "
             "noise, relearning)"
         )
-    most = max(disturbed, key=lambda row: float(row["after_high"]), default=None)
-    if most is not None and float(most["after_high"]) > verdict.limit:
+    most = max(disturbed, key=lambda row: float(row[high]), default=None)
+    if most is not None and float(most[high]) > verdict.limit:
         named.append(
-            f"after {most['label']} attack success may be up to {most['after_high']:.3f}, above "
+            f"after {most['label']} {name} may be up to {most[high]:{digits}}{unit}, above "
             "the limit"
         )
     back = results.get("returning", {})

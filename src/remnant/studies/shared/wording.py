@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 
 def times(many: int) -> str:
@@ -23,6 +23,17 @@ def counted(many: int, thing: str, several: str | None = None) -> str:
         ('1 variant', '3 variants', '2 canaries')
     """
     return f"{many} {thing if many == 1 else several or thing + 's'}"
+
+
+def listed(words: Sequence[str], joint: str = "and") -> str:
+    """Words in a row.
+
+    Example:
+        >>> listed(["1"]), listed(["1", "4", "16"]), listed(["red", "blue"], "or")
+        ('1', '1, 4 and 16', 'red or blue')
+    """
+    *others, last = words
+    return f"{', '.join(others)} {joint} {last}" if others else last
 
 
 def each_times(numbers: Iterable[int]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,7 @@ from scipy import stats
 
 from remnant.measures import ExposureCurve
 from remnant.records import Record
-from remnant.records.typed import Absent, put_parts
+from remnant.records.typed import Absent, plain, put_parts
 from remnant.studies.shared.curves import Comparison
 from remnant.studies.shared.differences import curve_differences
 from remnant.studies.shared.measured_curves import series_of
@@ -23,6 +24,7 @@ from remnant.studies.speech_forgetting.training import SIGNALS
 from remnant.studies.text_forgetting.measure import (
     canary_uses,
     put_twin_curves,
+    searched_scope,
     twin_exposure,
 )
 
@@ -41,12 +43,12 @@ def measure_speech_forgetting(
         examples: Clean utterances, from which an epoch's length follows.
         characters: Of all trials' canaries together, each counted once.
     """
-    put_twin_curves(record, study)
+    put_twin_curves(record, study, _task_of)
     primary = study.parts()["primary"]
     for name, part in _groups(record, primary, examples):
         put_parts(record, **{name: part})
     put_parts(record, errors=_errors(record, primary, characters))
-    put_parts(record, scope=_scope(study))
+    put_parts(record, scope=_scope(record, study))
 
 
 def speech_task(
@@ -75,6 +77,14 @@ def speech_task(
         utterances=int(edits.shape[2]),
         p_value=1.0 if test is None else float(test.pvalue),
     )
+
+
+def _task_of(numbers: Floats) -> Mapping[str, Any]:
+    """Return the fields of a task, given ``error_shares`` of some members."""
+    edits = numbers.reshape(len(numbers), 3, -1)
+    everyone = np.arange(len(edits))
+    fields: Mapping[str, Any] = plain(speech_task(edits, characters=1, words=1, planted=everyone))
+    return fields
 
 
 def _groups(
@@ -157,7 +167,7 @@ def _errors(record: Record, study: SpeechForgettingStudy, characters: int) -> Er
     return ErrorRates(lags=tuple(map(float, study.lags())), **columns)
 
 
-def _scope(study: SpeechForgettingStudy) -> Tested:
+def _scope(record: Record, study: SpeechForgettingStudy) -> Tested:
     plan, attack, own = study.plan, study.attack, study.canaries
     ways = {
         "twin": "less what the trial's unplanted twin pays for it",
@@ -179,12 +189,15 @@ def _scope(study: SpeechForgettingStudy) -> Tested:
         "canaries were last used",
     ]
     tested += ["A/A twins as the negative control"] if plan.aa else []
+    searched, may_be_hidden = searched_scope(record, study)
+    tested += searched
     not_tested = [
         "real voices: synthesizers speak more alike than people do"
         if study.data.name == SYNTHETIC or own.kind == "spoken"
         else "utterances with their true transcripts: wrong ones are learnt by heart",
         f"exposure beyond {math.log2(own.references + 1):.1f} bits a canary: more references "
         "would show it",
+        *may_be_hidden,
         "attackers without the sound: the cost is that of a transcript given its own sound",
         "extraction: a rank among references does not say that a transcript can be extracted",
         f"lags beyond {plan.watch_steps} steps, other recognisers and other speech",

@@ -23,6 +23,7 @@ from remnant.report.blocks import (
 from remnant.report.curve import lag_text, percent
 from remnant.report.numerals import bits_text, counted
 from remnant.report.sounds import wav
+from remnant.studies.residual_memory.blocks import residual_memory_section, searches
 from remnant.studies.shared.curve_blocks import comparison_section, control_holds
 from remnant.studies.shared.curve_charts import comparison_chart
 from remnant.studies.shared.pages import (
@@ -97,6 +98,7 @@ def page(result: SpeechForgettingResult, run: Run) -> Iterator[Block]:
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
     yield section("How exposure falls", falling_blocks(result.curve_exposure, control, limit))
     yield section("Controls", _controls(result.curve_exposure_aa))
+    yield residual_memory_section(result.hidden, result.returning)
     primary = None if exposure is None else exposure.curve
     for key, group in result.groups.items():
         made = comparison_section(group, primary, key=key, start=True)
@@ -123,6 +125,7 @@ def _plain_words(
     if exposure is not None:
         control = control_sentence(result.curve_exposure_aa, what="utterances")
         yield prose(f"{what_was_found(exposure)} {control}", tone="lead")
+    yield prose(searches(result.hidden, result.returning), tone="lead")
     yield prose(task_sentence(result.task), tone="lead", depth="summary")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from remnant.models.conformer import SUBSAMPLED
 from remnant.models.recogniser import frames_needed, pack
 from remnant.plans.order import generator
 from remnant.plans.schedule import Batch, Schedule
+from remnant.studies.shared.wording import listed
 from remnant.studies.speech_forgetting.corpus import (
     Heard,
     SpeechCorpus,
@@ -67,6 +69,7 @@ class PlantedSpeech:
         planted: The canaries of the first trial.
         canary_characters: Of the transcripts of all trials' canaries together.
         utterances: All sounds, for the fingerprint of the data.
+        neighbours: Utterances to relearn from; None unless they were asked for.
     """
 
     inputs: Tensor
@@ -80,6 +83,7 @@ class PlantedSpeech:
     planted: list[Planted]
     canary_characters: int
     utterances: list[Heard]
+    neighbours: Neighbours | None = None
 
     @property
     def tokens(self) -> int:
@@ -100,6 +104,22 @@ class Planted:
     transcript: str
     sounds: tuple[Heard, ...]
     sentences: tuple[Sentence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """Utterances drawn like canaries and references that are neither planted nor asked about.
+
+    Attributes:
+        inputs, targets: Those of each trial, trial by trial, then second speakers' sounds.
+        second: As in ``PlantedSpeech``.
+        each: Of a trial.
+    """
+
+    inputs: Tensor
+    targets: Tensor
+    second: NDArray[np.int64]
+    each: int
 
 
 class InTurns(Schedule):
@@ -127,7 +147,9 @@ def plant_speech(study: SpeechStudy, corpus: SpeechCorpus, speak: Spoken) -> Pla
 
     Transcripts are drawn together and then separated by their place, so that each could have been
     the other. Utterances with a wrong transcript are taken out of the clean ones; every trial deals
-    the same utterances anew to canaries and references, with new transcripts.
+    the same utterances anew to canaries and references, with new transcripts. Neighbours are
+    further draws of the same kind; where transcripts are wrong, utterances of their own are taken
+    out for them.
 
     Args:
         study: The study.
@@ -143,38 +165,34 @@ def plant_speech(study: SpeechStudy, corpus: SpeechCorpus, speak: Spoken) -> Pla
     count, references = len(study.canary_cells), len(study.reference_cells)
     sets = study.canary_sets
     cells = study.canary_cells * sets + study.reference_cells * study.trials
-    transcripts = _transcripts(study, corpus.words, cells, rng)
+    near_cells = study.neighbour_cells * study.trials
+    transcripts, near_transcripts = _transcripts(study, corpus.words, cells, near_cells, rng)
     if study.canaries.kind == "spoken":
         drawn = _spoken(study, transcripts, cells, speak, rng)
+        other = generator(*study.draw_key, 1)
+        near = (
+            _spoken(study, near_transcripts, near_cells, speak, other, first=len(cells))
+            if near_cells
+            else []
+        )
         clean = corpus.clean
     else:
-        drawn, clean = _mislabelled(study, transcripts, corpus.clean, rng)
+        drawn, near, clean = _mislabelled(study, transcripts, near_transcripts, corpus.clean, rng)
     canaries = drawn[: sets * count]
     by_trial = [
         canaries[(trial % sets) * count : (trial % sets + 1) * count]
         + drawn[len(canaries) :][trial * references :][:references]
         for trial in range(study.trials)
     ]
-    said = [one.transcript for one in clean] + [item.transcript for item in drawn]
+    said = [one.transcript for one in clean] + [item.transcript for item in drawn + near]
     vocabulary = Vocabulary.of_characters("".join(said))
-    second, rows = np.arange(len(clean) + len(canaries)), len(clean) + len(canaries)
-    others: list[Planted] = []
-    for place, item in enumerate(canaries, start=len(clean)):
-        if len(item.sounds) > 1:
-            second[place] = rows + len(others)
-            others.append(item)
-    second = np.concatenate([second, np.arange(rows, rows + len(others))])
-    stored = [
-        *((one, one.transcript) for one in clean),
-        *((item.sounds[0], item.transcript) for item in canaries),
-        *((item.sounds[1], item.transcript) for item in others),
-    ]
+    stored, second = _in_rows([Planted(one.transcript, (one,)) for one in clean] + canaries)
     inputs, targets = _packed(stored, vocabulary)
     return PlantedSpeech(
         inputs=inputs,
         targets=targets,
         examples=len(clean),
-        second=second.astype(np.int64),
+        second=second,
         probed=tuple(_asked(items, vocabulary) for items in by_trial),
         validation=_asked([Planted(o.transcript, (o,)) for o in corpus.validation], vocabulary),
         vocabulary=vocabulary,
@@ -184,33 +202,56 @@ def plant_speech(study: SpeechStudy, corpus: SpeechCorpus, speak: Spoken) -> Pla
         utterances=[
             *clean,
             *corpus.validation,
-            *(sound for item in drawn for sound in item.sounds),
+            *(sound for item in drawn + near for sound in item.sounds),
         ],
+        neighbours=_neighbours(near, vocabulary, len(study.neighbour_cells)) if near else None,
     )
+
+
+def _in_rows(items: Sequence[Planted]) -> tuple[list[tuple[Heard, str]], NDArray[np.int64]]:
+    """Return sounds and transcripts, second speakers' behind all others, and where they are."""
+    others = [place for place, item in enumerate(items) if len(item.sounds) > 1]
+    second = np.arange(len(items) + len(others))
+    second[others] = len(items) + np.arange(len(others))
+    rows = [(item.sounds[0], item.transcript) for item in items]
+    rows += [(items[place].sounds[1], items[place].transcript) for place in others]
+    return rows, second.astype(np.int64)
+
+
+def _neighbours(items: Sequence[Planted], vocabulary: Vocabulary, each: int) -> Neighbours:
+    rows, second = _in_rows(items)
+    inputs, targets = _packed(rows, vocabulary)
+    return Neighbours(inputs, targets, second, each)
 
 
 def _transcripts(
     study: SpeechStudy,
     words: Sequence[str],
     cells: Sequence[Cell],
+    near_cells: Sequence[Cell],
     rng: np.random.Generator,
-) -> list[str]:
+) -> tuple[list[str], list[str]]:
+    """Draw a transcript for each cell, and then for each cell of a neighbour; no two are alike."""
     choices = words[: study.canaries.commonest]
-    made = [""] * len(cells)
+    made = [""] * (len(cells) + len(near_cells))
     for length in study.canaries.words:
-        places = [place for place, cell in enumerate(cells) if cell.words == length]
+        every = enumerate([*cells, *near_cells])
+        places = [place for place, cell in every if cell.words == length]
+        planned = sum(cell.words == length for cell in cells)
         if len(places) > len(choices) ** length:
             raise PlanError(
                 f"The plan needs {len(places)} transcripts of {length} words, and "
                 f"{len(choices)} words make {len(choices) ** length}.",
                 hint="Raise canaries.commonest or canaries.words.",
             )
-        drawn = random_token_sequences(
-            count=len(places), tokens=length, choices=np.arange(len(choices)), rng=rng
-        )
+        # A longer draw from an equal generator begins with the shorter one, so that neighbours
+        # leave the others as they are.
+        numbers, equal = np.arange(len(choices)), copy.deepcopy(rng)
+        random_token_sequences(count=planned, tokens=length, choices=numbers, rng=rng)
+        drawn = random_token_sequences(count=len(places), tokens=length, choices=numbers, rng=equal)
         for place, sequence in zip(places, drawn, strict=True):
             made[place] = " ".join(choices[number] for number in sequence)
-    return made
+    return made[: len(cells)], made[len(cells) :]
 
 
 def _spoken(
@@ -219,10 +260,17 @@ def _spoken(
     cells: Sequence[Cell],
     speak: Spoken,
     rng: np.random.Generator,
+    *,
+    first: int = 0,
 ) -> list[Planted]:
-    """Have each transcript spoken by voices of its cell's sex, drawn without replacement."""
+    """Have each transcript spoken by voices of its cell's sex, drawn without replacement.
+
+    Args:
+        study, transcripts, cells, speak, rng: What is spoken, and who draws the voices.
+        first: Number of the first transcript; each number has its own manner of speaking.
+    """
     sentences: list[tuple[Sentence, ...]] = []
-    for number, (transcript, cell) in enumerate(zip(transcripts, cells, strict=True)):
+    for number, (transcript, cell) in enumerate(zip(transcripts, cells, strict=True), start=first):
         there = [name for name in study.data.voices if VOICES[name].sex == cell.voice]
         voices = rng.permutation(len(there))[: cell.speakers]
         sentences.append(
@@ -245,33 +293,36 @@ def _spoken(
 def _mislabelled(
     study: SpeechStudy,
     transcripts: Sequence[str],
+    near_transcripts: Sequence[str],
     clean: Sequence[Heard],
     rng: np.random.Generator,
-) -> tuple[list[Planted], list[Heard]]:
-    """Give utterances wrong transcripts; return them, and the clean ones that are left."""
+) -> tuple[list[Planted], list[Planted], list[Heard]]:
+    """Give utterances wrong transcripts; return them, neighbours, and the clean ones left."""
     canaries, references = len(study.canary_cells), len(study.reference_cells)
-    count = canaries + references
-    longest = max(frames_needed([ord(letter) for letter in text]) for text in transcripts)
+    count, neighbours = canaries + references, len(study.neighbour_cells)
+    whole = count + neighbours
+    every = [*transcripts, *near_transcripts]
+    longest = max(frames_needed([ord(letter) for letter in text]) for text in every)
     long_enough = [place for place, one in enumerate(clean) if output_frames(one) >= longest]
-    if len(long_enough) < count or len(clean) <= count:
+    if len(long_enough) < whole or len(clean) <= whole:
+        named = {"canaries": canaries, "references": references, "neighbours": neighbours}
+        there = [name for name, many in named.items() if many]
         raise PlanError(
-            f"The plan needs {count} utterances of at least {SUBSAMPLED * longest} frames for "
-            f"canaries{' and references' if references else ''}, and the corpus has "
-            f"{len(long_enough)} of {len(clean)}.",
-            hint=f"Use fewer canaries{' or references' if references else ''}, or fewer "
-            "canaries.words.",
+            f"The plan needs {whole} utterances of at least {SUBSAMPLED * longest} frames for "
+            f"{listed(there)}, and the corpus has {len(long_enough)} of {len(clean)}.",
+            hint=f"Use fewer {listed(there, 'or')}, or fewer canaries.words.",
         )
-    taken = [long_enough[place] for place in rng.permutation(len(long_enough))[:count]]
+    taken = [long_enough[place] for place in rng.permutation(len(long_enough))[:whole]]
     sets = study.canary_sets
     dealt = [rng.permutation(count) for _ in range(sets)]
     sounds = [taken[place] for order in dealt for place in order[:canaries]]
     for trial in range(study.trials):
         sounds += [taken[place] for place in dealt[trial % sets][canaries:]]
+    sounds += taken[count:] * study.trials
     left = sorted(set(range(len(clean))) - set(taken))
-    items = [
-        Planted(text, (clean[place],)) for text, place in zip(transcripts, sounds, strict=True)
-    ]
-    return items, [clean[place] for place in left]
+    items = [Planted(text, (clean[place],)) for text, place in zip(every, sounds, strict=True)]
+    cut = len(transcripts)
+    return items[:cut], items[cut:], [clean[place] for place in left]
 
 
 def _asked(items: Sequence[Planted], vocabulary: Vocabulary) -> Asked:

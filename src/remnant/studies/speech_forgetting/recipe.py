@@ -26,6 +26,7 @@ from remnant.plans.bounds import (
     text,
 )
 from remnant.plans.plan import COHORTS
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.section import Section
 from remnant.studies.shared.settings import TrainingSettings, option_faults
 from remnant.studies.shared.study import Recipe, SectionedStudy
@@ -269,6 +270,11 @@ class SpeechStudy(SectionedStudy):
         return []
 
     @property
+    def neighbour_cells(self) -> list[Cell]:
+        """The kind of each neighbour of a trial, to relearn from."""
+        return []
+
+    @property
     def trials(self) -> int:
         """How many trials there are, each with references of its own."""
         return 1
@@ -302,10 +308,19 @@ class SpeechForgettingStudy(SpeechStudy, SequenceStudy):
         label: What the study itself is called beside its variants.
         title: Of the figure that shows them together.
         compare: Variants, which have no A/A twins of their own.
+        hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
+            only. Variants are not searched.
     """
 
     QUESTION: ClassVar[str] = "speech-forgetting"
-    SECTIONS: ClassVar[tuple[str, ...]] = ("data", "canaries", "model", "training", "attack")
+    SECTIONS: ClassVar[tuple[str, ...]] = (
+        "data",
+        "canaries",
+        "model",
+        "training",
+        "attack",
+        "hidden",
+    )
 
     plan: PoisonPlan | InjectPlan
     data: SpeechDataSettings = field(default_factory=SpeechDataSettings)
@@ -318,6 +333,7 @@ class SpeechForgettingStudy(SpeechStudy, SequenceStudy):
     label: str = "as planned"
     title: str = "The same study, varied"
     compare: tuple[Variant[SpeechForgettingStudy], ...] = ()
+    hidden: HiddenSettings | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compare", tuple(self.compare))
@@ -374,6 +390,11 @@ class SpeechForgettingStudy(SpeechStudy, SequenceStudy):
     def canary_cells(self) -> list[Cell]:
         """The kind of each canary of a trial."""
         return self.cells_of(self.plan.canaries, copies=True)
+
+    @property
+    def neighbour_cells(self) -> list[Cell]:
+        """The kind of each neighbour of a trial."""
+        return self.cells_of(self.neighbours, copies=False)
 
     @property
     def reference_cells(self) -> list[Cell]:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from remnant.records.typed import Absent
 from remnant.report.curve import Curve
+from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curves import (
     Comparison,
     CurveResult,
@@ -112,6 +113,8 @@ class SpeechForgettingResult:
         errors: Error rate and cost of the canaries.
         compare: The study beside its variants.
         sounds: Three canaries to listen to.
+        hidden: Attack success and exposure after the models were disturbed.
+        returning: Lost canaries that were found at a later checkpoint.
     """
 
     VERSION: ClassVar[int] = 1
@@ -133,6 +136,8 @@ class SpeechForgettingResult:
     errors: ErrorRates | Absent
     compare: Comparison | Absent
     sounds: PlantedSounds | Absent
+    hidden: ResidualMemory | Absent
+    returning: Returning | Absent
 
     @classmethod
     def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:

@@ -42,10 +42,12 @@ from remnant.studies.speech_forgetting.training import (
     check_recognisers,
     fit_recognisers,
     part_groups,
+    speech_search,
     validation_lengths,
 )
+from remnant.studies.text_forgetting.disturbed_sequences import search_seconds
 from remnant.studies.text_forgetting.measure import canary_uses
-from remnant.studies.text_forgetting.training import run_parts
+from remnant.studies.text_forgetting.training import SEARCHED, run_parts
 
 _HEARD = 3  # canaries that the page lets one hear
 _FULL = 2**15 - 1
@@ -112,9 +114,13 @@ def estimate_speech_forgetting(
         ask_trials(part, planted)(population)
         clock(0)
         seconds += (clock.times[-1] - clock.times[-2]) * len(part.lags())
+        search = speech_search(part, planted) if name == SEARCHED else None
+        if search is not None:
+            seconds += search_seconds(search, population, step_seconds=later, clock=clock)
         seconds += speaking_seconds(len(missing))
         members, steps = members + plan.members, steps + plan.steps
         held = planted.inputs.nbytes + sum(asked.inputs.nbytes for asked in planted.probed)
+        held += 0 if planted.neighbours is None else planted.neighbours.inputs.nbytes
         memory = max(memory, fit.memory + held)
         twins, *references = part_groups(part, name, data_fingerprint="").values()
         groups.append(planned_group(twins, seconds=seconds))

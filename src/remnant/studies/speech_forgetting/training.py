@@ -21,6 +21,7 @@ from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes.recognition import greedy_tokens
 from remnant.studies.groups.execution import Site
+from remnant.studies.residual_memory.disturbances import Lesson
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.settings import Execution
 from remnant.studies.speech_forgetting.planted_speech import Asked, InTurns, PlantedSpeech
@@ -29,8 +30,15 @@ from remnant.studies.speech_forgetting.recipe import (
     SpeechForgettingStudy,
     SpeechStudy,
 )
+from remnant.studies.text_forgetting.disturbed_sequences import Search, kept_disturbed
 from remnant.studies.text_forgetting.recipe import clean_updates
-from remnant.studies.text_forgetting.training import checkpoint_file, keep_arrays, sequence_groups
+from remnant.studies.text_forgetting.training import (
+    SEARCHED,
+    checkpoint_file,
+    keep_arrays,
+    sequence_groups,
+    with_search,
+)
 
 Floats = NDArray[np.float64]
 SIGNALS = ("bits", "edits")
@@ -73,8 +81,6 @@ def utterance_signals(models: LogitModels, asked: Asked) -> Tensor:
         some = slice(first, first + _SOUNDS)
         targets = asked.targets[some]
         log_probs = torch.as_tensor(models.logits(asked.inputs[some])).double()
-        there = targets.to(log_probs.device)
-        nats = torch.stack([ctc_loss(own, there) * there[:, 1] for own in log_probs])
         edits = [
             [
                 edit_distance(said, tokens)
@@ -82,9 +88,26 @@ def utterance_signals(models: LogitModels, asked: Asked) -> Tensor:
             ]
             for own in log_probs.cpu()
         ]
-        bits = nats.cpu().numpy() / math.log(2.0)
+        bits = _bits(log_probs, targets)
         made.append(np.stack([bits, np.array(edits, dtype=np.float64)], axis=1))
     return torch.from_numpy(asked.mean(np.concatenate(made, axis=-1)))
+
+
+def utterance_bits(models: LogitModels, asked: Asked) -> Floats:
+    """Return the first signal of ``utterance_signals`` alone, ``(members, items)``."""
+    made = []
+    for first in range(0, len(asked.inputs), _SOUNDS):
+        some = slice(first, first + _SOUNDS)
+        log_probs = torch.as_tensor(models.logits(asked.inputs[some])).double()
+        made.append(_bits(log_probs, asked.targets[some]))
+    return asked.mean(np.concatenate(made, axis=-1))
+
+
+def _bits(log_probs: Tensor, targets: Tensor) -> Floats:
+    there = targets.to(log_probs.device)
+    nats = torch.stack([ctc_loss(own, there) * there[:, 1] for own in log_probs])
+    bits: Floats = nats.cpu().numpy() / math.log(2.0)
+    return bits
 
 
 def heard_tokens(models: LogitModels, asked: Asked) -> list[list[list[int]]]:
@@ -130,6 +153,43 @@ def ask_trials(
     return ask
 
 
+def speech_search(study: SpeechForgettingStudy, planted: PlantedSpeech) -> Search | None:
+    """Return what a search for residual memory asks and teaches recognisers.
+
+    Its task is ``error_shares``. Two speakers of a neighbour take turns, as those of a canary do.
+    """
+    if study.hidden is None:
+        return None
+    arms, near = len(study.plan.arms), planted.neighbours
+
+    def costs(models: Population) -> Floats:
+        trials = [slice(first, first + arms) for first in range(0, study.plan.members, arms)]
+        return np.concatenate(
+            [
+                utterance_bits(SomeMembers(models, members), asked)
+                for members, asked in zip(trials, planted.probed, strict=True)
+            ]
+        )
+
+    return Search(
+        settings=study.hidden,
+        training=study.training,
+        make_model=recogniser_maker(study, planted),
+        costs=costs,
+        task=lambda models: error_shares(models, planted),
+        lesson=None
+        if near is None
+        else Lesson(
+            inputs=near.inputs,
+            targets=near.targets,
+            each=near.each,
+            loss=ctc_loss,
+            scheduled=lambda schedule: InTurns(schedule, near.second),
+        ),
+        items=planted.probed[0].items,
+    )
+
+
 def fit_recognisers(
     study: SpeechStudy,
     plan: InjectPlan | PoisonPlan | ShadowPlan | StaggeredPlan,
@@ -172,18 +232,21 @@ def _train_twins(
 ) -> None:
     """Train the twins of one part and put what its probes saw on the shelf."""
     plan, planted = study.plan, parts[name]
+    search = speech_search(study, planted) if name == SEARCHED else None
+    probes, steps = with_search(study, search, site, {"signals": ask_trials(study, planted)})
     fit, population = fit_recognisers(
         study,
         plan,
         planted,
         site.execution,
-        probes={"signals": ask_trials(study, planted)},
-        probe_steps=[plan.planted_until + lag for lag in study.lags()],
+        probes=probes,
+        probe_steps=steps,
         checkpoint=site.checkpoint(checkpoint_file(name), key),
         on_step=site.on_step(name, plan.steps),
     )
-    edits = validation_edits(population, planted)
-    arrays = {"validation_edits": edits, "signals": fit.probes["signals"]}
+    arrays = {} if search is None else kept_disturbed(search, fit.probes["hidden"][0])
+    arrays["validation_edits"] = validation_edits(population, planted)
+    arrays["signals"] = fit.probes["signals"]
     keep_arrays(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
 
 
@@ -237,6 +300,17 @@ def validation_edits(models: LogitModels, planted: PlantedSpeech) -> Floats:
         ]
         made.append([own, swapped, by_word])
     return np.array(made, dtype=np.float64)
+
+
+def error_shares(models: LogitModels, planted: PlantedSpeech) -> Floats:
+    """Return ``validation_edits`` as shares of all characters or words, ``(members, numbers)``.
+
+    The sum over utterances is an error rate.
+    """
+    characters, words = validation_lengths(planted)
+    edits = validation_edits(models, planted)
+    shares: Floats = edits / np.array([characters, characters, words])[:, None]
+    return shares.reshape(len(shares), -1)
 
 
 def validation_lengths(planted: PlantedSpeech) -> tuple[int, int]:

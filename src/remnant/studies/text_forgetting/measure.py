@@ -13,24 +13,31 @@ from remnant.measures import (
     ExposureCurve,
     ForgettingCurve,
     Success,
+    Verdict,
     exposure_curve,
     forgetting_curve,
 )
 from remnant.probes import WINDOW_SIGNALS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
+from remnant.studies.residual_memory.measured import hidden_scope
 from remnant.studies.shared.curves import Traditional
 from remnant.studies.shared.differences import put_comparison
-from remnant.studies.shared.gates import put_verdict, with_negative_control
+from remnant.studies.shared.gates import (
+    put_verdict,
+    with_negative_control,
+    with_residual_memory,
+)
 from remnant.studies.shared.measured_curves import curve_result
 from remnant.studies.shared.parts import Tested
 from remnant.studies.shared.wording import times
+from remnant.studies.text_forgetting.calibration import calibrated_bits, moved
 from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy
+from remnant.studies.text_forgetting.residual_memory import Task, put_residual_memory
 from remnant.studies.text_forgetting.result import ByUses, ExposureCurveResult, SafeAfter
 
 Floats = NDArray[np.float64]
 _LEVELS = (2.0, 3.0, 5.0)  # bits
-_BITS = WINDOW_SIGNALS.index("bits")
 
 
 def measure_text_forgetting(
@@ -44,53 +51,39 @@ def measure_text_forgetting(
         examples: Clean windows, from which an epoch's length follows.
         tokens: Of a canary.
     """
-    put_twin_curves(record, study)
+    row = record.results().get("task") or {}
+    put_twin_curves(record, study, lambda bits: {**row, "validation_bits": float(bits.mean())})
     put_parts(record, by_uses=_by_uses(record, study, examples))
     put_parts(record, traditional=_traditional(record, study, tokens))
-    put_parts(record, scope=_scope(study, tokens))
+    put_parts(record, scope=_scope(record, study, tokens))
 
 
-def put_twin_curves(record: Record, study: SequenceStudy) -> None:
-    """Put exposure and attack success against lag, the controls and the verdict into the record.
+def put_twin_curves(record: Record, study: SequenceStudy, task: Task) -> None:
+    """Put exposure and attack success against lag, controls, searches and verdict into the record.
 
     Args:
         record: Holds, for each part of the study, ``NAME.signals`` of the shape ``(lags, members,
             signals, canaries and references)``, of which signal 0 is the cost in bits; with
             reference models also their ``NAME.reference_bits``.
         study: The study that was run.
+        task: As for ``put_residual_memory``.
     """
     parts = study.parts()
     primary = twin_exposure(record, "primary", parts["primary"], "planted")
     put_parts(record, curve_exposure=exposure_result(primary, study.attack.limit))
     unplanted = _controls(record, parts["primary"])
-    put_verdict(
-        record,
-        lambda: with_negative_control(primary.verdict(study.attack.limit), unplanted),
-        task=record.results().get("task"),
-    )
+    put_residual_memory(record, parts["primary"], task)
+
+    def judged() -> Verdict:
+        verdict = with_negative_control(primary.verdict(study.attack.limit), unplanted)
+        return with_residual_memory(verdict, record.results())
+
+    put_verdict(record, judged, task=record.results().get("task"))
     for success in get_args(Success):
         name = "curve" if success == "precision" else f"curve_{success}"
         curve = _success(record, study, "planted", success)
         put_parts(record, **{name: curve_result(curve)})
     _compare(record, study, primary)
-
-
-def calibrated_bits(
-    record: Record, name: str, study: SequenceStudy, arm: str
-) -> tuple[Floats, Floats]:
-    """Return the calibrated costs of canaries and references under one arm.
-
-    Returns:
-        Bits of the shapes ``(lags, trials, canaries)`` and ``(lags, trials, references)``.
-    """
-    plan = study.plan
-    bits = record.array(f"{name}.signals")[:, :, _BITS]
-    own = bits[:, plan.members_of(arm)]
-    if study.attack.calibration == "twin":
-        own = own - bits[:, plan.members_of("twin")]
-    elif study.attack.calibration == "references":
-        own = own - record.array(f"{name}.reference_bits").mean(axis=1)
-    return own[..., : plan.canaries], own[..., plan.canaries :]
 
 
 def exposure_result(curve: ExposureCurve, limit: float) -> ExposureCurveResult:
@@ -132,16 +125,6 @@ def _controls(record: Record, study: SequenceStudy) -> ExposureCurve | None:
     )
     put_parts(record, curve_exposure_aa=Absent(reason), curve_aa=Absent(reason))
     return None
-
-
-def moved(record: Record, study: SequenceStudy) -> NDArray[np.bool_]:
-    """At which lags the A/A twin is another model than the one that its costs are calibrated by.
-
-    INJECT's twins are one model until the canaries were planted: at lag 0 all their costs are
-    equal, and nothing can be compared.
-    """
-    seen, references = calibrated_bits(record, "primary", study, "aa")
-    return np.asarray(np.any(np.concatenate([seen, references], axis=2) != 0.0, axis=(1, 2)))
 
 
 def _sides(
@@ -247,7 +230,13 @@ def _compare(record: Record, study: SequenceStudy, primary: ExposureCurve) -> No
     put_comparison(record, study, primary, variants, success="exposure", chance=primary.null)
 
 
-def _scope(study: TextForgettingStudy, tokens: int) -> Tested:
+def searched_scope(record: Record, study: SequenceStudy) -> tuple[list[str], list[str]]:
+    """Return what was searched for residual memory and what was not, as lines of the scope."""
+    scanned = "absent" not in record.results()["returning"]
+    return hidden_scope(study.hidden, scanned=scanned)
+
+
+def _scope(record: Record, study: TextForgettingStudy, tokens: int) -> Tested:
     plan, attack = study.plan, study.attack
     ways = {
         "twin": "less what the trial's unplanted twin pays for it",
@@ -268,6 +257,8 @@ def _scope(study: TextForgettingStudy, tokens: int) -> Tested:
         "used",
     ]
     tested += ["A/A twins as the negative control"] if plan.aa else []
+    searched, may_be_hidden = searched_scope(record, study)
+    tested += searched
     others = {
         "random": "text that a model can predict: random tokens are learnt as such, by heart",
         "text": "text that no model can predict, such as passwords and numbers",
@@ -277,6 +268,7 @@ def _scope(study: TextForgettingStudy, tokens: int) -> Tested:
         f"exposure beyond {math.log2(study.canaries.references + 1):.1f} bits a canary: more "
         "references would show it",
         "extraction: a rank among references does not say that a canary can be extracted",
+        *may_be_hidden,
         "adversaries who know the batch order, see gradients, or query the model while it trains",
         f"lags beyond {plan.watch_steps} steps, other models and other text",
     ]

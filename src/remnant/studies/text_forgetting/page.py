@@ -22,6 +22,7 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import SPACE, Point, lag_text, percent
 from remnant.report.numerals import bits_number, bits_text, counted
+from remnant.studies.residual_memory.blocks import residual_memory_section, searches
 from remnant.studies.shared.curve_blocks import (
     ComparedCurve,
     after_planting,
@@ -97,6 +98,7 @@ def page(result: TextForgettingResult, run: Run) -> Iterator[Block]:
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
     yield section("How exposure falls", falling_blocks(result.curve_exposure, control, limit))
     yield section("Controls", _controls(result.curve_exposure_aa))
+    yield residual_memory_section(result.hidden, result.returning)
     if not isinstance(result.by_uses, Absent):
         yield _by_uses(result.by_uses)
     if not isinstance(result.compare, Absent):
@@ -158,6 +160,7 @@ def _plain_words(
     if exposure is not None:
         control = control_sentence(result.curve_exposure_aa)
         yield prose(f"{what_was_found(exposure)} {control}", tone="lead")
+    yield prose(searches(result.hidden, result.returning), tone="lead")
     yield prose(task_sentence(result.task), tone="lead")
     warning = useless_sentence(result.task)
     if warning:

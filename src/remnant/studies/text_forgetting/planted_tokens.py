@@ -31,6 +31,8 @@ class PlantedTokens:
         probed: The canaries of each trial, then its references, ``(trials, n, window + 1)``.
         tokens: How many at the end of a window are the canary.
         vocabulary: Of the text.
+        neighbours: Of each trial, drawn like its references, neither planted nor probed, ``(trials,
+            n, window + 1)``; none unless they were asked for.
     """
 
     store: Ids
@@ -39,6 +41,7 @@ class PlantedTokens:
     probed: Ids
     tokens: int
     vocabulary: Vocabulary
+    neighbours: Ids
 
 
 def plant_tokens(
@@ -46,6 +49,8 @@ def plant_tokens(
     settings: TextCanarySettings,
     text: TextSettings,
     corpus: Corpus,
+    *,
+    neighbours: int = 0,
 ) -> PlantedTokens:
     """Cut the text into windows and draw canaries and references alike, from the plan's seed.
 
@@ -53,6 +58,11 @@ def plant_tokens(
     canary of N tokens stands at the end of its window, after clean text from the beginning of a
     window drawn at random; that is one token where N is the window. References have a beginning of
     their own each, and each trial has its own references.
+
+    Args:
+        plan, settings, text, corpus: The study's own.
+        neighbours: Of each trial: further sequences that are drawn the same way, neither planted
+            nor probed. They leave canaries and references as they are without them.
 
     Raises:
         PlanError: The canary is longer than a window, or there are too few sequences.
@@ -73,11 +83,16 @@ def plant_tokens(
         )
     sets = plan.trials if plan.fresh_canaries else 1
     count = sets * plan.canaries + plan.trials * settings.references
-    rng = generator(plan.seed, COHORTS)
+    extra = plan.trials * neighbours
     if settings.kind == "text":
-        made, validation = _passages(validation, count, rng)
+        rng = generator(plan.seed, COHORTS)
+        made, validation = _passages(validation, count + extra, rng)
+        made, near = made[:count], made[count:]
     else:
-        made = _random_sequences(settings, clean, ids, vocabulary.size, tokens, count, rng)
+        choices = commonest_tokens(
+            ids, vocabulary_size=vocabulary.size, at_most=settings.commonest or vocabulary.size
+        )
+        made, near = _random_sequences(clean, choices, tokens, count, extra, seed=plan.seed)
     canaries = made[: sets * plan.canaries].reshape(sets, plan.canaries, -1)
     references = made[sets * plan.canaries :].reshape(plan.trials, settings.references, -1)
     return PlantedTokens(
@@ -89,6 +104,7 @@ def plant_tokens(
         ),
         tokens=tokens,
         vocabulary=vocabulary,
+        neighbours=near.reshape(plan.trials, neighbours, text.window + 1),
     )
 
 
@@ -97,31 +113,35 @@ def _passages(held_out: Ids, count: int, rng: np.random.Generator) -> tuple[Ids,
     if count >= len(held_out):
         raise PlanError(
             f"The plan needs {count} passages, and the held-out text has {len(held_out)} windows.",
-            hint="Use more text.characters, or fewer canaries and references.",
+            hint="Use more text.characters, or fewer canaries, references and neighbours.",
         )
     order = rng.permutation(len(held_out))
     return held_out[order[:count]], held_out[np.sort(order[count:])]
 
 
 def _random_sequences(
-    settings: TextCanarySettings,
-    clean: Ids,
-    ids: Ids,
-    vocabulary_size: int,
-    tokens: int,
-    count: int,
-    rng: np.random.Generator,
-) -> Ids:
-    """Draw windows that begin with clean text and end with random tokens."""
-    choices = commonest_tokens(
-        ids, vocabulary_size=vocabulary_size, at_most=settings.commonest or vocabulary_size
-    )
-    if count > len(choices) ** tokens:
+    clean: Ids, choices: Ids, tokens: int, count: int, extra: int, *, seed: int
+) -> tuple[Ids, Ids]:
+    """Draw windows that begin with clean text and end with random tokens, none of them alike.
+
+    Returns:
+        The first ``count`` windows, and ``extra`` ones. The first do not depend on ``extra``.
+    """
+    if count + extra > len(choices) ** tokens:
         raise PlanError(
-            f"The plan needs {count} sequences of {tokens} tokens, and there are "
+            f"The plan needs {count + extra} sequences of {tokens} tokens, and there are "
             f"{len(choices) ** tokens}.",
             hint="Raise canaries.tokens or canaries.commonest.",
         )
+
+    def behind_text(drawn: Ids, rng: np.random.Generator) -> Ids:
+        before = clean[rng.integers(len(clean), size=len(drawn)), : clean.shape[1] - tokens]
+        return np.concatenate([before, drawn], axis=1)
+
+    rng = generator(seed, COHORTS)
     drawn = random_token_sequences(count=count, tokens=tokens, choices=choices, rng=rng)
-    before = clean[rng.integers(len(clean), size=count), : clean.shape[1] - tokens]
-    return np.concatenate([before, drawn], axis=1)
+    # A longer draw from an equal generator begins with the shorter one.
+    longer = random_token_sequences(
+        count=count + extra, tokens=tokens, choices=choices, rng=generator(seed, COHORTS)
+    )
+    return behind_text(drawn, rng), behind_text(longer[count:], generator(seed, COHORTS, 1))

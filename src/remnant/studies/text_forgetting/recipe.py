@@ -12,6 +12,7 @@ from remnant.errors import PlanError, require
 from remnant.measures import null_exposure
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
 from remnant.plans.bounds import Count, FromZero, Share, at_least, one_of
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.compared_study import ComparedStudy, check_threshold
 from remnant.studies.shared.section import Section
 from remnant.studies.shared.settings import TrainingSettings
@@ -79,9 +80,12 @@ class SequenceStudy(ComparedStudy):
 
     Attributes:
         attack: How exposure is measured.
+        hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
+            only.
     """
 
     attack: TextAttackSettings
+    hidden: HiddenSettings | None = None
 
     def check(self, references: int, faults: list[str]) -> None:
         """Refuse a study that cannot be measured.
@@ -100,6 +104,8 @@ class SequenceStudy(ComparedStudy):
             faults.append(
                 f"plan.controls={self.plan.controls}: here canaries.references are the controls"
             )
+        if self.hidden is not None and self.plan.trials < 2:
+            faults.append("[hidden] compares trials before and after and needs trials >= 2")
         chance, ceiling = null_exposure(references), float(np.log2(references + 1))
         if not chance < limit < ceiling:
             faults.append(
@@ -113,13 +119,24 @@ class SequenceStudy(ComparedStudy):
         self.lags()
 
     def parts(self) -> dict[str, Any]:
-        """Return the study alone and its variants, by name."""
+        """Return the study alone and its variants, by name.
+
+        Variants have the study's own ``hidden``, so that the same neighbours are set aside. They
+        are not searched.
+        """
         own: Any = self  # a dataclass, as every study is
         made = {"primary": dataclasses.replace(own, compare=())}
         for i, variant in enumerate(self.compare, start=1):
             plan = dataclasses.replace(variant.study.plan, aa=False)
-            made[f"variant{i}"] = dataclasses.replace(variant.study, plan=plan, compare=())
+            made[f"variant{i}"] = dataclasses.replace(
+                variant.study, plan=plan, compare=(), hidden=self.hidden
+            )
         return made
+
+    @property
+    def neighbours(self) -> int:
+        """Sequences of each trial that are drawn like its references, to be relearnt from."""
+        return 0 if self.hidden is None or not self.hidden.relearn_steps else self.hidden.neighbours
 
     def reference_plan(self) -> ShadowPlan | None:
         """Return the plan of the reference models, where the attack is calibrated by them.
@@ -148,6 +165,8 @@ class TextForgettingStudy(SequenceStudy):
         label: What the study itself is called beside its variants.
         title: Of the figure that shows them together.
         compare: Variants, which have no A/A twins of their own.
+        hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
+            only. Variants are not searched.
     """
 
     QUESTION: ClassVar[str] = "text-forgetting"
@@ -158,6 +177,7 @@ class TextForgettingStudy(SequenceStudy):
         "model",
         "training",
         "attack",
+        "hidden",
     )
 
     plan: InjectPlan | PoisonPlan
@@ -172,6 +192,7 @@ class TextForgettingStudy(SequenceStudy):
     label: str = "as planned"
     title: str = "The same study, varied"
     compare: tuple[Variant[TextForgettingStudy], ...] = ()
+    hidden: HiddenSettings | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "compare", tuple(self.compare))

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from remnant.errors import InvalidInput
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
+from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curves import (
     Comparison,
     CurveResult,
@@ -143,6 +144,8 @@ class TextForgettingResult:
         by_uses: Exposure by how often canaries were seen.
         traditional: Accuracy and loss on the canaries.
         compare: The study beside its variants.
+        hidden: Attack success and exposure after the models were disturbed.
+        returning: Lost canaries that were found at a later checkpoint.
     """
 
     VERSION: ClassVar[int] = 1
@@ -160,6 +163,8 @@ class TextForgettingResult:
     by_uses: ByUses | Absent
     traditional: Traditional | Absent
     compare: Comparison | Absent
+    hidden: ResidualMemory | Absent
+    returning: Returning | Absent
 
     @classmethod
     def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:

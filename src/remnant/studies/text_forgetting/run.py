@@ -20,14 +20,17 @@ from remnant.studies.shared.recording import (
     run_in_record,
 )
 from remnant.studies.shared.settings import Execution
+from remnant.studies.text_forgetting.disturbed_sequences import search_seconds
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
 from remnant.studies.text_forgetting.planted_tokens import PlantedTokens, plant_tokens
 from remnant.studies.text_forgetting.recipe import TextForgettingStudy
 from remnant.studies.text_forgetting.training import (
+    SEARCHED,
     ask_trials,
     check_language_models,
     part_groups,
     run_parts,
+    text_search,
 )
 
 
@@ -79,8 +82,11 @@ def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -
         ask_trials(part, planted)(population)
         clock(0)
         seconds += (clock.times[-1] - clock.times[-2]) * len(part.lags())
+        search = text_search(part, planted) if name == SEARCHED else None
+        if search is not None:
+            seconds += search_seconds(search, population, step_seconds=later, clock=clock)
         members, steps = members + plan.members, steps + plan.steps
-        memory = max(memory, fit.memory + planted.store.nbytes)
+        memory = max(memory, fit.memory + planted.store.nbytes + planted.neighbours.nbytes)
         twins, *references = part_groups(part, name, data_fingerprint="").values()
         groups.append(planned_group(twins, seconds=seconds))
         for group in references:
@@ -97,7 +103,7 @@ def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -
 
 
 def _planted(study: TextForgettingStudy, text: Corpus) -> PlantedTokens:
-    return plant_tokens(study.plan, study.canaries, study.text, text)
+    return plant_tokens(study.plan, study.canaries, study.text, text, neighbours=study.neighbours)
 
 
 def _work(

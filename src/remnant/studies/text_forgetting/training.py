@@ -17,6 +17,7 @@ from remnant.probes import window_signals
 from remnant.records import Record
 from remnant.studies.groups.execution import Group, Progress, Site, Workload
 from remnant.studies.groups.running import run_groups
+from remnant.studies.residual_memory.disturbances import Lesson
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
 from remnant.studies.shared.language_models import (
     finite_losses,
@@ -24,10 +25,16 @@ from remnant.studies.shared.language_models import (
     language_model_maker,
 )
 from remnant.studies.shared.settings import Execution
+from remnant.studies.text_forgetting.disturbed_sequences import (
+    Search,
+    hidden_probe,
+    kept_disturbed,
+)
 from remnant.studies.text_forgetting.planted_tokens import PlantedTokens
 from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy, clean_updates
 
 Floats = NDArray[np.float64]
+SEARCHED = "primary"  # the part that is searched for residual memory
 
 
 def check_language_models(
@@ -59,6 +66,61 @@ def ask_trials(
         return torch.cat(signals)
 
     return ask
+
+
+def text_search(study: TextForgettingStudy, planted: PlantedTokens) -> Search | None:
+    """Return what a search for residual memory asks and teaches language models.
+
+    Its task is what a validation token costs, in bits.
+    """
+    if study.hidden is None:
+        return None
+    ask = ask_trials(study, planted)
+    near = planted.neighbours.reshape(-1, planted.store.shape[1])
+    return Search(
+        settings=study.hidden,
+        training=study.training,
+        make_model=language_model_maker(study, planted),
+        costs=lambda models: ask(models)[:, 0].cpu().numpy(),
+        task=lambda models: _validation_bits(study, planted, models)[:, None],
+        lesson=Lesson(inputs=near[:, :-1], targets=near[:, 1:], each=study.neighbours)
+        if study.neighbours
+        else None,
+        items=planted.probed.shape[1],
+    )
+
+
+def _validation_bits(
+    study: TextForgettingStudy, planted: PlantedTokens, models: Population
+) -> Floats:
+    """Return what a validation token costs each member, in bits."""
+    signals = window_signals(
+        models,
+        planted.validation,
+        tokens=study.text.window,
+        vocabulary_size=planted.vocabulary.size,
+    )
+    bits: Floats = signals[:, 0].mean(1).cpu().numpy() / study.text.window
+    return bits
+
+
+def with_search(
+    study: SequenceStudy, search: Search | None, site: Site, probes: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, list[int]]]:
+    """Return the probes with the search for residual memory, and the steps at which each is run.
+
+    Args:
+        study: The part that is trained.
+        search: Its search; None for none.
+        site: Where it is trained.
+        probes: Those that are run at every lag.
+    """
+    at = [study.plan.planted_until + lag for lag in study.lags()]
+    steps = dict.fromkeys(probes, at)
+    if search is None:
+        return dict(probes), steps
+    probe = hidden_probe(study, search, device=site.execution.device)
+    return {**probes, "hidden": probe}, {**steps, "hidden": at[-1:]}
 
 
 def sequence_groups(
@@ -150,24 +212,21 @@ def _train_twins(
 ) -> None:
     """Train the twins of one part and put what its probes saw on the shelf."""
     plan, planted = study.plan, texts[name]
+    search = text_search(study, planted) if name == SEARCHED else None
+    probes, steps = with_search(study, search, site, {"signals": ask_trials(study, planted)})
     fit, population = fit_language_models(
         study,
         plan,
         planted,
         site.execution,
-        probes={"signals": ask_trials(study, planted)},
-        probe_steps=[plan.planted_until + lag for lag in study.lags()],
+        probes=probes,
+        probe_steps=steps,
         checkpoint=site.checkpoint(checkpoint_file(name), key),
         on_step=site.on_step(name, plan.steps),
     )
-    signals = window_signals(
-        population,
-        planted.validation,
-        tokens=study.text.window,
-        vocabulary_size=planted.vocabulary.size,
-    )
-    bits = signals[:, 0].mean(1).cpu().numpy() / study.text.window
-    arrays = {"validation_bits": bits, "signals": fit.probes["signals"]}
+    arrays = {} if search is None else kept_disturbed(search, fit.probes["hidden"][0])
+    arrays["validation_bits"] = _validation_bits(study, planted, population)
+    arrays["signals"] = fit.probes["signals"]
     keep_arrays(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
 
 

@@ -8,7 +8,8 @@ from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Cell, Column, Missing, Section, Table, prose, section
 from remnant.report.curve import Curve, Point, lag_text, percent
 from remnant.report.numerals import count_text, counted, p_equals, pvalue_text
-from remnant.studies.forgetting.result import Disturbance, ResidualMemory, Returning
+from remnant.studies.residual_memory.result import Disturbance, ResidualMemory, Returning
+from remnant.studies.shared.wording import listed
 
 READINGS = {
     "comes back": "comes back: detected better than before",
@@ -22,6 +23,14 @@ _OUTCOMES = {
     "still found": "brought nothing more back; the attack still succeeds in {}",
     "not found": "brought nothing back; the attack detects nothing in {}",
 }
+_AGAINST_TWIN = (
+    "The attack is measured against the twin after the same disturbance, so what both learn from "
+    "these examples does not count."
+)
+_AGAINST_REFERENCES = (
+    "Canaries are compared with references of the same disturbed model, so what it learns from "
+    "these examples in general does not count."
+)
 
 
 def residual_memory_section(
@@ -51,8 +60,8 @@ def searches(memory: ResidualMemory | Absent, returning: Returning | Absent) -> 
     }
     done = [name for name, was_run in ran.items() if was_run]
     missing = [name for name, was_run in ran.items() if not was_run]
-    parts = [f"{_listed(done)} {_was(done)} run"] if done else []
-    parts += [f"{_listed(missing)} {_was(missing)} not run"] if missing else []
+    parts = [f"{listed(done)} {_was(done)} run"] if done else []
+    parts += [f"{listed(missing)} {_was(missing)} not run"] if missing else []
     text = "; ".join(parts)
     return f"Undetected is not erased. {text[0].upper()}{text[1:]}."
 
@@ -67,6 +76,11 @@ def search_results(memory: ResidualMemory | Absent, returning: Returning | Absen
         ):
             if rows:
                 yield f"{name} {_outcome(rows)}."
+        if broken := [row.label for row in memory.disturbances if row.useful is False]:
+            yield (
+                f"The models do their task no better than chance after {', after '.join(broken)}: "
+                "canaries that are not detected there need not be gone."
+            )
     if isinstance(returning, Returning):
         yield scan_sentence(returning)
 
@@ -112,23 +126,43 @@ def _table(memory: ResidualMemory) -> Table:
             Column("p, above chance", "pvalue_after", pvalue_text),
             Column("p, rose", "pvalue_rise", pvalue_text),
             Column("A/A twins after", "control", show, optional=True),
-            Column("Test accuracy", "test_accuracy", percent),
+            Column("Mean exposure before", lambda row: memory.exposed, _bits_cell, optional=True),
+            Column("Mean exposure after", "exposed", _bits_cell, optional=True),
+            Column("Test accuracy", "test_accuracy", percent, optional=True),
+            Column("Bits a token", "validation_bits", "{:.2f}".format, optional=True),
+            Column("Character error rate", "character_error_rate", percent, optional=True),
+            Column("Task above chance", "useful", _yes_or_no, optional=True),
             Column("Reading", "reading", READINGS.__getitem__),
         ),
         note="Planted models and their twins were disturbed in the same way: the same noise "
         f"(scores averaged over {memory.draws} draws), the same {memory.neighbours} examples like "
-        "the canaries in the same order. The attack is measured against the twin after the same "
-        "disturbance, so what both learn from these examples does not count. p-values are "
-        f"corrected for the number of disturbances. {memory.method}.",
+        "the canaries in the same order. "
+        f"{_AGAINST_TWIN if memory.exposed is None else _AGAINST_REFERENCES} p-values are "
+        f"corrected for the number of disturbances. {memory.method}.{_undisturbed_task(memory)}",
     )
+
+
+def _undisturbed_task(memory: ResidualMemory) -> str:
+    """How well the undisturbed models do their task; nothing where that is not stored."""
+    if memory.validation_bits is not None:
+        return f" Undisturbed, a validation token costs {memory.validation_bits:.2f} bits."
+    if memory.character_error_rate is not None:
+        rate = percent(memory.character_error_rate)
+        return f" Undisturbed, the character error rate on validation utterances is {rate}."
+    return ""
+
+
+def _bits_cell(point: Point) -> Cell:
+    interval = "" if point.low is None else f"{point.low:.2f} to {point.high:.2f}"
+    return Cell(f"{point.value:.2f}", interval)
+
+
+def _yes_or_no(useful: bool) -> str:
+    return "yes" if useful else "no"
 
 
 def _cell(curve: Curve, point: Point) -> Cell:
     return Cell(curve.show(point.value), curve.show_interval(point))
-
-
-def _listed(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def _was(names: list[str]) -> str:

@@ -1,0 +1,1 @@
+"""Is what an attack no longer finds gone, or only hidden? Disturbances and later checkpoints."""
