@@ -13,7 +13,7 @@ from typing import Any
 
 from remnant.data.own_files import listed
 from remnant.data.text import read_text
-from remnant.errors import InvalidInput, require
+from remnant.errors import InvalidInput, MissingField, require
 
 JSON_LINES = (".jsonl", ".ndjson")
 TABLES = {".csv": ",", ".tsv": "\t"}
@@ -49,7 +49,8 @@ def read_rows(path: Path, fields: Mapping[str, str]) -> list[Row]:
         fields: The names of the fields, each with the recipe's field that names it.
 
     Raises:
-        InvalidInput: The file cannot be read, has no rows, or a row is damaged or lacks a field.
+        InvalidInput: The file cannot be read, has no rows, or a row is damaged.
+        MissingField: A row lacks a field.
     """
     text = read_text(path)
     if path.suffix.lower() in TABLES:
@@ -140,7 +141,11 @@ def _json_lines(path: Path, text: str, fields: Mapping[str, str]) -> list[Row]:
         rows.append(Row(line, {name: record[name] for name in fields}))
     if faults:
         require(listed(faults), hint="Write one JSON object a line.")
-    require(listed(lacking), hint="Name the field in the recipe, or add it to each line.")
+    require(
+        listed(lacking),
+        error=MissingField,
+        hint="Name the field in the recipe, or add it to each line.",
+    )
     return rows
 
 
@@ -168,7 +173,11 @@ def _table(path: Path, text: str, fields: Mapping[str, str]) -> list[Row]:
         for name, field in fields.items()
         if name not in names
     ]
-    require(missing, hint="The first line must name the columns; name the right one in the recipe.")
+    require(
+        missing,
+        error=MissingField,
+        hint="The first line must name the columns; name the right one in the recipe.",
+    )
     twice = [f"{path}: two columns are called {name!r}" for name in fields if names.count(name) > 1]
     require(twice, hint="Give each column a name of its own.")
     rows, faults = [], []
