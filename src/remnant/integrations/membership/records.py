@@ -29,7 +29,7 @@ class TextSource:
     """Texts that can be read more than once, one at a time.
 
     Attributes:
-        name: What errors call it, such as ``"seen"`` or ``"--seen train.jsonl"``.
+        name: What errors call it, such as ``"seen"`` or ``"seen='train.jsonl'"``.
         texts: The texts; empty where they are in a file.
         path: A file of JSON lines, a CSV or TSV file with a header, or a text file with a text a
             line; or None.
@@ -237,7 +237,7 @@ def text_source(
     """
     if isinstance(given, str | Path):
         path = Path(given)
-        called = f"{name} {path}"
+        called = f"{name}={str(path)!r}"
         if not path.is_file():
             kind = "is a folder" if path.is_dir() else "is not there"
             kind = "is no plain file" if path.exists() and not path.is_dir() else kind

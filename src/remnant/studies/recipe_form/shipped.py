@@ -88,7 +88,9 @@ def local_recipes(folder: Path) -> tuple[LocalRecipe, ...]:
     """
     if not folder.is_dir():
         return ()
-    return tuple(_local(path) for path in sorted(folder.glob(f"*{_ENDING}"), key=lambda path: path.stem))
+    return tuple(
+        _local(path) for path in sorted(folder.glob(f"*{_ENDING}"), key=lambda path: path.stem)
+    )
 
 
 def _local(path: Path) -> LocalRecipe:
