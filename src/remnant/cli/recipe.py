@@ -61,10 +61,10 @@ def list_recipes(as_json: bool) -> None:
         click.echo(f"  {recipe.name:<18} {recipe.question:<20} {recipe.about}")
     if local:
         click.echo("\nRecipes in recipes: the command below each runs it")
-    for recipe in local:
-        click.echo(f"  {recipe.path.stem:<25} {recipe.question or '?':<20} {recipe.about}")
-        if recipe.command is not None:
-            click.echo(f"    {recipe.command}")
+    for mine in local:
+        click.echo(f"  {mine.path.stem:<25} {mine.question or '?':<20} {mine.about}")
+        if mine.command is not None:
+            click.echo(f"    {mine.command}")
 
 
 @recipe.command(short_help="Copy a recipe that comes with Remnant.")
