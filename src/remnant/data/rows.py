@@ -6,7 +6,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,29 @@ class Row:
 
     line: int
     fields: Mapping[str, Any]
+
+
+class NotJson:
+    """What stands in for a line that is not JSON."""
+
+
+def json_lines(lines: Iterable[str]) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each line that is not blank, from 1, and its value.
+
+    The value of a line that is not JSON, or is nested too deeply to be read, is ``NotJson``; the
+    caller knows what its file is called.
+
+    Example:
+        >>> list(json_lines(['{"text": "a"}', "", "nope"]))[0]
+        (1, {'text': 'a'})
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError):
+            yield number, NotJson
 
 
 def has_rows(path: Path) -> bool:
@@ -122,12 +145,8 @@ def _is_number(name: str) -> bool:
 
 def _json_lines(path: Path, text: str, fields: Mapping[str, str]) -> list[Row]:
     rows, faults, lacking = [], [], []
-    for line, said in enumerate(text.split("\n"), start=1):
-        if not said.strip():
-            continue
-        try:
-            record = json.loads(said)
-        except (ValueError, RecursionError):
+    for line, record in json_lines(text.split("\n")):
+        if record is NotJson:
             faults.append(f"{path}, line {line}: this is not JSON")
             continue
         if not isinstance(record, dict):

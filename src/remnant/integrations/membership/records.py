@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from remnant.data.rows import json_lines
 from remnant.errors import InvalidInput
 
 TEXT, MESSAGES = "text", "messages"
@@ -126,19 +126,14 @@ class TextSource:
         if ending in _TABLES:
             yield from self._table(file, _TABLES[ending])
             return
+        if ending in _LINES:
+            yield from ((place, self._object(row, place)) for place, row in json_lines(file))
+            return
         for place, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            if ending not in _LINES:
+            if line.strip():
                 yield place, {self.field or TEXT: line.rstrip("\r\n")}
-                continue
-            yield place, self._object(line, place)
 
-    def _object(self, line: str, place: int) -> Mapping[str, Any]:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
+    def _object(self, row: Any, place: int) -> Mapping[str, Any]:
         if isinstance(row, str) and self.field is None:
             return {TEXT: row}
         if not isinstance(row, dict):
