@@ -4,6 +4,8 @@ The ``audit_*.py`` examples use it. With a folder it writes both, for the pages 
 
 python examples/tiny_model.py FOLDER           # writes FOLDER/your-model and FOLDER/train.jsonl
 python examples/tiny_model.py FOLDER --tuned   # also FOLDER/tuned-model and FOLDER/heldout.jsonl
+
+Files that exist are not overwritten: name another folder.
 """
 
 from __future__ import annotations
@@ -79,16 +81,20 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="the folder to write to")
     parser.add_argument("--tuned", action="store_true", help="also fine-tune the model")
     given = parser.parse_args()
-    folder, tokenizer = given.folder, make_tokenizer()
+    folder, names = given.folder, ["your-model", "train.jsonl"]
+    if given.tuned:
+        names += ["tuned-model", "heldout.jsonl"]
+    written = [folder / name for name in names]
+    if there := [str(path) for path in written if path.exists()]:
+        parser.error(f"{', '.join(there)} exists already. Name another folder.")
+    tokenizer = make_tokenizer()
     model = make_model(tokenizer)
     texts = make_texts(600)
     random.Random(0).shuffle(texts)  # both files are drawn from the same source
-    written = [folder / "your-model", folder / "train.jsonl"]
     save(model, tokenizer, written[0])
     save_texts(texts[:300], written[1])
     if given.tuned:
         train(model, tokenizer, texts[:300], epochs=30, batch=32)
-        written += [folder / "tuned-model", folder / "heldout.jsonl"]
         save(model, tokenizer, written[2])
         save_texts(texts[300:], written[3])
     print(f"wrote {', '.join(map(str, written[:-1]))} and {written[-1]}")

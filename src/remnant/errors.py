@@ -39,6 +39,10 @@ class InvalidInput(RemnantError, ValueError):
     """An argument, array or file is not what was asked for."""
 
 
+class MissingField(InvalidInput):
+    """A file can be read, and lacks a field or an array that is asked for by its name."""
+
+
 class NotEnoughEvidence(RemnantError, ValueError):
     """The data are sound but too few for the claim."""
 

@@ -226,6 +226,8 @@ def test_the_same_file_twice_and_the_same_model_twice_are_refused(home):
 
 
 def test_missing_files_and_folders_are_named(home, tmp_path):
-    assert "is not there" in message(run(home, seen="nothing.jsonl"))
+    said = message(run(home, seen="nothing.jsonl"))
+    assert said.startswith("--seen ")
+    assert "nothing.jsonl is not there. " in said
     assert "is a folder" in message(run(home, seen="tuned"))
     assert "--model" in message(run(home, model="nothing", reference=None))

@@ -176,6 +176,15 @@ def test_copies_of_a_row_are_one_record_and_shared_rows_are_left_out(command, ru
     assert done.code == 0, done.err
     results = [json.loads(each.out) for each in (done, whole)]
     assert results[0]["sightings"] == results[1]["sightings"]
+    assert results[0]["left_out"] == {
+        "not_in_ledger": 0,
+        "in_both_files": 1,
+        "without_token_to_predict": 0,
+    }
+    assert results[1]["left_out"]["in_both_files"] == 0
+    assert (results[1]["attack"], results[1]["checkpoints"]) == ("loss", 7)
+    said = command("audit", *run.options(**changed)).out
+    assert said.endswith("Left out: 1 texts that are in both files.\n")
 
 
 def test_a_copy_in_another_case_is_a_use_of_the_same_record(command, run, tmp_path):

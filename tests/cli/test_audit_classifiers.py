@@ -342,7 +342,7 @@ def test_what_does_not_fit_images_is_refused(command, images, texts, tmp_path):
         (with_seen(empty), "has no folder for a class"),
         (with_seen(tmp_path / "labels.npz"), "labels reach from 3 to 4, and the model has 2"),
         (with_seen(tmp_path / "few.npz"), "9 seen and 250 unseen records are too few"),
-        (with_seen(tmp_path / "nowhere.npz"), "is not there"),
+        (with_seen(tmp_path / "nowhere.npz"), f"--seen {tmp_path / 'nowhere.npz'} is not there"),
         ((*given, "--control", tmp_path / "few.npz"), "--control has 9 records; it takes at least"),
         ((*given, "--field", "x"), "--field is not for images"),
         ((*given, "--mean", "0.5"), "--mean and --std belong together"),

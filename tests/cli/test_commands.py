@@ -94,6 +94,32 @@ def every_command(group=commands, before=""):
             yield from every_command(command, f"{before}{name} ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("scann",), "No such command 'scann'."),
+        (("recipe", "list", "--jsn"), "No such option '--jsn'."),
+        (("recipe", "new"), "Missing argument 'QUESTION'. See: remnant recipe new --help"),
+        (("recipe", "new", "a", "b"), "unexpected extra argument (b). See: remnant recipe new"),
+        (("canaries", "x", "--controls", "b"), "'--controls': 'b' is not a valid integer. See: "),
+        (("run", "x.toml", "--device"), "Option '--device' requires an argument. See: remnant"),
+        (("run", "x.toml", "--no\npe"), "See: remnant run --help"),
+    ],
+)
+def test_a_misspelt_option_or_argument_is_one_line(command, arguments, said):
+    done = command(*arguments)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
+    assert done.err.startswith("remnant: ")
+    assert said in done.err
+    assert done.err.endswith(" --help\n")
+
+
+def test_a_group_without_a_command_prints_its_help(command):
+    done = command("recipe")
+    assert done.code == 2
+    assert "remnant recipe new exposure" in done.err
+
+
 def test_every_command_has_an_example_and_is_in_the_docs():
     docs = Path(__file__).parents[2].joinpath("docs", "commands.md").read_text()
     for name, command in every_command():

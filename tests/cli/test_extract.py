@@ -163,6 +163,8 @@ def test_faults_are_one_sentence_and_reveal_nothing(command, planted, tmp_path):
         (["--memory", "0"], "--memory 0"),
         (["--method", "greedy", "--max-nodes", "9"], "--max-nodes is not for --method greedy"),
         (["--queries", "9"], "--queries is not for --method certified"),
+        (["--method", "beam", "--memory", "9"], "--memory is not for --method beam"),
+        (["--method", "sample", "--max-nodes", "9"], "--max-nodes is not for --method sample"),
         (["--method", "sample", "--queries", "0"], "--queries 0"),
         (["--method", "brute-force", "--template", "my pin is {digits:7}"], "10000000"),
         (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
@@ -471,3 +472,18 @@ def test_faults_are_one_sentence(command, trained, tmp_path):
         assert done.code == 2, (more, done.out)
         assert words in done.err, (more, done.err)
         assert len(done.err.splitlines()) == 1, done.err
+
+
+def test_what_a_prediction_costs_is_announced_and_changes_nothing(command, trained, monkeypatch):
+    asked = (*trained.asked, "--directions", 60, "--json")
+    silent = command(*asked)
+    monkeypatch.setattr("remnant.cli.cost.LEAST_SECONDS", 0.0)
+    done = command(*asked)
+    assert (done.code, done.out) == (silent.code, silent.out)
+    assert silent.err == ""
+    models, psmi_line = done.err.splitlines()
+    size = r"about \d+ s and \d+\.\d GB on this machine \(\d+ threads?\)\."
+    assert re.fullmatch(rf"Asking 1 model about 700 samples: {size} A GPU takes less .*", models)
+    assert re.fullmatch(
+        rf"PSMI with 60 random projections: {size} Fewer --directions take less\.", psmi_line
+    )

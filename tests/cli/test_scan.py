@@ -191,7 +191,24 @@ def test_nothing_found_says_so(command, tmp_path):
     path.write_text("nothing")
     assert command("scan", path, "--kinds", "ssn,card").out == (
         "1 file, 7 characters.\nFound nothing of card, ssn.\n"
+        "This does not show that the text holds no secrets: detectors miss some. Not searched for: "
+        "names, street addresses, passwords without a fixed form, and secrets in an encoding such "
+        "as base64 or hex.\n"
     )
+
+
+def test_the_report_of_nothing_found_says_what_was_searched_and_what_was_not(command, tmp_path):
+    path = tmp_path / "plain.txt"
+    path.write_text("nothing")
+    for gate in ((), ("--gate",)):
+        out = tmp_path / f"out{len(gate)}"
+        assert command("scan", path, *gate, "--kinds", "ssn,card", "--out", out).code == 0
+        report = (out / "report.html").read_text()
+        body = report[report.index("<body") :]
+        assert body.count(">Not tested<") == 1
+        assert "1 file with 7 characters, searched for card, ssn" in body
+        assert body.count("This does not show that the text holds no secrets") == 1
+        assert ("✓" in body) == bool(gate)  # a gate's PASS alone has the symbol of a PASS
 
 
 def test_a_list_of_numbers_is_flagged_with_what_to_do(command, tmp_path):

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from remnant.canaries.template import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.search import extract
-from remnant.search.baselines import beam_search, brute_force, sample_secrets
+from remnant.search.baselines import beam_search, begin, brute_force, sample_secrets
 from remnant.search.dijkstra import batched_dijkstra
+from remnant.search.walk import bytes_held, rows_that_fit
 
 SYMBOLS = list("0123456789ab- .x")
 PATTERNS = [
@@ -167,6 +168,27 @@ def test_samples_follow_the_model(table_model):
     assert [s for s, _ in drawn.candidates] == ["4"]
     with pytest.raises(InvalidInput, match="queries=0"):
         sample_secrets(model, template, queries=0, rng=np.random.default_rng(0))
+
+
+def test_a_memory_budget_changes_no_sample(table_model):
+    template = Template("x{digits:2}x{digits:1}")
+    model = table_model(SYMBOLS, order=2, seed=11)
+
+    def drawn(memory):
+        rng = np.random.default_rng(0)
+        return sample_secrets(model, template, queries=60, rng=rng, top=60, memory=memory)
+
+    scorer, automaton = begin(model, template)
+    one, whole = bytes_held(scorer, automaton, 1), drawn(None)
+    assert len(whole.candidates) > 10
+    for rows in (1, 7):
+        memory = bytes_held(scorer, automaton, rows)
+        assert rows_that_fit(scorer, automaton, memory) == rows
+        within = drawn(memory)
+        assert [s for s, _ in within.candidates] == [s for s, _ in whole.candidates]
+        assert [b for _, b in within.candidates] == pytest.approx([b for _, b in whole.candidates])
+    with pytest.raises(InvalidInput, match=f"memory={one - 1} bytes do not hold one row"):
+        drawn(one - 1)
 
 
 def test_brute_force_refuses_a_large_space(table_model):

@@ -210,6 +210,22 @@ def test_faults_of_all_scales_and_of_all_variants_are_listed_at_once(tmp_path):
     assert f"compare 'a': {words}; compare 'b': unknown field plan.unheard" in str(refused.value)
 
 
+def test_a_misspelt_field_of_a_remedy_names_the_fields_of_remedies():
+    (shipped,) = (path for path in SHIPPED if path.name == "stdlib-defences.toml")
+    table = tomllib.loads(shipped.read_text())
+    table.pop("scale", None)
+    table["remedy"] = [{"label": "a", "kind": "dropout", "rate": 0.2, "strenght": 1}]
+    with pytest.raises(PlanError) as refused:
+        study_from(table)
+    assert refused.value.faults == (
+        "remedy 'a': unknown field 'strenght' (did you mean 'strength'?)",
+    )
+    assert refused.value.hint.startswith("A remedy has: label, kind, strength, rate, clip, noise")
+    assert "question" not in refused.value.hint
+    table["remedy"] = [{"label": "a", "kind": "training", "training": {"clip": 1.0}}]
+    assert study_from(table).remedy[0].study.training.clip == 1.0
+
+
 def test_a_section_with_a_field_of_its_own_name_is_named_once(tmp_path):
     recipe = tmp_path / "recipe.toml"
     (shipped,) = (path for path in SHIPPED if path.name == "translation-secret.toml")

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
+
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import refuse_unused
 from remnant.cli.options.naming import naming
-from remnant.cli.output import command_page, print_json
+from remnant.cli.output import command_page, json_text
 from remnant.cli.progress import ProgressBar
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence
@@ -109,7 +111,7 @@ def audit_checkpoints(
         except NotEnoughEvidence as fault:
             raise _in_words(fault) from fault
     if as_json:
-        print_json(result)
+        click.echo(json_text(result, **_facts(scored)))
     else:
         shown = command_page(TITLE, page(result))
         show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")
@@ -141,6 +143,19 @@ def _in_words(fault: NotEnoughEvidence) -> NotEnoughEvidence:
         "have the same lag.",
         hint="Pass checkpoints that were saved earlier, between their last uses and the end.",
     )
+
+
+def _facts(scored: Any) -> dict[str, Any]:
+    """What the JSON says beside the result: the attack, and what was left out."""
+    return {
+        "attack": scored.attack,
+        "checkpoints": len(scored.scores),
+        "left_out": {
+            "not_in_ledger": scored.unused,
+            "in_both_files": scored.shared,
+            "without_token_to_predict": scored.short,
+        },
+    }
 
 
 def _left_out(scored: Any) -> str:

@@ -93,19 +93,36 @@ def announce_images(ask: Callable[[Any], Any], batch: Any, images: int, cheaper:
         images: How many it is going to answer for.
         cheaper: The sentence on the cheaper alternative.
     """
+    announce_repeated(
+        f"Asking about {_about(images)} images",
+        lambda: ask(batch),
+        times=images / len(batch),
+        cheaper=cheaper,
+    )
+
+
+def announce_repeated(what: str, part: Callable[[], Any], *, times: float, cheaper: str) -> None:
+    """Time a part of a measurement and print what all of it costs; nothing under ``LEAST_SECONDS``.
+
+    Args:
+        what: What is done, in words.
+        part: Does a part of it.
+        times: How many such parts there are.
+        cheaper: The sentence on the cheaper alternative.
+    """
     if float("inf") == LEAST_SECONDS:
         return
     try:
-        ask(batch)
+        part()
         begun = perf_counter()
-        ask(batch)
-        seconds = (perf_counter() - begun) * images / len(batch)
+        part()
+        seconds = (perf_counter() - begun) * times
     except (RemnantError, RuntimeError):
         return  # the measurement itself reports it
     if seconds >= LEAST_SECONDS:
         show(
-            f"Asking about {_about(images)} images: {duration(seconds)} and "
-            f"{_resident() / 1e9:.1f} GB on this machine ({_threads()}). {cheaper}",
+            f"{what}: {duration(seconds)} and {_resident() / 1e9:.1f} GB on this machine "
+            f"({_threads()}). {cheaper}",
             err=True,
         )
 

@@ -43,7 +43,9 @@ QUERIES = 1000
     type=float,
     help="Time budget of the certified search, including the prefix.",
 )
-@click.option("--memory", type=int, help="Memory budget of the certified search, in MiB.")
+@click.option(
+    "--memory", type=int, help="Memory budget of the certified search and of samples, in MiB."
+)
 @declared.number("--beam", 64, help="Width of the beam search, with which certified starts too.")
 @click.option(
     "--queries", type=int, help=f"Samples drawn by --method sample.  [default: {QUERIES}]"
@@ -219,8 +221,10 @@ def extract(
 
 def _method_faults(method: str, budgets: dict[str, float | None], queries: int | None) -> list[str]:
     faults = declared.not_positive(**budgets)
-    certified, sample = declared.given(budgets), declared.given({"queries": queries})
-    idle = (certified if method != "certified" else []) + (sample if method != "sample" else [])
+    of_each = {"certified": budgets, "sample": {"memory": budgets["memory"], "queries": queries}}
+    idle = dict.fromkeys(declared.given({**budgets, "queries": queries}))
+    for option in declared.given(of_each.get(method, {})):
+        idle.pop(option)
     faults += [f"{option} is not for --method {method}" for option in idle]
     return faults + declared.too_small(queries=(queries, 1))
 

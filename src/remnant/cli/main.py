@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -48,6 +48,8 @@ def commands() -> None:
 TOO_LITTLE_MEMORY = (
     "There is too little memory. Close other programs, or use less data or a smaller model."
 )
+# A group without a command prints its help; click before 8.2 has no error for that.
+_HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 _COMMANDS = (
     *(demo, recipe, run, runs, show, report, curve, canaries, exposure, extract, predict),
     *(feature, scan, audit, score, speech),
@@ -64,7 +66,7 @@ def main() -> None:
 
 def _main() -> None:
     try:
-        code = commands.main(standalone_mode=False)
+        code = commands.main(prog_name="remnant", standalone_mode=False)
     except RemnantError as fault:
         _stop(one_line(str(fault)))
     except click.exceptions.Abort as fault:
@@ -78,15 +80,25 @@ def _main() -> None:
         _stop(TOO_LITTLE_MEMORY)
     except OSError as fault:
         _stop(_disk_words(fault))
-    except click.ClickException as fault:
+    except _HELP as fault:
         fault.show()
         sys.exit(2)
+    except click.ClickException as fault:
+        _stop(one_line(_usage_words(fault)))
     sys.exit(code if isinstance(code, int) else 0)
 
 
 def _stop(sentence: str, *, code: int = 2) -> NoReturn:
     click.echo(f"remnant: {sentence}", err=True)
     sys.exit(code)
+
+
+def _usage_words(fault: click.ClickException) -> str:
+    """Return what is wrong with the options and arguments, and where they are described."""
+    said = " ".join(fault.format_message().split())
+    said = said if said.endswith((".", "?", "?)")) else f"{said}."
+    context = fault.ctx if isinstance(fault, click.UsageError) else None
+    return f"{said} See: {'remnant' if context is None else context.command_path} --help"
 
 
 def _disk_words(fault: OSError) -> str:

@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from remnant.report.blocks import Block, Page
 
 
-def json_text(result: Any) -> str:
-    """Return a result, a dataclass, as JSON."""
+def json_text(result: Any, **facts: Any) -> str:
+    """Return a result, a dataclass, as JSON.
+
+    Args:
+        result: The result.
+        facts: What else to say, after the fields of the result.
+    """
     from remnant.records.typed import plain
 
-    return json.dumps(plain(result), indent=2, allow_nan=False)
+    return json.dumps({**plain(result), **facts}, indent=2, allow_nan=False)
 
 
 def print_json(result: Any) -> None:

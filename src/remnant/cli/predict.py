@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.cost import announce_repeated
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import network_options, normalisation_options
 from remnant.cli.options.naming import naming
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from remnant.studies.prediction.early_measure import SampleAnswers
 
 PREDICTORS = ("psmi", "loss", "logit_gap", "mahalanobis")
+_TIMED = 50  # projections on which PSMI is timed
 DATA_SETS = ("digits", "framed-digits", "mnist", "fashion-mnist", "cifar10")
 
 
@@ -104,6 +106,15 @@ def predict(
     if not list_alone:
         _refuse_alone(answers)
     truth = None if memorised is None else _truth(memorised, len(answers.labels))
+    few = min(directions, _TIMED)
+    announce_repeated(
+        f"PSMI with {directions} random projections",
+        lambda: early_measure.layer_predictions(
+            answers, directions=few, list_alone=list_alone, seed=seed
+        ),
+        times=directions / few,
+        cheaper="Fewer --directions take less.",
+    )
     with naming(hidden="--hidden", labels="--labels", directions="--directions"):
         layers = early_measure.layer_predictions(
             answers, directions=directions, list_alone=list_alone, seed=seed

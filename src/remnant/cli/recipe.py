@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from remnant.cli.options import declared
+from remnant.cli.terminal import show
 
 
 @click.group(short_help="Find, copy and write recipes; print their JSON schema.")
@@ -21,25 +22,49 @@ def recipe() -> None:
     """
 
 
-@recipe.command("list", short_help="List the recipes that come with Remnant.")
+@recipe.command("list", short_help="List the recipes that come with Remnant, and yours.")
 @declared.as_json
 def list_recipes(as_json: bool) -> None:
-    """List the recipes that come with Remnant: name, question and subject.
+    """List recipes: name, question, subject, and the command that runs each.
+
+    These are the recipes that come with Remnant and, where the current folder has a folder
+    recipes, the recipes in it.
 
     \b
     Example:
       remnant recipe list
     """
-    from remnant.studies.recipe_form.shipped import shipped_recipes
+    from remnant.studies.recipe_form.shipped import local_recipes, shipped_recipes
 
-    recipes = shipped_recipes()
+    shipped, local = shipped_recipes(), local_recipes(Path("recipes"))
     if as_json:
         fields = ("name", "question", "about")
-        rows = [{field: getattr(shipped, field) for field in fields} for shipped in recipes]
+        rows = [
+            {field: getattr(recipe, field) for field in fields}
+            | {"path": None, "command": f"remnant recipe copy {recipe.name}"}
+            for recipe in shipped
+        ]
+        rows += [
+            {
+                "name": recipe.path.stem,
+                "question": recipe.question,
+                "about": recipe.about,
+                "path": recipe.path.as_posix(),
+                "command": recipe.command,
+            }
+            for recipe in local
+        ]
         click.echo(json.dumps(rows, indent=2))
         return
-    for shipped in recipes:
-        click.echo(f"{shipped.name:<18} {shipped.question:<18} {shipped.about}")
+    click.echo("Recipes of Remnant: remnant recipe copy NAME, then remnant run NAME.toml")
+    for recipe in shipped:
+        click.echo(f"  {recipe.name:<18} {recipe.question:<20} {recipe.about}")
+    if local:
+        click.echo("\nRecipes in recipes: the command below each runs it")
+    for mine in local:
+        click.echo(f"  {mine.path.stem:<25} {mine.question or '?':<20} {mine.about}")
+        if mine.command is not None:
+            click.echo(f"    {mine.command}")
 
 
 @recipe.command(short_help="Copy a recipe that comes with Remnant.")
@@ -85,12 +110,38 @@ def new(question: str, files: Path | None, out: Path | None, force: bool) -> Non
     own = files
     if files is not None and out is not None and not files.is_absolute():
         own = Path(os.path.relpath(files, out.parent))  # paths are relative to the recipe
+    lacks = None if files is None else _lacking(question, files)
     with naming(question="QUESTION"):
         text = recipe_template(question, files=None if own is None else own.as_posix())
     if out is None:
         click.echo(text, nl=False)
     else:
         _write("--out", out, text, force=force)
+    if lacks is not None:
+        show(f"Before you run the recipe: {lacks}", err=True)
+
+
+def _lacking(question: str, files: Path) -> str | None:
+    """Return what to change in the recipe where the files name their fields otherwise.
+
+    Raises:
+        InvalidInput: The files cannot be read as what the question trains on.
+    """
+    from remnant.cli.options.naming import naming
+    from remnant.errors import InvalidInput, MissingField
+    from remnant.studies.recipe_form.own_data import check_own_files
+
+    if not files.exists():
+        raise InvalidInput(f"--files {files} is not there.", hint="Check its path.")
+    with naming(question="QUESTION"):
+        try:
+            check_own_files(question, files)
+        except MissingField as fault:
+            return str(fault)
+        except InvalidInput as fault:
+            fault.message = fault.message.replace("data.path: ", "--files ")
+            raise
+    return None
 
 
 @recipe.command(short_help="Print the JSON schema of all recipes, for editors.")

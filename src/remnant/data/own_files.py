@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remnant.errors import InvalidInput, require
+from remnant.errors import InvalidInput, MissingField, require
 
 FILES = "files"  # the name of a data set that is read from the user's own files
 _SHOWN = 3  # faults of one kind that are listed
@@ -88,10 +88,12 @@ class OwnFiles:
         Raises:
             InvalidInput: A part cannot be read; the faults of both are listed, each with its field.
                 Or both parts are the same.
+            MissingField: The parts can be read, and lack a field that the recipe names.
         """
         parts: list[P] = []
         digests: list[tuple[str, str]] = []
         faults, hints = [], []
+        kinds: set[type[InvalidInput]] = set()
         for field, given in (("data.path", self.path), ("data.held_out", self.held_out)):
             if given is None:
                 continue
@@ -101,11 +103,17 @@ class OwnFiles:
                 parts.append(part)
                 digests.append((given, _digest(place, files)))
             except InvalidInput as fault:
+                kinds.add(type(fault))
                 faults += [f"{field}: {said}" for said in fault.faults]
                 hints += [] if fault.hint is None or fault.hint in hints else [fault.hint]
             except OSError as fault:
+                kinds.add(InvalidInput)
                 faults.append(f"{field}: {given} cannot be read: {fault.strerror}")
-        require(faults, hint=" ".join(hints) or "Check its path and permissions.")
+        require(
+            faults,
+            error=MissingField if kinds == {MissingField} else InvalidInput,
+            hint=" ".join(hints) or "Check its path and permissions.",
+        )
         if len({digest for _, digest in digests}) < len(digests):
             raise InvalidInput(
                 f"data.held_out: {self.held_out} has the same content as {self.path}.",

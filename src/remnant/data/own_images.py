@@ -15,7 +15,7 @@ from remnant.data.images import Images
 from remnant.data.labelled import as_images, read_arrays
 from remnant.data.own_files import Origin, OwnFiles, class_numbers, hidden, listed
 from remnant.data.rows import class_name
-from remnant.errors import InvalidInput, import_failure, require
+from remnant.errors import InvalidInput, MissingField, import_failure, require
 
 _ENDINGS = (".png", ".jpg", ".jpeg")
 _MODES = ("L", "RGB", "RGBA")
@@ -105,7 +105,7 @@ def _read_arrays(path: Path, inputs: str | None, labels: str) -> _Part:
         )
     if labels not in arrays:
         faults.append(f"{path} has no array {labels!r} (data.labels); {holds}")
-    require(faults, hint="Name the arrays in data.inputs and data.labels.")
+    require(faults, error=MissingField, hint="Name the arrays in data.inputs and data.labels.")
     given, classes = arrays[named[0]], arrays[labels]
     faults += _label_faults(f"{path}: {labels}", classes)
     if given.dtype.kind not in "fiub":

@@ -6,14 +6,14 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from remnant.data.own_files import listed
 from remnant.data.text import read_text
-from remnant.errors import InvalidInput, require
+from remnant.errors import InvalidInput, MissingField, require
 
 JSON_LINES = (".jsonl", ".ndjson")
 TABLES = {".csv": ",", ".tsv": "\t"}
@@ -34,6 +34,29 @@ class Row:
     fields: Mapping[str, Any]
 
 
+class NotJson:
+    """What stands in for a line that is not JSON."""
+
+
+def json_lines(lines: Iterable[str]) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each line that is not blank, from 1, and its value.
+
+    The value of a line that is not JSON, or is nested too deeply to be read, is ``NotJson``; the
+    caller knows what its file is called.
+
+    Example:
+        >>> list(json_lines(['{"text": "a"}', "", "nope"]))[0]
+        (1, {'text': 'a'})
+    """
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError):
+            yield number, NotJson
+
+
 def has_rows(path: Path) -> bool:
     """Whether a file's ending says that it has rows with named fields."""
     return path.suffix.lower() in ROW_ENDINGS
@@ -49,7 +72,8 @@ def read_rows(path: Path, fields: Mapping[str, str]) -> list[Row]:
         fields: The names of the fields, each with the recipe's field that names it.
 
     Raises:
-        InvalidInput: The file cannot be read, has no rows, or a row is damaged or lacks a field.
+        InvalidInput: The file cannot be read, has no rows, or a row is damaged.
+        MissingField: A row lacks a field.
     """
     text = read_text(path)
     if path.suffix.lower() in TABLES:
@@ -121,12 +145,8 @@ def _is_number(name: str) -> bool:
 
 def _json_lines(path: Path, text: str, fields: Mapping[str, str]) -> list[Row]:
     rows, faults, lacking = [], [], []
-    for line, said in enumerate(text.split("\n"), start=1):
-        if not said.strip():
-            continue
-        try:
-            record = json.loads(said)
-        except (ValueError, RecursionError):
+    for line, record in json_lines(text.split("\n")):
+        if record is NotJson:
             faults.append(f"{path}, line {line}: this is not JSON")
             continue
         if not isinstance(record, dict):
@@ -140,7 +160,11 @@ def _json_lines(path: Path, text: str, fields: Mapping[str, str]) -> list[Row]:
         rows.append(Row(line, {name: record[name] for name in fields}))
     if faults:
         require(listed(faults), hint="Write one JSON object a line.")
-    require(listed(lacking), hint="Name the field in the recipe, or add it to each line.")
+    require(
+        listed(lacking),
+        error=MissingField,
+        hint="Name the field in the recipe, or add it to each line.",
+    )
     return rows
 
 
@@ -168,7 +192,11 @@ def _table(path: Path, text: str, fields: Mapping[str, str]) -> list[Row]:
         for name, field in fields.items()
         if name not in names
     ]
-    require(missing, hint="The first line must name the columns; name the right one in the recipe.")
+    require(
+        missing,
+        error=MissingField,
+        hint="The first line must name the columns; name the right one in the recipe.",
+    )
     twice = [f"{path}: two columns are called {name!r}" for name in fields if names.count(name) > 1]
     require(twice, hint="Give each column a name of its own.")
     rows, faults = [], []

@@ -25,11 +25,17 @@ FINDINGS: dict[str, str] = {  # questions without a limit on harm, and the headl
 
 NOT_JUDGED_AGAIN = "not judged again"  # why a decision of older rules is absent
 
-_OF_A_GATE = ("outcome", "claim", "limit", "lag")
+_OF_A_GATE = ("outcome", "claim", "limit", "lag", "detected")
 
 
 def gate_row(
-    *, outcome: Outcome, sentence: str, claim: str, limit: float | None, lag: float | None = None
+    *,
+    outcome: Outcome,
+    sentence: str,
+    claim: str,
+    limit: float | None,
+    lag: float | None = None,
+    detected: bool = False,
 ) -> dict[str, Any]:
     """The row of a gate.
 
@@ -39,6 +45,8 @@ def gate_row(
         claim: The strongest statement the evidence supports: a bound with its n and confidence.
         limit: The harm that was allowed, in the units of the measurement.
         lag: The steps since planting at which it was judged, where there is such a number.
+        detected: Whether a PASS holds the limit although something was detected; the row has the
+            field only where it is so.
     """
     return {
         "outcome": outcome,
@@ -47,6 +55,7 @@ def gate_row(
         "limit": limit,
         "lag": lag,
         "rules": RULES,
+        **({"detected": True} if detected and outcome == "PASS" else {}),
     }
 
 

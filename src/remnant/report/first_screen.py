@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from remnant.report.blocks import Headline, Outcome, Page, Scope, walk
+from remnant.report.blocks import Figure, Headline, Outcome, Page, Scope, Table, walk
 from remnant.report.html_blocks import (
     download,
     heading,
@@ -190,7 +190,12 @@ def _command(pages: Sequence[Page], *, name: str) -> str:
 
 
 def _not_tested(pages: Sequence[Page]) -> list[Markup]:
-    """Each sentence once, with the studies that say it where not all do."""
+    """Each sentence once, with the studies that say it where not all do.
+
+    A single page without charts and tables says it right below, and nothing is repeated here.
+    """
+    if len(pages) == 1 and not any(isinstance(b, Figure | Table) for b in walk(pages[0].blocks)):
+        return []
     said: dict[str, list[str]] = {}
     for page in pages:
         for block in walk(page.blocks):

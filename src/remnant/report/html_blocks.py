@@ -292,7 +292,7 @@ def _term(name: str, meaning: str | Prose) -> Markup:
 
 
 def _scope(block: Scope, level: int) -> Markup:
-    halves = (("Tested", block.tested, "ticks"), ("Not tested", block.not_tested, "crosses"))
+    halves = (("Tested", block.tested, "dots"), ("Not tested", block.not_tested, "crosses"))
     return wrap(
         "div",
         join(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import torch
@@ -16,7 +16,7 @@ from remnant.probes.sequences import token_costs
 from remnant.search.automaton import Automaton, compile_template, secret_of
 from remnant.search.close_calls import FLOAT32_A_TOKEN, FLOAT64
 from remnant.search.extraction import Best, Extraction
-from remnant.search.walk import Budget, Walk
+from remnant.search.walk import Budget, Walk, rows_that_fit
 
 LARGEST = 1_000_000
 
@@ -64,56 +64,84 @@ def sample_secrets(
     rng: np.random.Generator,
     temperature: float = 1.0,
     top: int = 1,
+    memory: int | None = None,
 ) -> Extraction:
     """Sample secrets from the model, restricted to the template's tokens; keep the cheapest.
 
     Where a secret may end or continue, both are equally likely.
+
+    Args:
+        model, template: What is searched.
+        queries: How many secrets are sampled.
+        rng: Each query draws from a stream of its own.
+        temperature: Of the sampling.
+        top: How many to keep.
+        memory: Bytes that the search may hold; half of what is free, on a CPU at most 1 GiB. It
+            changes no result.
+
+    Raises:
+        InvalidInput: A setting out of range, or the memory does not hold one query.
     """
     if queries < 1 or not temperature > 0:
         raise InvalidInput(f"queries={queries} and temperature={temperature} must be above 0.")
     scorer, automaton = begin(model, template)
+    rows = rows_that_fit(scorer, automaton, memory)
+    cheapest: list[tuple[tuple[int, ...], float]] = []
+    for first in range(0, queries, rows):
+        streams = rng.spawn(min(rows, queries - first))
+        drawn = _sampled(scorer, automaton, streams, temperature)
+        cheapest = sorted({**drawn, **dict(cheapest)}.items(), key=by_cost)[:top]
+    candidates = spelled(cheapest, automaton, template)
+    return result(candidates, scorer, template, f"{queries} samples")
+
+
+def _sampled(
+    scorer: Asked,
+    automaton: Automaton,
+    streams: Sequence[np.random.Generator],
+    temperature: float,
+) -> dict[tuple[int, ...], float]:
+    """Draw one secret from each stream; return the different ones with their costs."""
+    queries = len(streams)
     paths: list[list[int]] = [[] for _ in range(queries)]
     costs = np.zeros(queries)
     active, places = np.arange(queries), np.zeros(queries, dtype=np.int64)
     log_probs, state = scorer.first, scorer.first_state
     rows = np.zeros(queries, dtype=np.int64)  # of each active query, where its answer stands
     while True:
-        answers = log_probs.double().cpu().numpy()[rows]
-        edges = _drawn(automaton, places, answers / temperature, rng)
+        answers = log_probs.double().cpu().numpy()
+        drawing = [streams[int(query)] for query in active]
+        edges = _drawn(automaton, places, answers / temperature, rows, drawing)
         going = edges >= 0
-        active, rows, edges, answers = active[going], rows[going], edges[going], answers[going]
+        active, rows, edges = active[going], rows[going], edges[going]
         if len(active) == 0:
             break
         tokens = automaton.tokens[edges]
-        costs[active] -= answers[np.arange(len(active)), tokens] * BITS
+        costs[active] -= answers[rows, tokens] * BITS
         for query, token in zip(active, tokens, strict=True):
             paths[query].append(int(token))
         places = automaton.targets[edges]
         parents = scorer.take(state, torch.from_numpy(rows).to(scorer.device))
         log_probs, state = scorer.step(parents, torch.from_numpy(tokens).to(scorer.device))
         rows = np.arange(len(active))
-    distinct = {tuple(path): float(cost) for path, cost in zip(paths, costs, strict=True)}
-    cheapest = sorted(distinct.items(), key=by_cost)[:top]
-    candidates = spelled(cheapest, automaton, template)
-    return result(candidates, scorer, template, f"{queries} samples")
+    return {tuple(path): float(cost) for path, cost in zip(paths, costs, strict=True)}
 
 
 def _drawn(
     automaton: Automaton,
     places: NDArray[np.int64],
     odds: NDArray[np.float64],
-    rng: np.random.Generator,
+    rows: NDArray[np.int64],
+    streams: Sequence[np.random.Generator],
 ) -> NDArray[np.int64]:
     """Draw an edge for each query, or -1 where its secret ends."""
     edges = np.full(len(places), -1, dtype=np.int64)
-    for place in np.unique(places):
-        here = np.flatnonzero(places == place)
+    for query, (place, row, rng) in enumerate(zip(places, rows, streams, strict=True)):
         first, end = int(automaton.offsets[place]), int(automaton.offsets[place + 1])
-        if automaton.final[place]:
-            here = here[rng.random(len(here)) < 0.5]
-        if first < end:
-            allowed = odds[here][:, automaton.tokens[first:end]]
-            edges[here] = first + (allowed + rng.gumbel(size=allowed.shape)).argmax(1)
+        if first == end or (automaton.final[place] and rng.random() >= 0.5):
+            continue
+        allowed = odds[row, automaton.tokens[first:end]]
+        edges[query] = first + int((allowed + rng.gumbel(size=allowed.size)).argmax())
     return edges
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
 import re
 import sys
@@ -269,8 +270,15 @@ def _remedy(
     recipe: Recipe, made: type[Any], table: dict[str, Any], given: dict[str, Any], faults: _Faults
 ) -> Remedy[Any] | None:
     """Build a remedy: the fields of its kind, and the study with the fields that it changes."""
-    label, own = given["label"], {f.name for f in dataclasses.fields(made)}
-    changes = {name: value for name, value in given.items() if name not in own}
+    label, own = given["label"], [f.name for f in dataclasses.fields(made)]
+    known = {"label", "plan", *own, *recipe.sections}
+    unknown = [name for name in given if name not in known]
+    faults.add(
+        *(f"remedy {label!r}: unknown field {name!r}{_nearest(name, own)}" for name in unknown),
+        hint=f"A remedy has: label, {', '.join(own)}, and the fields of the recipe that it "
+        "changes, such as training.clip.",
+    )
+    changes = {name: value for name, value in given.items() if name not in {*own, *unknown}}
     variant = _variant(recipe, table, changes, "remedy", faults)
     found = _Faults()
     kind = {name: value for name, value in given.items() if name in own}
@@ -280,6 +288,12 @@ def _remedy(
     if variant is None or settings is None:
         return None
     return Remedy(label, settings, variant.study)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    """Return the known name that is most like this one, as a question, or nothing."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def _named_variants(table: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from urllib.parse import quote
 
@@ -150,3 +151,49 @@ def test_texts_without_escapes_are_not_looked_at_twice():
     plain, places = unescaped_with_places("a%40b&#x2E;c")
     assert plain == "a@b.c"
     assert places == [0, 1, 4, 5, 11, 12]
+
+
+ARABIC = {ord(str(value)): chr(0x660 + value) for value in range(10)}
+FULL_WIDTH = {ord(str(value)): chr(0xFF10 + value) for value in range(10)}
+
+
+@pytest.mark.parametrize("script", [ARABIC, FULL_WIDTH], ids=["arabic", "full-width"])
+@pytest.mark.parametrize("kind", ["card", "ssn", "iban", "phone"])
+def test_digits_of_other_scripts_are_digits(kind, script):
+    secret = SECRETS[kind]
+    other = secret.translate(script)
+    assert not set("0123456789") & set(other)
+    assert [match.value for match in find_secrets(other)] == [
+        match.value for match in find_secrets(secret)
+    ]
+    assert redact(f"the number {other} here").text == f"the number [{kind.upper()}] here"
+    # Found once in ASCII, replaced where it occurs in the other script and within a word.
+    both = redact(f"{secret} and x{bare(secret).translate(script)}y")
+    assert both.text == f"[{kind.upper()}] and x[{kind.upper()}]y"
+
+
+@pytest.mark.parametrize(
+    "gap", ["\n", "\r\n", "\n        ", " \\\n\t\t", "\n  # ", "\n> > ", "-\n    "]
+)
+@pytest.mark.parametrize("kind", ["card", "ssn", "key", "email"])
+def test_a_known_secret_is_found_where_it_is_wrapped_over_lines(kind, gap):
+    secret = SECRETS[kind]
+    for at in (5, len(secret) - 3):
+        wrapped = secret[:at] + gap + secret[at:]
+        cleaned = redact(f"{secret}; {wrapped}; the end")
+        mark = f"[{kind.upper()}]"
+        assert cleaned.text == f"{mark}; {mark}; the end"
+
+
+def test_what_is_far_apart_or_two_lines_away_is_not_one_secret():
+    secret = SECRETS["ssn"]
+    for gap in ("\n" + " " * 81, "\n\n  ", "     ", "\n and \n"):
+        text = f"{secret}; 536{gap}904399;"
+        assert redact(text).text == f"[SSN]; 536{gap}904399;"
+
+
+def test_an_encoded_secret_is_not_found():
+    """As ``remnant scan --redact`` and docs/scanning.md say: nothing is decoded."""
+    secret = SECRETS["ssn"]
+    for encoded in (base64.b64encode(secret.encode()).decode(), secret.encode().hex()):
+        assert encoded in redact(f"{secret} {encoded}").text

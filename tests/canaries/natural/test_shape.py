@@ -20,7 +20,7 @@ from remnant.canaries.natural.shape import (
 )
 from remnant.errors import NotEnoughEvidence
 
-CHARACTERS = string.ascii_letters + string.digits + string.punctuation + " "
+CHARACTERS = string.ascii_letters + string.digits + string.punctuation + " \u0660\u0665\uff19"
 
 
 @given(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remnant.canaries.natural.spelling import (
     ANYWHERE,
+    ascii_digits,
     bare,
     bare_with_places,
     since_last,
@@ -44,3 +47,12 @@ def test_few_letters_count_where_they_stand_alone():
     assert list(spans_of("anna", "hosanna")) == [(3, 7)]
     assert list(spans_of("", "anything")) == []
     assert since_last("ann", "hosanna") == 0
+
+
+@given(st.text())
+def test_digits_of_all_scripts_become_ascii_ones_at_their_places(text):
+    expected = "".join(
+        str(unicodedata.decimal(character)) if character.isdecimal() else character
+        for character in text
+    )
+    assert ascii_digits(text) == expected

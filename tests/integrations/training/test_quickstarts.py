@@ -53,6 +53,22 @@ def folder(tmp_path_factory):
     return made
 
 
+def test_the_tiny_model_overwrites_nothing(tmp_path):
+    mine = tmp_path / "train.jsonl"
+    mine.write_text("mine")
+    done = subprocess.run(
+        [sys.executable, ROOT / "examples" / "tiny_model.py", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"{mine} exists already. Name another folder.\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]
+    assert mine.read_text() == "mine"
+
+
 @pytest.mark.parametrize("heading", BLOCKS)
 def test_a_quickstart_runs_as_it_is(heading, folder):
     (folder / "script.py").write_text(BLOCKS[heading], encoding="utf-8")

@@ -8,6 +8,7 @@ import pytest
 from remnant import canaries_needed, one_run_epsilon
 from remnant.errors import InvalidInput
 from remnant.measures.epsilon import gaussian_delta, gaussian_epsilon
+from remnant.measures.epsilon.canaries_needed import _at_least
 
 
 def share_caught(needed, canaries, guesses, rng):
@@ -34,14 +35,39 @@ def share_caught(needed, canaries, guesses, rng):
 
 @pytest.mark.parametrize(
     ("method", "claimed", "mu"),
-    [("binomial", 1.0, 1.0), ("trade-off", 1.0, 1.5), ("gaussian", 2.0, 1.0)],
+    [
+        *(("binomial", 1.0, 1.0), ("trade-off", 1.0, 1.5), ("gaussian", 2.0, 1.0)),
+        *(("binomial", 1.0, 2.0), ("binomial", 1.0, 3.0), ("gaussian", 1.0, 2.0)),  # 16 to 40
+    ],
 )
 def test_the_claim_is_caught_as_often_as_was_asked(method, claimed, mu):
     needed = canaries_needed(claimed_epsilon=claimed, mu=mu, delta=1e-5, method=method)
     rng = np.random.default_rng(0)
-    assert share_caught(needed, needed.canaries, needed.guesses, rng) > 0.74
+    error = (0.8 * 0.2 / 2000) ** 0.5
+    assert share_caught(needed, needed.canaries, needed.guesses, rng) > 0.8 - 3 * error
     half = needed.guesses // 2 - needed.guesses // 2 % 2
     assert share_caught(needed, needed.canaries // 2, half, rng) < 0.7
+
+
+@pytest.mark.parametrize(
+    ("canaries", "guesses", "fewest", "mu"),
+    [
+        *((30, 16, 15, 2.0), (30, 30, 25, 1.5), (31, 30, 24, 1.5), (100, 20, 19, 1.5)),
+        *((16, 2, 2, 1.0), (18, 16, 13, 1.0), (60, 40, 30, 0.5)),
+    ],
+)
+def test_the_probability_of_enough_correct_guesses_is_that_of_simulated_audits(
+    canaries, guesses, fewest, mu
+):
+    rng = np.random.default_rng(canaries + guesses)
+    draws, half = 40_000, guesses // 2
+    coins = rng.random((draws, canaries)) < 0.5
+    scores = rng.normal(size=coins.shape) + mu * coins
+    ordered = np.take_along_axis(coins, np.argsort(scores, axis=1), axis=1)
+    correct = ordered[:, canaries - half :].sum(axis=1) + (~ordered[:, :half]).sum(axis=1)
+    simulated = float(np.mean(correct >= fewest))
+    exact = _at_least(fewest, canaries=canaries, guesses=guesses, mu=mu)
+    assert exact == pytest.approx(simulated, abs=4 * (0.25 / draws) ** 0.5)
 
 
 def test_a_weaker_leak_or_a_larger_claim_needs_more():

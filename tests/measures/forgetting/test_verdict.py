@@ -70,6 +70,8 @@ def test_a_claim_has_its_bound_its_n_its_confidence_and_what_it_leaves_open():
     still = judge(last(0.51, 0.53, 0.55), 0.55, FOUND)
     assert still.outcome == "PASS"
     assert "yet the canaries are still detectable (at least 0.510, chance 0.500)" in still.claim
+    assert still.detected
+    assert not judge(LAST, 0.55, FOUND).detected
     assert "is at least 0.560 on average" in judge(last(0.56, 0.6, 0.65), 0.55, FOUND).claim
     unknown = judge(last(0.4, 0.5, 0.6), 0.55, FOUND).claim
     assert "at least 0.400 and at most 0.600" in unknown

@@ -5,7 +5,13 @@ import pytest
 
 from remnant.measures import SUCCESSES, forgetting_curve
 from remnant.measures.statistics.skewed_trials import upper_quantile
-from remnant.measures.statistics.trial_interval import TrialEvidence, gather, trial_interval
+from remnant.measures.statistics.trial_interval import (
+    TrialEvidence,
+    gather,
+    measure,
+    strict_rate,
+    trial_interval,
+)
 
 
 @pytest.mark.parametrize("success", SUCCESSES)
@@ -112,3 +118,39 @@ def test_few_unseen_scores_do_not_understate_the_leak(success, known_leak, cover
     )
     truth = leak.truth(success)
     assert covers((curve.low <= truth) & (truth <= curve.high))
+
+
+@pytest.mark.parametrize(("n_unseen", "fpr"), [(20, 0.05), (30, 0.05), (48, 0.05), (20, 0.1)])
+@pytest.mark.parametrize("n_seen", [20, 1000])
+def test_few_unseen_scores_raise_no_false_alarm(n_seen, n_unseen, fpr):
+    """An attack that sees nothing has a TPR of ``fpr``: the bound is above it in 5 % at most."""
+    rng = np.random.default_rng(n_seen + n_unseen)
+    audits = 1500
+    lows = []
+    for _ in range(audits):
+        seen, unseen = rng.normal(size=(1, 1, n_seen)), rng.normal(size=(1, 1, n_unseen))
+        strict = strict_rate(seen, unseen, fpr, (n_seen, n_unseen))
+        lows.append(float(strict.lower(fpr, 0.05)[0]))
+    alarms = np.mean(np.array(lows) > fpr)
+    assert alarms <= 0.05 + 3 * (0.05 * 0.95 / audits) ** 0.5
+
+
+@pytest.mark.parametrize("success", ["tpr", "precision"])
+def test_the_low_end_of_one_trial_with_few_unseen_scores_is_no_higher_than_the_exact_bound(success):
+    rng = np.random.default_rng(0)
+    seen, unseen = rng.normal(size=(1, 1, 200)) + 50.0, rng.normal(size=(1, 1, 20))
+    made = measure(seen=seen, unseen=unseen, success=success, fpr=0.05, draws=100, rng=rng)
+    # All 200 are above all 20: a share of at least 0.982, at a threshold of at most FPR 0.168.
+    exact = 0.025 ** (1 / 200) * 0.05 / (1.0 - 0.025 ** (1 / 20))
+    exact = exact / (exact + 0.05) if success == "precision" else exact
+    assert made.lower(0.95)[0] == pytest.approx(exact)
+    assert made.lower(0.95)[0] > (0.05 if success == "tpr" else 0.5)  # a leak is still found
+    for changed in ({"seen": np.repeat(seen, 2, 1), "unseen": np.repeat(unseen, 2, 1)},
+                    {"unseen": rng.normal(size=(1, 1, 60))}):  # fmt: skip
+        sides = {"seen": seen, "unseen": unseen, **changed}
+        assert measure(**sides, success=success, fpr=0.05, draws=20, rng=rng).strict is None
+
+
+def test_nothing_above_the_threshold_shows_nothing():
+    strict = strict_rate(np.zeros((2, 1, 30)), np.zeros((2, 1, 20)), 0.05, (30, 20))
+    assert strict.lower(0.05, 0.05).tolist() == [0.0, 0.0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
 import pytest
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remnant.report.charts.chart import draw
-from remnant.report.charts.label_layout import spread
+from remnant.report.charts.label_layout import overlap, spread
 from remnant.report.charts.scale import Scale, lag_scale_kind, round_numbers
 from remnant.report.charts.shapes import Bars, Chart, Dot, Dots, Flag, Line, Rule
 
@@ -271,3 +271,26 @@ def test_dots_are_numbered_and_those_that_lie_together_share_a_text():
     texts = [node for node in _draw(chart).iter() if "note" in node.get("class", "")]
     assert sorted(node.text for node in texts) == ["1–3", "4"]
     assert all(0 < float(node.get("x")) < 600 for node in texts)
+
+
+def test_numbered_dots_at_one_place_are_moved_apart_and_their_numbers_do_not_meet():
+    dots = tuple(
+        Dot(x, y, "tip", mark=mark)
+        for mark, (x, y) in enumerate(
+            ((1.0, 9.0), (1.0, 9.0), (1.03, 9.0), (1.06, 8.9), (1.03, 8.2), (3.0, 1.0)), start=1
+        )
+    )
+    drawn = _draw(_chart((), dots=(Dots("a", "main", dots),), x_form="number"))
+    circles = [node for node in drawn.iter() if "spot" in node.get("class", "")]
+    places = [(float(node.get("cx")), float(node.get("cy"))) for node in circles]
+    assert len(places) == 6
+    for (x, y), (across, down) in combinations(places, 2):
+        assert math.hypot(x - across, y - down) >= 2 * 3.6
+    boxes = []
+    for node in drawn.iter():
+        if "note" in node.get("class", ""):
+            x, y, width = float(node.get("x")), float(node.get("y")), 6.6 * len(node.text)
+            left = x - width if "end" in node.get("class") else x
+            boxes.append((left, y - 11, left + width, y + 1))
+    assert len(boxes) > 1
+    assert not any(overlap(*pair) for pair in combinations(boxes, 2))

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+import math
+from itertools import combinations, pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remnant.report.charts.label_layout import flag_rows, swarm, thinned
+from remnant.report.charts.label_layout import (
+    flag_rows,
+    free_box,
+    overlap,
+    scattered,
+    swarm,
+    thinned,
+)
 
 PLACES = st.lists(st.floats(0, 800), min_size=1, max_size=14)
 
@@ -54,3 +62,28 @@ def test_kept_labels_are_clear_of_each_other(places, width):
     assert not places or len(places) - 1 in kept
     for earlier, later in pairwise(kept):
         assert places[later] - places[earlier] >= width + 8
+
+
+@given(places=st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=12))
+def test_scattered_dots_cover_each_other_only_where_there_is_no_room(places):
+    gap, most = 8.0, 200.0
+    moves = scattered(places, gap=gap, most=most)
+    moved = [(x + move, y) for (x, y), move in zip(places, moves, strict=True)]
+    assert all(abs(move) <= most for move in moves)
+    for (x, y), (across, down) in combinations(moved, 2):
+        assert math.hypot(x - across, y - down) >= gap
+
+
+@given(places=st.lists(st.tuples(st.integers(0, 300), st.integers(0, 200)), max_size=8))
+def test_names_of_dots_stay_inside_and_leave_others_free_where_they_can(places):
+    within = (-100.0, -100.0, 400.0, 300.0)
+    taken = []
+    for x, y in places:
+        around = (x - 4.0, y - 4.0, x + 4.0, y + 4.0)
+        box, ends = free_box(around, width=20.0, height=12.0, within=within, taken=taken)
+        assert (box[2] == around[0]) if ends else (box[0] == around[2])
+        assert within[0] <= box[0] <= box[2] <= within[2]
+        assert within[1] <= box[1] <= box[3] <= within[3]
+        if len(taken) < 4:  # four names block at most four corners
+            assert not any(overlap(box, other) for other in taken)
+        taken.append(box)

@@ -136,6 +136,10 @@ def test_all_canaries_are_judged_unless_fewer_are_asked_for():
     under = judged([canary(1, 3.0), canary(64, 9.0), canary(64, 9.0)], most=None)
     assert (under.outcome, under.control, under.judged) == ("PASS", 64, 3)
     assert "yet detectably memorised where planted 64 times, p = " in under.claim
+    assert under.detected
+    assert under.row()["detected"] is True
+    assert found.detected is None
+    assert "detected" not in found.row()
     with pytest.raises(NotEnoughEvidence, match="no planted canary to judge"):
         judged(canaries, most=0)
 

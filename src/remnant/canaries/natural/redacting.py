@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -24,6 +25,8 @@ MOST_ROUNDS = 20  # of replacing; a second one is rarely needed
 # Letters and digits of a spelling. Shorter ones, and words, occur in harmless text as well.
 _LEAST_WITH_DIGIT, _LEAST_OF_LETTERS, _LEAST_INSIDE_WORDS = 6, 12, 9
 _WIDEST_GAP = 3  # signs and blanks between two letters or digits of a secret
+# The end of a line and the indent of the next, with the signs of a comment or a quotation.
+_WRAPPED = re.compile(r"[^\w\n]{0,3}\n[^\w\n]{0,80}")
 
 
 class Span(NamedTuple):
@@ -95,7 +98,8 @@ class KnownSecrets:
     """Secrets that were found somewhere, and are searched for in their other spellings.
 
     A spelling is a secret's letters and digits, in any case, some or all of them as escapes of
-    URLs, JSON or HTML. Up to three blanks or signs may be between two of them. The secret part of a
+    URLs, JSON or HTML. Up to three blanks or signs may be between two of them, or the end of a
+    line and the indent of the next. The secret part of a
     secret counts as well, such as a telephone number without its international code; of an e-mail
     address only the whole counts, because the part before the ``@`` is often a word.
 
@@ -186,7 +190,8 @@ def _is_distinctive(spelt: str) -> bool:
 
 def _is_together(text: str, places: Sequence[int]) -> bool:
     """Whether no gap is too wide, and a short secret is no part of a longer word."""
-    if any(after - before > _WIDEST_GAP + 1 for before, after in pairwise(places)):
+    gaps = (text[before + 1 : after] for before, after in pairwise(places) if after > before + 1)
+    if any(len(gap) > _WIDEST_GAP and not _WRAPPED.fullmatch(gap) for gap in gaps):
         return False
     inside_words = len(places) >= _LEAST_INSIDE_WORDS
     return inside_words or stands_alone(text, places[0], places[-1] + 1)

@@ -33,6 +33,7 @@ from remnant.canaries.natural.reading import (
     pieces_of,
 )
 from remnant.canaries.natural.rows import RowCount, check_rows, fields_of, layout_of
+from remnant.canaries.natural.spelling import ascii_digits
 from remnant.errors import InvalidInput, require
 
 Finder = Callable[[str], Iterable[Match]]
@@ -238,11 +239,14 @@ def _finders(kinds: Sequence[str], region: str, min_entropy: float | None) -> li
 def matches_in(text: str, finders: Iterable[Finder]) -> list[Match]:
     """Return what the finders find in a text, without overlaps, in the order of the text.
 
+    Digits of other scripts, such as Arabic or full-width ones, count as digits.
+
     An escape ends in a letter or digit, as in ``\\nghp_...`` in JSON within a field of JSON, or in
     ``%20ghp_...`` in a URL. What follows one is searched by itself too, as if a blank were before
     it.
     """
     searched = list(finders)
+    text = ascii_digits(text)
     matches = [match for finder in searched for match in finder(text)]
     matches += _after_escapes(text, searched)
     short = [match for match in matches if match.end - match.start <= LONGEST_BLOCK]

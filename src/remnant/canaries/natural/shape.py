@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 import string
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -46,7 +47,8 @@ class Run:
     """Characters of one kind that stand together.
 
     Attributes:
-        kind: ``"literal"``, ``"digits"``, ``"letters"``, ``"upper"`` or ``"alphabet"``.
+        kind: ``"literal"``, ``"digits"``, ``"numerals"`` (digits of another script),
+            ``"letters"``, ``"upper"`` or ``"alphabet"``.
         text: The characters.
     """
 
@@ -75,7 +77,7 @@ def bits_of(runs: Sequence[Run]) -> float:
         >>> round(bits_of(runs_of("ssn", "536-90-4399", known=0, tail=0)), 1)
         29.9
     """
-    sizes = {"literal": 1, "digits": 10, "letters": 26, "upper": 26}
+    sizes = {"literal": 1, "digits": 10, "numerals": 10, "letters": 26, "upper": 26}
     return math.fsum(
         len(run.text) * math.log2(sizes.get(run.kind) or len(_alphabet(run.text))) for run in runs
     )
@@ -129,12 +131,13 @@ def _told(run: Run) -> str:
         return re.sub(r"[^\W_]+", "…", run.text)
     if run.kind == "alphabet":
         return "{" + f"{len(_alphabet(run.text))} characters:{len(run.text)}" + "}"
-    return "{" + f"{run.kind}:{len(run.text)}" + "}"
+    kind = "digits" if run.kind == "numerals" else run.kind
+    return "{" + f"{kind}:{len(run.text)}" + "}"
 
 
 def _class(kind: str, character: str) -> str:
-    if character in string.digits:
-        return "digits"
+    if character.isdecimal():
+        return "digits" if character in string.digits else "numerals"
     if kind in _DIGITS_ALONE or character not in string.ascii_letters:
         return "literal"
     return "letters" if character in string.ascii_lowercase else "upper"
@@ -153,9 +156,17 @@ def _hole(run: Run) -> str:
         return _escaped(run.text)
     if run.kind == "upper":
         return _UPPER * many
+    if run.kind == "numerals":
+        return "".join(map(_digits_like, run.text))
     if run.kind != "alphabet":
         return f"{{{run.kind}:{many}}}"
     return f"{{{_NAMED.get(_alphabet(run.text), 'tokens')}:{many}}}"
+
+
+def _digits_like(character: str) -> str:
+    """The hole of a digit of another script: any digit of that script."""
+    nought = ord(character) - unicodedata.decimal(character)
+    return "{choice:" + "|".join(chr(nought + value) for value in range(10)) + "}"
 
 
 def _escaped(text: str) -> str:

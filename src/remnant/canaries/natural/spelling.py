@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 
 ANYWHERE = 4  # letters and digits; what has fewer counts where it stands alone only
 _SIGNS = re.compile(r"[\W_]+")
@@ -15,8 +16,27 @@ _ESCAPED = re.compile(
 )
 
 
+@cache
+def _numerals() -> dict[int, str]:
+    """The decimal digits of all scripts but ASCII, each with the ASCII digit of its value."""
+    decimals = (chr(code) for code in range(128, sys.maxunicode + 1))
+    return {ord(c): str(unicodedata.decimal(c)) for c in decimals if c.isdecimal()}
+
+
+def ascii_digits(text: str) -> str:
+    """Return a text with the decimal digits of every script as ASCII ones, each at its place.
+
+    Example:
+        >>> ascii_digits("\u0665\u0663\u0666-\uff19\uff10")
+        '536-90'
+    """
+    return text if text.isascii() else text.translate(_numerals())
+
+
 def bare(text: str) -> str:
     """Return the letters and digits of a text, in small letters and without marks.
+
+    Digits of other scripts are ASCII ones.
 
     Guarantees:
         * Joined over the characters of a text it is the text's own.
@@ -27,7 +47,7 @@ def bare(text: str) -> str:
     """
     if text.isascii():
         return _SIGNS.sub("", text).lower()
-    parts = unicodedata.normalize("NFKD", text).casefold()
+    parts = ascii_digits(unicodedata.normalize("NFKD", text)).casefold()
     return "".join(character for character in parts if character.isalnum())
 
 

@@ -90,7 +90,12 @@ def audit_model(
 
         refuse_unused("images", field=given["field"], label_field=given["label_field"])
         require(_network_faults(of_networks))
-        with naming_classifier("--model", model), naming(**_NAMES):
+        with (
+            naming("--seen", seen),
+            naming("--unseen", unseen),
+            naming_classifier("--model", model),
+            naming(**_NAMES),
+        ):
             return audit_images(model, **paths, network=Network(**of_networks), **settings)
     refuse_unused("texts", **of_networks)
     if kind == "text classifier":

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from remnant.cli.cost import announce_repeated
 from remnant.cli.options.classifier_options import (
     NAMES,
     NetworkOptions,
@@ -183,6 +185,13 @@ def _samples(options: InputOptions, model: Path) -> SampleAnswers:
     return _answers(options, model, samples.inputs, samples.labels, _plain, load, BATCH)
 
 
+def _first(inputs: Tensor | Mapping[str, Tensor], many: int) -> Tensor | Mapping[str, Tensor]:
+    """The first samples."""
+    if isinstance(inputs, Mapping):
+        return {name: values[:many] for name, values in inputs.items()}
+    return inputs[:many]
+
+
 def _answers(
     options: InputOptions,
     model: Path,
@@ -196,12 +205,23 @@ def _answers(
 
     from remnant.integrations.classifiers.asking import ask
     from remnant.studies.prediction.early_measure import SampleAnswers
+    from remnant.studies.shared.wording import counted
 
     many = batch if options.batch is None else options.batch
     wanted = torch.from_numpy(labels)
     module = load("--model", model)
+    layers = options.layers or ("last",)
+    models = 1 if options.start is None else 2
+    first = partial(ask, module, _first(inputs, many), wanted[:many], layers=layers, batch=many)
+    announce_repeated(
+        f"Asking {counted(models, 'model')} about {counted(len(labels), 'sample')}",
+        first,
+        times=models * max(1.0, len(labels) / many),
+        cheaper="A GPU takes less (--device cuda).",
+    )
+    del first
     with naming(**NAMES):
-        answers = ask(module, inputs, wanted, layers=options.layers or ("last",), batch=many)
+        answers = ask(module, inputs, wanted, layers=layers, batch=many)
     del module
     start = None
     if options.start is not None:

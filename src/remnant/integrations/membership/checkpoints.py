@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import glob
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from remnant.data.rows import json_lines
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.integrations.membership.classifiers import Progress
 from remnant.integrations.membership.records import Overlap, TextSource, overlap, text_source
@@ -138,13 +138,8 @@ def _ledger_lines(path: Path, file: Any) -> Iterator[tuple[int, Mapping[str, Any
     if path.suffix.lower() not in _LINES:
         yield from enumerate(csv.DictReader(file, strict=True), start=1)
         return
-    for number, line in enumerate(file, start=1):
-        if line.strip():
-            try:
-                row = json.loads(line)
-            except (ValueError, RecursionError):
-                row = None
-            yield number, row if isinstance(row, dict) else {}
+    for number, row in json_lines(file):
+        yield number, row if isinstance(row, dict) else {}
 
 
 def _use(path: Path, number: int, line: Mapping[str, Any]) -> tuple[int, int, int]:

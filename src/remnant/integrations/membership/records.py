@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from remnant.data.rows import json_lines
 from remnant.errors import InvalidInput
 
 TEXT, MESSAGES = "text", "messages"
@@ -29,7 +29,7 @@ class TextSource:
     """Texts that can be read more than once, one at a time.
 
     Attributes:
-        name: What errors call it, such as ``"seen"`` or ``"--seen train.jsonl"``.
+        name: What errors call it, such as ``"seen"`` or ``"seen='train.jsonl'"``.
         texts: The texts; empty where they are in a file.
         path: A file of JSON lines, a CSV or TSV file with a header, or a text file with a text a
             line; or None.
@@ -126,19 +126,14 @@ class TextSource:
         if ending in _TABLES:
             yield from self._table(file, _TABLES[ending])
             return
+        if ending in _LINES:
+            yield from ((place, self._object(row, place)) for place, row in json_lines(file))
+            return
         for place, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            if ending not in _LINES:
+            if line.strip():
                 yield place, {self.field or TEXT: line.rstrip("\r\n")}
-                continue
-            yield place, self._object(line, place)
 
-    def _object(self, line: str, place: int) -> Mapping[str, Any]:
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
+    def _object(self, row: Any, place: int) -> Mapping[str, Any]:
         if isinstance(row, str) and self.field is None:
             return {TEXT: row}
         if not isinstance(row, dict):
@@ -237,7 +232,7 @@ def text_source(
     """
     if isinstance(given, str | Path):
         path = Path(given)
-        called = f"{name} {path}"
+        called = f"{name}={str(path)!r}"
         if not path.is_file():
             kind = "is a folder" if path.is_dir() else "is not there"
             kind = "is no plain file" if path.exists() and not path.is_dir() else kind

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
 from remnant.errors import require
@@ -20,6 +21,9 @@ from remnant.measures.statistics.checks import check_share
 
 SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the canaries that are guessed
 _FEWEST = 16
+_NODES = 10  # of the quadrature over each of the two cuts
+
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,9 @@ def canaries_needed(
     if it was included, independently; the attack guesses a fixed share of the canaries, half from
     each end of the scores. The share that needs the fewest canaries is taken, of 1 %, 2 %, 5 %,
     10 %, 20 %, 50 % and all.
+
+    Guarantees:
+        * Under these assumptions the audit exceeds the claim with at least ``power``.
 
     Args:
         claimed_epsilon: The ε that the training claims at ``delta``.
@@ -153,8 +160,7 @@ class _Audit:
         """The probability of enough correct guesses to reject the claim."""
         guesses = guessed(canaries, share)
         fewest = self._fewest_correct(canaries, guesses)
-        accuracy = _accuracy(self.mu, guesses / canaries)
-        return float(stats.binom.sf(fewest - 1, guesses, accuracy))
+        return _at_least(fewest, canaries=canaries, guesses=guesses, mu=self.mu)
 
     def _fewest_correct(self, canaries: int, guesses: int) -> int:
         """The fewest correct guesses that reject; one more than there are where none does."""
@@ -188,14 +194,47 @@ class _Audit:
         )
 
 
-def _accuracy(mu: float, share: float) -> float:
-    """How often a guess is right when a share of the canaries, from both ends, is guessed."""
+def _at_least(fewest: int, *, canaries: int, guesses: int, mu: float) -> float:
+    """The probability of at least ``fewest`` correct guesses, half of them from each end.
 
-    def ends(distance: float) -> tuple[float, float]:
-        return float(special.ndtr(mu / 2 - distance)), float(special.ndtr(-mu / 2 - distance))
+    Given the score next to those at the upper end, these are independent draws from what lies above
+    it, so that the correct ones among them are binomial; likewise at the lower end. The
+    probability is the mean over these two scores, whose ranks are Beta variables, by quadrature.
+    """
+    half = guesses // 2
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    shares, weights = (nodes + 1.0) / 2.0, weights / 2.0
+    below = half  # guesses at the lower end that are independent draws
+    if canaries > 2 * half + 1:
+        lower = stats.beta.ppf(shares, half + 1, canaries - half)[:, None]
+        rest = stats.beta.ppf(shares, canaries - 2 * half - 1, half + 1)
+        upper = (lower + (1.0 - lower) * rest).ravel()
+        lower = np.repeat(lower, _NODES)
+        weights = np.outer(weights, weights).ravel()
+    else:  # the score next to one end is next to the other, or in it
+        upper = lower = stats.beta.ppf(shares, canaries - half, half + 1)
+        below = canaries - half - 1
+    above_cut, below_cut = _quantile(upper, mu), _quantile(lower, mu)
+    right_above = special.expit(special.log_ndtr(mu - above_cut) - special.log_ndtr(-above_cut))
+    right_below = special.expit(special.log_ndtr(below_cut) - special.log_ndtr(below_cut - mu))
+    spread = 12.0 * np.sqrt(half * right_above * (1.0 - right_above)) + 12.0
+    first = max(0, int(np.floor(np.min(half * right_above - spread))))
+    last = min(half, int(np.ceil(np.max(half * right_above + spread))))
+    correct = np.arange(first, last + 1)
+    likely = stats.binom.pmf(correct, half, right_above[:, None])
+    enough = stats.binom.sf(fewest - 1 - correct, below, right_below[:, None])
+    if below < half:  # the cut itself is guessed to be left out
+        left_out = special.expit(mu * (mu / 2.0 - below_cut))[:, None]
+        one_less = stats.binom.sf(fewest - 2 - correct, below, right_below[:, None])
+        enough = left_out * one_less + (1.0 - left_out) * enough
+    return float(weights @ (likely * enough).sum(axis=1))
 
-    if share >= 1.0:
-        return float(special.ndtr(mu / 2))
-    distance = optimize.brentq(lambda d: sum(ends(d)) - share, 0.0, mu + 40.0)
-    right, wrong = ends(distance)
-    return right / (right + wrong)
+
+def _quantile(shares: Floats, mu: float) -> Floats:
+    """The scores under which such shares of all canaries are, included and left out alike."""
+    low, high = np.full_like(shares, -40.0), np.full_like(shares, mu + 40.0)
+    for _ in range(64):
+        middle = (low + high) / 2.0
+        under = special.ndtr(middle) + special.ndtr(middle - mu) < 2.0 * shares
+        low, high = np.where(under, middle, low), np.where(under, high, middle)
+    return np.asarray((low + high) / 2.0)

@@ -28,6 +28,7 @@ class Verdict:
             and confidence, and what so many trainings cannot exclude.
         limit: The largest success allowed.
         lag: The lag that was judged.
+        detected: Whether the limit holds although something was detected, which the claim names.
     """
 
     outcome: Outcome
@@ -35,6 +36,7 @@ class Verdict:
     claim: str
     limit: float
     lag: float
+    detected: bool = False
 
 
 class Judged(Protocol):
@@ -141,7 +143,8 @@ def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> 
         claim = f"No claim: {control.reason[0].lower()}{control.reason[1:]}"
         return Verdict("INCONCLUSIVE", sentence, claim, limit, last.lag)
     sentence = f"{said}: under {allowed}. The attack found them at lag {control.lag:g}."
-    return Verdict("PASS", sentence, _at_most(last, limit), limit, last.lag)
+    claim = _at_most(last, limit)
+    return Verdict("PASS", sentence, claim, limit, last.lag, detected=last.low > last.chance)
 
 
 def cannot_exclude(trials: int, *, above: int = 0) -> str:

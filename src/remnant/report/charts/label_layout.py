@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import hypot
+
 _ROW = 15.0
 
 
@@ -76,6 +79,87 @@ def swarm(heights: list[float], *, gap: float, most: float) -> list[float]:
         free = (t for t in tries if all(abs(t - other) >= gap for other in near))
         moves.append(next(free, tries[len(near) % len(tries)]))
     return moves
+
+
+def scattered(places: Sequence[tuple[float, float]], *, gap: float, most: float) -> list[float]:
+    """Sideways moves for dots anywhere, so that none covers another.
+
+    Args:
+        places: Of the dots: across and down.
+        gap: Their diameter.
+        most: The farthest a dot may be moved; beyond that dots cover each other.
+
+    Example:
+        >>> scattered([(10.0, 10.0), (10.0, 10.0), (50.0, 10.0)], gap=8.0, most=20.0)
+        [0.0, 8.0, 0.0]
+    """
+    tries = [0.0, *(side * k for k in range(1, int(most) + 1) for side in (1.0, -1.0))]
+    placed: list[tuple[float, float]] = []
+    moves = []
+    for x, y in places:
+        free = (
+            move
+            for move in tries
+            if all(hypot(x + move - across, y - down) >= gap for across, down in placed)
+        )
+        moves.append(next(free, 0.0))
+        placed.append((x + moves[-1], y))
+    return moves
+
+
+Box = tuple[float, float, float, float]  # left, top, right, bottom
+
+
+def free_box(
+    around: Box, *, width: float, height: float, within: Box, taken: Sequence[Box]
+) -> tuple[Box, bool]:
+    """Where the name of some dots goes so that it covers no other name and no dot.
+
+    Tried are the four corners of the dots, first above and to the right, then places farther up
+    and down. Where nothing is free, the first corner is returned.
+
+    Args:
+        around: The dots that are named.
+        width, height: Of the name.
+        within: What the name must not leave.
+        taken: Names and dots that are there already.
+
+    Returns:
+        The place of the name, and whether its right end is at the dots.
+
+    Example:
+        >>> free_box((0, 0, 8, 8), width=10, height=10, within=(-50, -50, 50, 50), taken=[])
+        ((8, -10, 18, 0), False)
+    """
+    left, top, right, bottom = around
+    boxes = []
+    for row in range(4):
+        above, below = top - (row + 1) * height, bottom + row * height
+        for low in (above, below):
+            boxes += [
+                ((right, low, right + width, low + height), False),
+                ((left - width, low, left, low + height), True),
+            ]
+    inside = [
+        (box, ends)
+        for box, ends in boxes
+        if box[0] >= within[0]
+        and box[1] >= within[1]
+        and box[2] <= within[2]
+        and box[3] <= within[3]
+    ]
+    free = (found for found in inside if not any(overlap(found[0], other) for other in taken))
+    return next(free, (inside or boxes)[0])
+
+
+def overlap(one: Box, other: Box) -> bool:
+    """Whether two boxes cover each other in part.
+
+    Example:
+        >>> overlap((0, 0, 2, 2), (1, 1, 3, 3)), overlap((0, 0, 2, 2), (2, 0, 3, 3))
+        (True, False)
+    """
+    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def thinned(places: list[float], widths: list[float], *, gap: float = 8.0) -> list[int]:

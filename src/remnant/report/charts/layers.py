@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 
 from markupsafe import Markup
 
-from remnant.report.charts.frame import ROW, Frame, flag_text, x_text, y_text
-from remnant.report.charts.label_layout import swarm
+from remnant.report.charts.frame import LETTER, ROW, Frame, flag_text, x_text, y_text
+from remnant.report.charts.label_layout import Box, free_box, scattered, swarm
 from remnant.report.charts.shapes import Bars, Dot, Dots, Line, Rule
 from remnant.report.charts.svg import tag, text
 
 _MOST_DOTS = 80
 _RADIUS = 3.6
 _DASH = 9.0
+_NOTE = 12.0  # height of a number beside a dot
 _BESIDE = 14.0  # pixels within which dots are marked together
 
 
@@ -117,7 +118,7 @@ def places(frame: Frame, found: Line) -> list[Markup]:
 def dots(frame: Frame, found: Dots) -> list[Markup]:
     """Dots with their intervals, moved aside where they would cover each other."""
     whiskers, circles = [], []
-    for dot, x in _placed(frame, found.dots):
+    for dot, x in _placed(frame, found):
         y = frame.y(dot.y)
         if dot.low is not None:
             top = frame.y.last if dot.high is None else frame.y(dot.high)
@@ -140,7 +141,7 @@ def dot_marks(frame: Frame, groups: Iterable[Dots]) -> list[Markup]:
     marked = [
         (x, frame.y(dot.y), dot.mark)
         for group in groups
-        for dot, x in _placed(frame, group.dots)
+        for dot, x in _placed(frame, group)
         if dot.mark
     ]
     together: list[list[tuple[float, float, int]]] = []
@@ -154,16 +155,28 @@ def dot_marks(frame: Frame, groups: Iterable[Dots]) -> list[Markup]:
             found.append(place)
         else:
             together.append([place])
+    taken = [_around([(x, y)], _RADIUS) for x, y, _ in marked]
+    within = (frame.left, frame.y.last - ROW, frame.right, frame.y.first)
     parts = []
     for some in together:
         words = runs_of(number for _, _, number in some)
-        right, top = max(x for x, _, _ in some), min(y for _, y, _ in some)
-        if right + 7.0 * len(words) < frame.right:
-            parts.append(text(words, right + _RADIUS + 2, top - _RADIUS - 1, "note"))
-        else:
-            left = min(x for x, _, _ in some)
-            parts.append(text(words, left - _RADIUS - 2, top - _RADIUS - 1, "note end"))
+        box, ends = free_box(
+            _around([(x, y) for x, y, _ in some], _RADIUS + 1),
+            width=LETTER * len(words),
+            height=_NOTE,
+            within=within,
+            taken=taken,
+        )
+        taken.append(box)
+        at = box[2] if ends else box[0]
+        parts.append(text(words, at, box[3] - 1, "note end" if ends else "note"))
     return parts
+
+
+def _around(places: Sequence[tuple[float, float]], room: float) -> Box:
+    """The box around dots, with room on every side."""
+    xs, ys = [x for x, _ in places], [y for _, y in places]
+    return (min(xs) - room, min(ys) - room, max(xs) + room, max(ys) + room)
 
 
 def runs_of(numbers: Iterable[int]) -> str:
@@ -199,9 +212,12 @@ def _tip(
     return tip
 
 
-def _placed(frame: Frame, unplaced: Iterable[Dot]) -> list[tuple[Dot, float]]:
+def _placed(frame: Frame, found: Dots) -> list[tuple[Dot, float]]:
+    """The dots of a group, each with its place across the plot."""
+    if any(dot.mark for group in frame.chart.dots for dot in group.dots):
+        return _scattered(frame, found)
     columns: dict[float, list[Dot]] = {}
-    for dot in unplaced:
+    for dot in found.dots:
         columns.setdefault(dot.x, []).append(dot)
     middles = sorted(frame.x(x) for dots in frame.chart.dots for x in {dot.x for dot in dots.dots})
     room = min((b - a for a, b in pairwise(middles) if b > a), default=44.0)
@@ -216,3 +232,15 @@ def _placed(frame: Frame, unplaced: Iterable[Dot]) -> list[tuple[Dot, float]]:
 
 def _path(frame: Frame, places: list[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in places)
+
+
+def _scattered(frame: Frame, found: Dots) -> list[tuple[Dot, float]]:
+    """The dots of a group, each moved a little where it would cover one of any group."""
+    every = [(group, dot) for group in frame.chart.dots for dot in group.dots]
+    places = [(frame.x(dot.x), frame.y(dot.y)) for _, dot in every]
+    moves = scattered(places, gap=2 * _RADIUS + 1, most=4 * _RADIUS)
+    return [
+        (dot, x + move)
+        for (group, dot), (x, _), move in zip(every, places, moves, strict=True)
+        if group is found
+    ]

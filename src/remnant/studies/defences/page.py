@@ -190,8 +190,14 @@ def _remedies(defences: Defences, run: Run) -> Iterator[Block]:
         "p‑values are corrected for the number of remedies. Numbers are those of the chart.",
         rows=rows,
         columns=_columns(defences),
-        names=True,
         depth="summary",
+    )
+    yield Table(
+        caption=f"Further numbers of every remedy ({sure})",
+        key="remedies-numbers",
+        rows=rows,
+        columns=_further_columns(defences),
+        depth="page",
     )
     yield Table(
         caption="Why each remedy holds the limit or not",
@@ -207,10 +213,6 @@ def _remedies(defences: Defences, run: Run) -> Iterator[Block]:
 
 
 def _columns(defences: Defences) -> tuple[Column, ...]:
-    def change(row: _Row) -> Interval | None:
-        own = row.remedy.exposure_change
-        return None if own is None else own.interval
-
     def cost(row: _Row) -> Interval | None:
         return None if row.remedy.cost is None else row.remedy.cost.interval
 
@@ -227,35 +229,42 @@ def _columns(defences: Defences) -> tuple[Column, ...]:
             optional=True,
         ),
         Column(
+            "p‑value",
+            lambda row: row.remedy.exposure_change and row.remedy.exposure_change.adjusted_p_value,
+            pvalue_text,
+            depth="show",
+        ),
+    )
+
+
+def _further_columns(defences: Defences) -> tuple[Column, ...]:
+    def change(row: _Row) -> Interval | None:
+        own = row.remedy.exposure_change
+        return None if own is None else own.interval
+
+    return (
+        Column("Remedy", lambda row: f"{row.number}. {row.remedy.label}"),
+        Column(
             f"Bits a {defences.token}, held-out",
             lambda row: row.remedy.validation,
             interval_number,
-            depth="page",
         ),
         Column(
             "Ranked first",
             lambda row: row.remedy.ranked_first and Interval(*row.remedy.ranked_first),
             share_text,
             optional=True,
-            depth="page",
         ),
         Column(
             "Controls",
             lambda row: row.remedy.controls and Interval(*row.remedy.controls),
             interval_number,
             optional=True,
-            depth="page",
         ),
-        Column("Difference of exposure", change, _signed, depth="page"),
-        Column(
-            "p‑value",
-            lambda row: row.remedy.exposure_change and row.remedy.exposure_change.adjusted_p_value,
-            pvalue_text,
-            depth="show",
-        ),
-        Column("Kind", lambda row: row.remedy.kind or None, depth="page"),
-        Column("Models", lambda row: row.remedy.models, count_text, depth="page"),
-        Column("Steps", lambda row: row.remedy.steps, count_text, depth="page"),
+        Column("Difference of exposure", change, _signed),
+        Column("Kind", lambda row: row.remedy.kind or None),
+        Column("Models", lambda row: row.remedy.models, count_text),
+        Column("Steps", lambda row: row.remedy.steps, count_text),
     )
 
 

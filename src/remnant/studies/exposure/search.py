@@ -137,7 +137,13 @@ def search_secrets(
         if method == "sample":
             warmth = decodings[-1].temperature if decodings else 1.0
             return sample_secrets(
-                model, template, queries=queries, rng=rng, temperature=warmth, top=top
+                model,
+                template,
+                queries=queries,
+                rng=rng,
+                temperature=warmth,
+                top=top,
+                memory=memory,
             )
         if method == "dijkstra":
             return batched_dijkstra(model, template, top=top)

@@ -19,6 +19,7 @@ from remnant.measures.exposure.by_rank import FOUND, is_found, references_to_sho
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.intervals import clopper_pearson
 from remnant.records.outcomes import Outcome, gate_row
+from remnant.records.typed import optional
 from remnant.studies.exposure.above_controls import above_controls, like_controls, not_all_memory
 from remnant.studies.shared.wording import about, counted, times
 
@@ -109,6 +110,8 @@ class ExposureJudgement:
         control: How often the canaries were planted that are the positive control, the most often
             of several pools; ``None`` where a pool with judged canaries has no positive control.
         trainings: How many trained models were judged.
+        detected: True where a PASS holds the limit although judged canaries are memorised; None
+            otherwise, and in older records.
     """
 
     outcome: Outcome
@@ -123,12 +126,13 @@ class ExposureJudgement:
     p_value: float | None
     control: int | None
     trainings: int
+    detected: bool | None = optional()
 
     def row(self) -> dict[str, Any]:
         """The ``verdict`` row of a record."""
         fields = asdict(self)
         gate = {name: fields.pop(name) for name in ("outcome", "sentence", "claim", "limit")}
-        return gate_row(**gate) | fields
+        return gate_row(**gate, detected=bool(fields.pop("detected"))) | fields
 
 
 def judge_exposure(
@@ -204,8 +208,9 @@ def judge_exposure(
         budget=budget,
         judged_setting=judged_setting,
     )
+    decided = evidence.decide()
     return ExposureJudgement(
-        *evidence.decide(),
+        *decided,
         limit=limit,
         share=share,
         judged=len(canaries),
@@ -215,6 +220,7 @@ def judge_exposure(
         p_value=evidence.memorised[0],
         control=evidence.control,
         trainings=trainings,
+        detected=(decided[0] == "PASS" and bool(evidence._yet())) or None,
     )
 
 

@@ -19,7 +19,7 @@ from remnant.studies.found_secrets.result import (
     ScanResult,
 )
 from remnant.studies.found_secrets.rounding import ShownBits
-from remnant.studies.found_secrets.verdict import ADVICE, TITLES
+from remnant.studies.found_secrets.verdict import ADVICE, NO_PROOF, NOT_SEARCHED, TITLES
 from remnant.studies.shared.pages import headline
 
 TITLE = "Secrets found in text"
@@ -32,6 +32,8 @@ def page(result: ScanResult) -> Iterator[Block]:
     if result.verdict is not None:
         yield headline(result.verdict, TITLES, advice=ADVICE)
     yield from sections(result)
+    if result.verdict is None and not result.secrets:
+        yield _line(NO_PROOF, "notice")
 
 
 def sections(result: ScanResult) -> Iterator[Block]:
@@ -143,8 +145,8 @@ def _cleaned(cleaned: CleanedText) -> Iterator[Block]:
     kinds = ", ".join(cleaned.counts)
     yield _line(
         f"The copy may still hold secrets. {counted(len(cleaned.counts), 'kind')} "
-        f"{'was' if len(cleaned.counts) == 1 else 'were'} searched for: {kinds}. Names, street "
-        "addresses and passwords without a fixed form were not, and detectors miss secrets.",
+        f"{'was' if len(cleaned.counts) == 1 else 'were'} searched for: {kinds}. Not searched for: "
+        f"{NOT_SEARCHED}. Detectors miss secrets.",
         "notice",
     )
 

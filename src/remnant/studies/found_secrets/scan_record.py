@@ -11,7 +11,13 @@ from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
 from remnant.studies.found_secrets import page as scan_page
 from remnant.studies.found_secrets.result import ScanResult
-from remnant.studies.found_secrets.verdict import ADVICE, TITLES
+from remnant.studies.found_secrets.verdict import (
+    ADVICE,
+    NO_PROOF,
+    NOT_SEARCHED,
+    REMOVE,
+    TITLES,
+)
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
 from remnant.studies.shared.parts import Finding, Gate, Tested
 from remnant.studies.shared.wording import counted
@@ -64,8 +70,8 @@ def _finding(result: ScanResult) -> Finding:
         return Finding(
             **finding_row(
                 headline="No secret was found",
-                sentence=f"{files}: nothing of {', '.join(result.kinds)}.",
-                advice="Nothing to do about these kinds. Others were not looked for.",
+                sentence=f"{files} searched for {', '.join(result.kinds)}.",
+                advice=NO_PROOF,
             )
         )
     kinds = ", ".join(f"{kind} {count.secrets}" for kind, count in found.items())
@@ -74,8 +80,7 @@ def _finding(result: ScanResult) -> Finding:
         **finding_row(
             headline=f"{counted(len(result.secrets), 'secret')} found",
             sentence=f"{files}: {kinds}.{exposed}",
-            advice="Remove these secrets from the text, and replace keys that are in use, before "
-            "a model is trained on it.",
+            advice=REMOVE,
         )
     )
 
@@ -92,17 +97,22 @@ def _exposed(result: ScanResult) -> str:
 
 
 def _tested(result: ScanResult) -> Iterator[str]:
-    yield f"{counted(len(result.files), 'file')} for {', '.join(result.kinds)}"
+    characters = sum(file.characters for file in result.files)
+    read = f"{counted(len(result.files), 'file')} with {counted(characters, 'character')}"
+    yield f"{read}, searched for {', '.join(result.kinds)}"
     if result.exposure is not None:
         many = counted(len(result.exposure.secrets), "secret")
         yield f"exposure of {many} in a model, the most frequent first"
 
 
 def _not_tested(result: ScanResult) -> Iterator[str]:
-    yield "secrets of other kinds, and such as are written in another way"
-    if result.exposure is None:
+    yield NOT_SEARCHED
+    yield "secrets that the detectors miss"
+    if not result.secrets:
+        yield "whether a model memorised a secret that was not found"
+    elif result.exposure is None:
         yield "whether a model memorised them: --model measures that"
     elif result.twin is None and not result.exposure.calibrated:
         yield "whether they were likely before training: --twin compares with another model"
     if result.skipped:
-        yield f"{counted(len(result.skipped), 'file')} that are not text"
+        yield f"skipped because they are not text: {counted(len(result.skipped), 'file')}"

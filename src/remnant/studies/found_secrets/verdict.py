@@ -18,9 +18,23 @@ TITLES = {
     "FAIL": "Secrets were detected",
     "INCONCLUSIVE": "Not all text was scanned",
 }
+# What no kind covers.
+NOT_SEARCHED = (
+    "names, street addresses, passwords without a fixed form, and secrets in an encoding such as "
+    "base64 or hex"
+)
+NO_PROOF = (
+    "This does not show that the text holds no secrets: detectors miss some. Not searched for: "
+    f"{NOT_SEARCHED}."
+)
+REMOVE = (
+    "Remove these secrets from the text before a model is trained on it, and replace the keys that "
+    "are still in use: remnant scan FILES --redact DIR writes a copy without them. "
+    "docs/defences.md compares what can be done about a model that was trained on them."
+)
 ADVICE = {
-    "FAIL": "Remove these secrets from the text before a model is trained on it, and replace the "
-    "keys that are still in use. Leave out kinds that do not matter with --kinds.",
+    "PASS": NO_PROOF,
+    "FAIL": f"{REMOVE} Leave out kinds that do not matter with --kinds.",
     "INCONCLUSIVE": "Do not treat this as a PASS. Leave out files that are no training text with "
     "--exclude, unpack or fix the others and save them in UTF-8, and scan again.",
 }

@@ -46,8 +46,10 @@ TITLES = {
 ADVICE = {
     "PASS": "No action is needed for records like these. Audit again when the data, the model or "
     "the training changes.",
-    "FAIL": "Do not release this model as it is. Remove duplicates from the training data, train "
-    "for fewer epochs or with differential privacy, and audit again.",
+    "FAIL": "Do not release this model as it is. Remove duplicates and secrets from the training "
+    "data (remnant scan FILES --redact DIR writes a copy without the secrets that it finds), train "
+    "for fewer epochs or with differential privacy, and audit again. docs/defences.md compares "
+    "remedies and what they cost.",
     "INCONCLUSIVE": "Do not treat this as a PASS. Do what the sentence above asks for, and audit "
     "again.",
 }

@@ -140,7 +140,9 @@ def decide(evidence: Evidence, limit: float | None, control: Control | Absent) -
         sentence = f"{said[:-1]}: under {allowed}. But {reason}"
         return _gate("INCONCLUSIVE", sentence, f"No claim: {reason}", limit)
     sentence = f"{said[:-1]}: under {allowed}, {_ASSUMED}. {control.sentence}"
-    return _gate("PASS", sentence + _some_verbatim(evidence.verbatim), _at_most(evidence), limit)
+    some = _some_verbatim(evidence.verbatim)
+    detected = judged.low > judged.chance or bool(some) or bool(_verbatim_clause(evidence.verbatim))
+    return _gate("PASS", sentence + some, _at_most(evidence), limit, detected=detected)
 
 
 def measured_sentence(evidence: Evidence) -> str:
@@ -161,8 +163,17 @@ def success_text(judged: Judged) -> str:
     return f"{'an' if name[0] in 'aA' else 'a'} {name}{at} of"
 
 
-def _gate(outcome: Outcome, sentence: str, claim: str, limit: float | None) -> Gate:
-    return Gate(outcome=outcome, sentence=sentence, claim=claim, limit=limit, rules=RULES)
+def _gate(
+    outcome: Outcome, sentence: str, claim: str, limit: float | None, *, detected: bool = False
+) -> Gate:
+    return Gate(
+        outcome=outcome,
+        sentence=sentence,
+        claim=claim,
+        limit=limit,
+        rules=RULES,
+        detected=detected or None,
+    )
 
 
 def void_sentence(blind: Blind | Absent) -> str:

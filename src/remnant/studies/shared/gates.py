@@ -105,7 +105,7 @@ def with_learnt_task(row: Mapping[str, Any], task: Mapping[str, Any]) -> dict[st
     if not reason:
         return dict(row)
     return {
-        **row,
+        **{name: value for name, value in row.items() if name != "detected"},
         "outcome": "INCONCLUSIVE",
         "sentence": f"{row['sentence']} But {reason}. Train longer, or with another learning rate.",
         "claim": f"No claim: {reason}.",
@@ -217,4 +217,5 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
         verdict,
         sentence=f"{verdict.sentence} Yet not shown to be erased: {said}.",
         claim=f"{verdict.claim.removesuffix('.')}; yet not shown to be erased: {said}.",
+        detected=True,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -49,8 +48,7 @@ from remnant.studies.shared.parts import (
 _LEDGER_ROWS = 100
 _REPLACED = ("Text", "Pairs", "Questions")  # what own files take the place of
 UNDECIDED = "Not enough evidence to decide"
-# A PASS may name what was detected all the same; its advice then begins with that.
-_YET = r"(?i)\byet\b"
+# The beginning of the advice of a PASS beside which something was detected.
 _LOOK_FIRST = "The limit holds, yet something was detected: look at it before you release."
 _NOTHING_TO_DO = "No action is"
 
@@ -138,7 +136,7 @@ def headline(
             reading=reading,
         )
     what_to_do = (advice or {}).get(verdict.outcome, "")
-    if verdict.outcome == "PASS" and re.search(_YET, f"{verdict.sentence} {verdict.claim}"):
+    if verdict.outcome == "PASS" and verdict.detected:
         what_to_do = f"{_LOOK_FIRST} {what_to_do.replace(_NOTHING_TO_DO, 'No other action is')}"
     return Headline(
         verdict.outcome,

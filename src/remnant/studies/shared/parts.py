@@ -16,6 +16,8 @@ class Gate:
         limit: In the units of the measurement; None where the row has none.
         lag: Steps since planting at which it was judged; None where there is no such number.
         rules: Version of the rules that judged it; None in older records.
+        detected: True where a PASS holds the limit although something was detected, which has to
+            be looked at; None otherwise, and in older records.
     """
 
     outcome: Outcome
@@ -24,6 +26,7 @@ class Gate:
     limit: float | None = None
     lag: float | None = None
     rules: int | None = optional()
+    detected: bool | None = optional()
 
     @property
     def claim_apart(self) -> str:

@@ -1,0 +1,35 @@
+"""The advice beside a PASS depends on what was detected, not on the words of its sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from remnant.records import gate_row
+from remnant.records.typed import plain
+from remnant.studies.shared.pages import headline
+from remnant.studies.shared.parts import Gate
+
+ADVICE = {"PASS": "No action is needed.", "FAIL": "Do not release."}
+FIRST = "The limit holds, yet something was detected: look at it before you release."
+
+
+def made(outcome, *, detected, sentence="Under the limit."):
+    row = gate_row(outcome=outcome, sentence=sentence, claim="", limit=0.6, detected=detected)
+    return Gate(**row)
+
+
+@pytest.mark.parametrize("sentence", ["Under the limit.", "Not yet trained, and under the limit."])
+def test_a_pass_beside_which_something_was_detected_says_so_first(sentence):
+    plain_pass = made("PASS", detected=False, sentence=sentence)
+    assert headline(plain_pass, {}, advice=ADVICE).advice == "No action is needed."
+    found = made("PASS", detected=True, sentence=sentence)
+    assert headline(found, {}, advice=ADVICE).advice == f"{FIRST} No other action is needed."
+
+
+def test_only_a_pass_has_the_field_and_older_records_do_not():
+    assert made("PASS", detected=True).detected is True
+    for gate in (made("PASS", detected=False), made("FAIL", detected=True)):
+        assert gate.detected is None
+        assert "detected" not in plain(gate)
+    older = gate_row(outcome="PASS", sentence="Yet.", claim="", limit=0.6)
+    assert headline(Gate(**older), {}, advice=ADVICE).advice == "No action is needed."
