@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from remnant.records.typed import Absent
 from remnant.report.curve import Curve
-from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curves import (
     Comparison,
-    CurveResult,
     Numbers,
     bare_curve,
     check_lags,
     points,
 )
-from remnant.studies.shared.parts import Finding, Gate, SpeechTask, Tested
-from remnant.studies.text_forgetting.result import ExposureCurveResult
+from remnant.studies.shared.parts import SpeechTask
+from remnant.studies.text_forgetting.result import SequenceResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,58 +94,22 @@ class PlantedSounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechForgettingResult:
+class SpeechForgettingResult(SequenceResult):
     """Everything that a study of forgetting of speech stores of its measurements.
 
-    A record also holds each variant's whole curve, an ``ExposureCurveResult`` in a row of its own
-    (``curve_variant1``, ``curve_variant2``, …); ``compare`` has what pages show of them.
-
     Attributes:
-        curve_exposure: Mean exposure of the canaries in the models that heard them.
-        curve_exposure_aa: The same in the A/A twins, which did not.
-        curve: Precision of an attack that distinguishes planted from never-planted utterances.
-        curve_tpr, curve_auc, curve_accuracy: The same attack by other measures.
-        curve_aa: Precision in the A/A twins.
         by_uses, by_words, by_voice, by_speakers: Exposure of groups of canaries.
         errors: Error rate and cost of the canaries.
-        compare: The study beside its variants.
         sounds: Three canaries to listen to.
-        hidden: Attack success and exposure after the models were disturbed.
-        returning: Lost canaries that were found at a later checkpoint.
     """
 
-    VERSION: ClassVar[int] = 1
-
-    verdict: Finding | Gate | Absent
     task: SpeechTask | Absent
-    scope: Tested | Absent
-    curve_exposure: ExposureCurveResult | Absent
-    curve_exposure_aa: ExposureCurveResult | Absent
-    curve: CurveResult | Absent
-    curve_tpr: CurveResult | Absent
-    curve_auc: CurveResult | Absent
-    curve_accuracy: CurveResult | Absent
-    curve_aa: CurveResult | Absent
     by_uses: Comparison | Absent
     by_words: Comparison | Absent
     by_voice: Comparison | Absent
     by_speakers: Comparison | Absent
     errors: ErrorRates | Absent
-    compare: Comparison | Absent
     sounds: PlantedSounds | Absent
-    hidden: ResidualMemory | Absent
-    returning: Returning | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Version 1 is the only one; what older records lack has a default."""
-        return parts
-
-    @property
-    def attack_success(self) -> tuple[CurveResult, ...]:
-        """Attack success by every measure that was taken."""
-        measures = (self.curve, self.curve_tpr, self.curve_auc, self.curve_accuracy)
-        return tuple(curve for curve in measures if isinstance(curve, CurveResult))
 
     @property
     def groups(self) -> dict[str, Comparison]:

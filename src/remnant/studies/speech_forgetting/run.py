@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,7 @@ from remnant.data.speech.synthesis import spoken
 from remnant.data.speech.wav import RATE, read_wav
 from remnant.records import Record
 from remnant.records.typed import Absent, plain, put_parts
-from remnant.studies.groups.estimating import planned_group
 from remnant.studies.reporting import PRIVATE, REVEALED
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import (
     Progress,
     joint_fingerprint,
@@ -45,7 +42,7 @@ from remnant.studies.speech_forgetting.training import (
     speech_search,
     validation_lengths,
 )
-from remnant.studies.text_forgetting.disturbed_sequences import search_seconds
+from remnant.studies.text_forgetting.estimate import TimedPart, sequence_estimate, shortened
 from remnant.studies.text_forgetting.measure import canary_uses
 from remnant.studies.text_forgetting.training import SEARCHED, run_parts
 
@@ -97,49 +94,32 @@ def estimate_speech_forgetting(
 
     Sentences are not spoken: noise of about their length takes their place.
     """
-    members, steps, memory, groups = 0, 0, 0.0, []
-    for name, part in study.parts().items():
-        missing: set[str] = set()
-        speak = counting(imagined(part.data), execution, missing)
-        planted = plant_speech(part, load_speech(part.data, execution, speak), speak)
-        check_recognisers(part, planted, execution)
-        plan = part.plan
-        short = dataclasses.replace(plan, step=max(6, _least_steps(part)), repeats=1, watch_steps=6)
-        clock = StepClock(execution.device)
-        fit, population = fit_recognisers(part, short, planted, execution, on_step=clock)
-        gaps = [after - before for before, after in itertools.pairwise(clock.times)]
-        first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
-        seconds = first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
-        clock(0)
-        ask_trials(part, planted)(population)
-        clock(0)
-        seconds += (clock.times[-1] - clock.times[-2]) * len(part.lags())
-        search = speech_search(part, planted) if name == SEARCHED else None
-        if search is not None:
-            seconds += search_seconds(search, population, step_seconds=later, clock=clock)
-        seconds += speaking_seconds(len(missing))
-        members, steps = members + plan.members, steps + plan.steps
-        held = planted.inputs.nbytes + sum(asked.inputs.nbytes for asked in planted.probed)
-        held += 0 if planted.neighbours is None else planted.neighbours.inputs.nbytes
-        memory = max(memory, fit.memory + held)
-        twins, *references = part_groups(part, name, data_fingerprint="").values()
-        groups.append(planned_group(twins, seconds=seconds))
-        for group in references:
-            members, steps = members + group.members, steps + group.steps
-            seconds = later * group.steps * group.members / plan.members
-            groups.append(planned_group(group, seconds=seconds))
-    return {
-        "members": members,
-        "steps": steps,
-        "memory_mib": round(memory / 2**20, 1),
-        "minutes": round(sum(group["minutes"] for group in groups), 2),
-        "groups": groups,
-    }
+    parts = (_timed(name, part, execution) for name, part in study.parts().items())
+    return sequence_estimate(parts, device=execution.device)
 
 
-def _least_steps(study: SpeechForgettingStudy) -> int:
-    """Steps that the canaries of a shortened plan need, all of them being planted."""
-    return -(-int(study.plan.copies_of.sum()) // study.plan.batch)
+def _timed(name: str, part: SpeechForgettingStudy, execution: Execution) -> TimedPart:
+    missing: set[str] = set()
+    speak = counting(imagined(part.data), execution, missing)
+    planted = plant_speech(part, load_speech(part.data, execution, speak), speak)
+    check_recognisers(part, planted, execution)
+    # Without a GPU recognisers are trained one after another: one trial says it all.
+    trials = part.plan.trials if execution.device.startswith("cuda") else 1
+    short = shortened(part.plan, trials=trials)
+    timed = dataclasses.replace(planted, probed=planted.probed[:trials])
+    held = planted.inputs.nbytes + sum(asked.inputs.nbytes for asked in planted.probed)
+    held += 0 if planted.neighbours is None else planted.neighbours.inputs.nbytes
+    return TimedPart(
+        plan=part.plan,
+        short=short,
+        fit=lambda clock: fit_recognisers(part, short, timed, execution, on_step=clock),
+        ask=ask_trials(part, timed),
+        search=speech_search(part, timed) if name == SEARCHED else None,
+        groups=part_groups(part, name, data_fingerprint="").values(),
+        lags=len(part.lags()),
+        held=held,
+        beside=speaking_seconds(len(missing)),
+    )
 
 
 def _work(

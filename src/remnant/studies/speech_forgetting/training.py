@@ -163,11 +163,10 @@ def speech_search(study: SpeechForgettingStudy, planted: PlantedSpeech) -> Searc
     arms, near = len(study.plan.arms), planted.neighbours
 
     def costs(models: Population) -> Floats:
-        trials = [slice(first, first + arms) for first in range(0, study.plan.members, arms)]
         return np.concatenate(
             [
-                utterance_bits(SomeMembers(models, members), asked)
-                for members, asked in zip(trials, planted.probed, strict=True)
+                utterance_bits(SomeMembers(models, slice(trial * arms, (trial + 1) * arms)), asked)
+                for trial, asked in enumerate(planted.probed)
             ]
         )
 

@@ -129,20 +129,18 @@ class ByUses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextForgettingResult:
-    """Everything that a study of forgetting of text stores of its measurements.
+class SequenceResult:
+    """What studies of forgetting of text and of speech store alike.
 
     A record also holds each variant's whole curve, an ``ExposureCurveResult`` in a row of its own
     (``curve_variant1``, ``curve_variant2``, …); ``compare`` has what pages show of them.
 
     Attributes:
-        curve_exposure: Mean exposure of the canaries in the models that saw them.
+        curve_exposure: Mean exposure of the canaries in the models that had them.
         curve_exposure_aa: The same in the A/A twins, which did not.
         curve: Precision of an attack that distinguishes planted from never-planted sequences.
         curve_tpr, curve_auc, curve_accuracy: The same attack by other measures.
         curve_aa: Precision in the A/A twins.
-        by_uses: Exposure by how often canaries were seen.
-        traditional: Accuracy and loss on the canaries.
         compare: The study beside its variants.
         hidden: Attack success and exposure after the models were disturbed.
         returning: Lost canaries that were found at a later checkpoint.
@@ -151,7 +149,6 @@ class TextForgettingResult:
     VERSION: ClassVar[int] = 1
 
     verdict: Finding | Gate | Absent
-    task: LanguageTask | Absent
     scope: Tested | Absent
     curve_exposure: ExposureCurveResult | Absent
     curve_exposure_aa: ExposureCurveResult | Absent
@@ -160,8 +157,6 @@ class TextForgettingResult:
     curve_auc: CurveResult | Absent
     curve_accuracy: CurveResult | Absent
     curve_aa: CurveResult | Absent
-    by_uses: ByUses | Absent
-    traditional: Traditional | Absent
     compare: Comparison | Absent
     hidden: ResidualMemory | Absent
     returning: Returning | Absent
@@ -176,3 +171,17 @@ class TextForgettingResult:
         """Attack success by every measure that was taken."""
         measures = (self.curve, self.curve_tpr, self.curve_auc, self.curve_accuracy)
         return tuple(curve for curve in measures if isinstance(curve, CurveResult))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextForgettingResult(SequenceResult):
+    """Everything that a study of forgetting of text stores of its measurements.
+
+    Attributes:
+        by_uses: Exposure by how often canaries were seen.
+        traditional: Accuracy and loss on the canaries.
+    """
+
+    task: LanguageTask | Absent
+    by_uses: ByUses | Absent
+    traditional: Traditional | Absent

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
-import itertools
 import math
 from pathlib import Path
 from typing import Any
 
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.records import Record
-from remnant.studies.groups.estimating import planned_group
 from remnant.studies.shared.language_models import fit_language_models, load_text
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import (
     Progress,
     joint_fingerprint,
@@ -20,7 +16,7 @@ from remnant.studies.shared.recording import (
     run_in_record,
 )
 from remnant.studies.shared.settings import Execution
-from remnant.studies.text_forgetting.disturbed_sequences import search_seconds
+from remnant.studies.text_forgetting.estimate import TimedPart, sequence_estimate, shortened
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
 from remnant.studies.text_forgetting.planted_tokens import PlantedTokens, plant_tokens
 from remnant.studies.text_forgetting.recipe import TextForgettingStudy
@@ -67,39 +63,24 @@ def run_text_forgetting(
 
 def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps, write nothing, and return the time and memory of the whole run."""
-    members, steps, memory, groups = 0, 0, 0.0, []
-    for name, part in study.parts().items():
-        planted = _planted(part, load_text(part.text, part.data, execution))
-        check_language_models(part, planted, execution)
-        plan = part.plan
-        short = dataclasses.replace(plan, step=6, repeats=1, watch_steps=6)
-        clock = StepClock(execution.device)
-        fit, population = fit_language_models(part, short, planted, execution, on_step=clock)
-        gaps = [after - before for before, after in itertools.pairwise(clock.times)]
-        first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
-        seconds = first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
-        clock(0)
-        ask_trials(part, planted)(population)
-        clock(0)
-        seconds += (clock.times[-1] - clock.times[-2]) * len(part.lags())
-        search = text_search(part, planted) if name == SEARCHED else None
-        if search is not None:
-            seconds += search_seconds(search, population, step_seconds=later, clock=clock)
-        members, steps = members + plan.members, steps + plan.steps
-        memory = max(memory, fit.memory + planted.store.nbytes + planted.neighbours.nbytes)
-        twins, *references = part_groups(part, name, data_fingerprint="").values()
-        groups.append(planned_group(twins, seconds=seconds))
-        for group in references:
-            members, steps = members + group.members, steps + group.steps
-            seconds = later * group.steps * group.members / plan.members
-            groups.append(planned_group(group, seconds=seconds))
-    return {
-        "members": members,
-        "steps": steps,
-        "memory_mib": round(memory / 2**20, 1),
-        "minutes": round(sum(group["minutes"] for group in groups), 2),
-        "groups": groups,
-    }
+    parts = (_timed(name, part, execution) for name, part in study.parts().items())
+    return sequence_estimate(parts, device=execution.device)
+
+
+def _timed(name: str, part: TextForgettingStudy, execution: Execution) -> TimedPart:
+    planted = _planted(part, load_text(part.text, part.data, execution))
+    check_language_models(part, planted, execution)
+    short = shortened(part.plan)
+    return TimedPart(
+        plan=part.plan,
+        short=short,
+        fit=lambda clock: fit_language_models(part, short, planted, execution, on_step=clock),
+        ask=ask_trials(part, planted),
+        search=text_search(part, planted) if name == SEARCHED else None,
+        groups=part_groups(part, name, data_fingerprint="").values(),
+        lags=len(part.lags()),
+        held=planted.store.nbytes + planted.neighbours.nbytes,
+    )
 
 
 def _planted(study: TextForgettingStudy, text: Corpus) -> PlantedTokens:
