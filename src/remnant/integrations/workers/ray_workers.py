@@ -43,7 +43,7 @@ from remnant.studies.groups.scheduling import OutOfMemory, Patience, WorkerLost,
 
 START_SECONDS = 4.0  # until the first group begins, as benchmarks/on_ray.py measures it
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-_CONNECT_SECONDS = 60.0
+_CONNECT_SECONDS = 600.0  # until a machine has started a worker and imported Remnant
 _ANSWER_SECONDS = 10.0
 _NO_ROOM_SECONDS = 60.0  # without any machine that could run a group
 _NOTE_SECONDS = 1.0  # between two reports of a worker's progress
