@@ -8,7 +8,7 @@ import pytest
 
 from remnant.records import Record
 from remnant.records.typed import Absent, plain, read_result
-from remnant.report.blocks import Figure, Section, Table, walk
+from remnant.report.blocks import Figure, Prose, Section, Table, walk
 from remnant.studies.reporting import read_page, write_report
 from remnant.studies.shared.pages import read_run
 from remnant.studies.speech_one_run.page import TITLE, page
@@ -52,6 +52,16 @@ def test_the_page_says_what_was_done_and_found(record, page_text):
         assert words in text, words
     for words in ("log-odds", "nats", "sure of its label", "confidence in the canaries"):
         assert words not in text, words
+
+
+def test_a_terminal_shows_the_error_rates(record, result):
+    blocks = list(page(result, read_run(record)))
+    rates = [
+        block
+        for block in walk(blocks)
+        if isinstance(block, Prose) and "that it was not trained on" in str(block.parts[0])
+    ]
+    assert [block.depth for block in rates] == ["summary"]
 
 
 def test_effects_are_in_bits(record, result):
