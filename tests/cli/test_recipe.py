@@ -151,7 +151,7 @@ def test_a_fault_is_one_sentence_and_exit_code_2(command, tmp_path, arguments, s
         ("exposure", "train.txt", b"", "--files {} is empty"),
         ("translation-exposure", "train.txt", b"one\n", "--files {}, line 1"),
         ("text-prediction", "train.txt", b"one\n", "--files {} does not end in one of .jsonl"),
-        ("speech-forgetting", "train.wav", b"one\n", "--files {} has 0 of metadata.csv"),
+        ("speech-forgetting", "train.wav", b"one\n", "--files {} is not a folder"),
         ("nope", "train.txt", b"one\n", "QUESTION nope is not one of"),
         ("exposure", "train.txt", None, "--files {} is not there. Check its path."),
     ],

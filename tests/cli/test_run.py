@@ -72,6 +72,12 @@ def test_estimates_of_several_are_told_apart(command, recipes, tmp_path, monkeyp
     assert not (tmp_path / "runs").exists()
 
 
+def test_an_estimate_of_no_time_says_under_how_much(command, recipes, monkeypatch):
+    made = {"members": 3, "steps": 2, "memory_mib": 0.1, "minutes": 0.0, "groups": []}
+    monkeypatch.setattr("remnant.studies.estimate_study", lambda *given, **options: dict(made))
+    assert "minutes  under 0.01 (timed on" in command("run", recipes[0], "--dry-run").out
+
+
 def test_an_estimate_that_is_a_bound_says_so(command):
     recipe = files("remnant.studies") / "recipes" / "digits-features.toml"
     last = command("run", str(recipe), "--dry-run").out.splitlines()[-1]

@@ -197,6 +197,14 @@ def test_nothing_found_says_so(command, tmp_path):
     )
 
 
+def test_a_copy_of_text_without_a_find_says_once_what_was_not_searched_for(command, tmp_path):
+    path = tmp_path / "plain.txt"
+    path.write_text("nothing")
+    shown = command("scan", path, "--redact", tmp_path / "copy").out
+    assert shown.count("Not searched for:") == 1
+    assert "The copy may still hold secrets." in shown
+
+
 def test_the_report_of_nothing_found_says_what_was_searched_and_what_was_not(command, tmp_path):
     path = tmp_path / "plain.txt"
     path.write_text("nothing")

@@ -77,7 +77,9 @@ def test_sentences_are_spoken_trained_on_and_heard_again(command, home):
     voices = ("--voices", "slt,rms")
     made = command("speech", "make", home / "said.txt", home / "spoken", *voices)
     assert made.code == 0, made.err
-    assert "24 utterances" in made.out
+    seconds = re.search(r"^24 utterances, (\d+\.\d) seconds of speech; 24 were spoken", made.out)
+    assert seconds is not None
+    assert 5.0 < float(seconds[1]) < 60.0
     again = command("speech", "make", home / "said.txt", home / "spoken", *voices, "--json")
     assert json.loads(again.out)["spoken"] == 0
     run = ("run", home / "recipe.toml", "--data", home, "--out", home / "run")

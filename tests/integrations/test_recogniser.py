@@ -117,5 +117,5 @@ def test_a_folder_of_another_kind_is_refused(tmp_path):
     GPT2LMHeadModel(GPT2Config(n_layer=1, n_head=1, n_embd=8, vocab_size=9)).save_pretrained(
         tmp_path
     )
-    with pytest.raises(InvalidInput, match="cannot be read"):
+    with pytest.raises(InvalidInput, match="of another kind: gpt2, which AutoModelForCTC does not"):
         HuggingFaceRecogniser.load(tmp_path)

@@ -50,7 +50,7 @@ def test_it_learns_to_transcribe():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"width": 30, "heads": 4}, "width=30"),
+        ({"width": 30, "heads": 4}, "width=30 is not a multiple of 2 x heads = 8"),
         ({"kernel": 4}, "kernel=4"),
         ({"layers": 0}, "layers=0"),
         ({"dropout": 1.0}, "dropout=1.0"),

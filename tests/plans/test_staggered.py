@@ -112,7 +112,7 @@ def test_the_fingerprint_moves_with_every_field():
         ({"repeats": (0,)}, "repeats="),
         ({"repeats": (16,)}, "different batches"),
         ({"per_batch": 17}, "more than batch=16"),
-        ({"per_batch": 3}, "used 60 times; window=15 x per_batch=3 holds 45"),
+        ({"per_batch": 3}, "used 60 times, and window=15 x per_batch=3 has room for 45"),
     ],
 )
 def test_plans_that_contradict_themselves_say_so(change, words):

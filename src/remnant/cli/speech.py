@@ -61,7 +61,11 @@ def make(sentences: Path, folder: Path, voices: str, seed: int, as_json: bool) -
         click.echo(json.dumps(dataclasses.asdict(made), indent=2))
         return
     click.echo(
-        f"{counted(made.utterances, 'utterance')}, {made.seconds / 60:.1f} minutes of speech; "
+        f"{counted(made.utterances, 'utterance')}, {_duration(made.seconds)} of speech; "
         f"{made.spoken} were spoken now."
     )
     click.echo(f"folder: {folder}")
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.1f} seconds" if seconds < 60 else f"{seconds / 60:.1f} minutes"

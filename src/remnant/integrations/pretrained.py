@@ -151,15 +151,15 @@ def read_model(
         device_map: How Accelerate places the layers; see ``Placement``.
 
     Raises:
-        InvalidInput: The folder or its weights cannot be read, weights are missing, or the device
-            is not there.
+        InvalidInput: The folder or its weights cannot be read, it holds a model of another kind,
+            weights are missing, or the device is not there.
         MissingExtra: transformers is not installed.
     """
     path = checked_folder(folder)
     weights = check_weights(path)
     config = read_config(path)
     with quiet(), readable(path, "model"):
-        _check_size(path, getattr(library(), kind), config, weights)
+        _check_size(path, kind, config, weights)
         model, info = getattr(library(), kind).from_pretrained(
             str(path),
             dtype="auto" if dtype is None else dtype,
@@ -193,13 +193,22 @@ def on_device(model: Model, device: str | torch.device) -> Model:
         ) from fault
 
 
-def _check_size(path: Path, maker: Any, config: Any, weights: Weights) -> None:
-    """Refuse a model that is much larger than its weights, before any memory is given to it.
+def _check_size(path: Path, kind: str, config: Any, weights: Weights) -> None:
+    """Refuse a model of another kind or one much larger than its weights, before it takes memory.
 
     Tied weights are in the file once, so that a model may count up to twice as many numbers.
     """
-    with torch.device("meta"):
-        planned = maker.from_config(config, trust_remote_code=False)
+    try:
+        with torch.device("meta"):
+            planned = getattr(library(), kind).from_config(config, trust_remote_code=False)
+    except ValueError as fault:
+        if "Unrecognized configuration class" not in str(fault):
+            raise
+        raise InvalidInput(
+            f"folder={str(path)!r} holds a model of another kind: {config.model_type}, which "
+            f"{kind} does not know.",
+            hint="Pass the folder of a model of that kind.",
+        ) from fault
     needed = sum(tensor.numel() for tensor in planned.parameters())
     beside = sum(tensor.numel() for tensor in planned.buffers())
     if needed > 2 * weights.elements or beside > 2 * weights.elements + _BUFFERS:

@@ -70,9 +70,10 @@ class HuggingFaceRecogniser:
     def transcript_costs(
         self, sounds: Sequence[Any], transcripts: Sequence[str]
     ) -> NDArray[np.float64]:
-        """Return what each transcript costs for each sound, in bits.
+        """Return what each transcript costs for each sound, in bits, ``(sounds, transcripts)``.
 
-        A transcript that does not fit into a sound has probability 0 and costs infinity.
+        The diagonal has the cost of each sound's own transcript. A transcript that does not fit
+        into a sound has probability 0 and costs infinity.
 
         Raises:
             InvalidInput: A sound is not one channel of finite samples, or a transcript has a

@@ -51,7 +51,7 @@ def conformer(
     )
     faults = [] if kernel % 2 else [f"kernel={kernel} is not odd"]
     if width % (2 * heads):
-        faults.append(f"width={width} cannot be cut into heads={heads} parts of even size")
+        faults.append(f"width={width} is not a multiple of 2 x heads = {2 * heads}")
     if vocabulary < 2:
         faults.append(f"vocabulary={vocabulary} has no token beside the blank")
     require(faults, error=InvalidInput)

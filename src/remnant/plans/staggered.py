@@ -95,8 +95,9 @@ class StaggeredPlan(Plan):
             uses, room = self._most_uses(), self.window * self.per_batch
             if uses > room:
                 faults.append(
-                    f"a cohort's canaries are used {uses} times; window={self.window} x "
-                    f"per_batch={self.per_batch} holds {room}"
+                    f"the canaries of a window are used {uses} times, and window={self.window} x "
+                    f"per_batch={self.per_batch} has room for {room}; plant fewer, or raise window "
+                    "or per_batch"
                 )
         return faults
 

@@ -144,9 +144,12 @@ def _with_notice(blocks: tuple[Block, ...], notice: str) -> tuple[Block, ...]:
 
 
 def _audited(run: Run) -> list[tuple[str, str]]:
-    """Model and data, each in a line."""
+    """Model and data, each in a line, without the fields that are not set."""
     return [
-        (group.title, ", ".join(f"{name} {value}" for name, value in group.rows))
+        (
+            group.title,
+            ", ".join(f"{name} {value}" for name, value in group.rows if value != "none"),
+        )
         for group in run.groups
         if group.title in _AUDITED
     ]

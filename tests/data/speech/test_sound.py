@@ -175,7 +175,20 @@ def test_a_folder_with_a_bad_row_is_refused(tmp_path, rows, said):
 
 
 def test_a_folder_without_a_table_is_refused(tmp_path):
-    with pytest.raises(InvalidInput, match=r"0 of metadata\.csv and metadata\.jsonl"):
+    with pytest.raises(InvalidInput, match=r"no metadata\.csv or metadata\.jsonl"):
+        read_wav_folder(tmp_path)
+
+
+def test_a_file_in_place_of_a_folder_is_refused(tmp_path):
+    (tmp_path / "train.jsonl").write_text("{}")
+    with pytest.raises(InvalidInput, match=r"train\.jsonl is not a folder; speech is read from"):
+        read_wav_folder(tmp_path / "train.jsonl")
+
+
+def test_a_folder_with_two_tables_is_refused(tmp_path):
+    for name in ("metadata.csv", "metadata.jsonl"):
+        (tmp_path / name).write_text("")
+    with pytest.raises(InvalidInput, match=r"both metadata\.csv and metadata\.jsonl; one is"):
         read_wav_folder(tmp_path)
 
 

@@ -296,6 +296,18 @@ def test_an_open_verdict_says_what_would_close_it(ends, changes, words):
     assert words in verdict.sentence
 
 
+@pytest.mark.parametrize("trials", [1, 4])
+def test_no_pass_is_promised_to_an_attack_that_found_nothing(trials):
+    verdict = judge(last(0.30, 0.50, 0.60, trials=trials), 0.55, MISSED)
+    assert verdict.outcome == "INCONCLUSIVE"
+    assert "would bring the upper bound under the limit if the value holds" in verdict.sentence
+    assert f"That alone is no PASS. {MISSED.reason} Plant more canaries" in verdict.sentence
+    assert "make it PASS" not in verdict.sentence
+    over = judge(last(0.50, 0.60, 0.90, trials=trials), 0.55, MISSED)
+    assert "would most likely make it FAIL" in over.sentence
+    assert "no PASS" not in over.sentence
+
+
 def faded(rng, lags=(0, 10, 500), shifts=(3.0, 2.0, 0.0), trials=8, n=100, **choices):
     shape = (len(lags), trials, n)
     return forgetting_curve(

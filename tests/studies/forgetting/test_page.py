@@ -504,8 +504,9 @@ def test_all_three_searches_are_reported():
         "Relearning brought the canaries back in 1 of 1 case: the attack succeeds better than "
         "before.",
         "Scan of 16 checkpoints: of 96 planted canaries, 80 were not found at two checkpoints in "
-        "a row. Of these, 21 were clearly found at a later one; 9 were in models that never saw "
-        "them (A/A twins). This is more than chance (excess 12.5 %, 2.0 % to 23.0 %; p = 0.013).",
+        "a row. Of these, 21 came back, clearly found at a later one; in models that never saw "
+        "them (A/A twins) 9 did. This is more than chance (excess 12.5 %, 2.0 % to 23.0 %; "
+        "p = 0.013).",
     ]
 
 
@@ -558,7 +559,9 @@ def test_readings_have_words(reading, words):
 
 def test_a_scan_that_shows_nothing_says_so():
     scan = dataclasses.replace(SCAN, pvalue=0.3, reference="other trials' twins")
-    assert "(other trials' twins). This is not shown to be more than chance" in scan_sentence(scan)
+    said = scan_sentence(dataclasses.replace(scan, excess_low=-0.02))
+    assert "(other trials' twins) 9 did. This is not shown to be more than chance" in said
+    assert "−2.0" in said
 
 
 def test_a_run_without_twins_has_no_column_for_them():

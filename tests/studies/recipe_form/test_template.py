@@ -108,6 +108,22 @@ def test_a_recipe_for_own_files_names_them_and_no_other_data(name, read):
     assert "source" not in table.get("pairs", {})
 
 
+@pytest.mark.parametrize("name", RECIPES)
+def test_a_recipe_says_what_a_deleted_field_becomes(name, read):
+    """Where the study without a section has other values than the section without a field."""
+    recipe, text = recipe_of(name), recipe_template(name)
+    for section, default in section_defaults(recipe).items():
+        if default is None or default is dataclasses.MISSING or section in recipe.example:
+            continue
+        head, tail = text.split(f"\n[{section}]\n")
+        said = head.splitlines()[-1]
+        for field in fields_of(recipe.sections[section]):
+            kept = f"\n{tail}".replace(f"\n{field.name} = ", f"\n# {field.name} = ", 1)
+            changed = getattr(getattr(read(f"{head}\n[{section}]{kept}"), section), field.name)
+            shown = getattr(default, field.name)
+            assert (f" {field.name} " in said and "delete here" in said) == (changed != shown)
+
+
 def test_lines_are_short_and_no_mark_of_code_is_left():
     for name in RECIPES:
         text = recipe_template(name)

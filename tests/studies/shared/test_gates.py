@@ -206,6 +206,11 @@ def test_a_pass_of_models_that_did_not_learn_their_task_is_none(task, said):
     assert found["sentence"].endswith("Train longer, or with another learning rate.")
     failed = gate_row(**dataclasses.asdict(FAIL))
     assert with_learnt_task(failed, task) == failed
+    undecided = row | {"outcome": "INCONCLUSIVE"}
+    named = with_learnt_task(undecided, task)
+    assert (named["outcome"], named["claim"]) == ("INCONCLUSIVE", undecided["claim"])
+    assert named["sentence"].startswith(f"{undecided['sentence']} Besides, the models did not")
+    assert said in named["sentence"]
 
 
 def test_a_pass_stays_where_the_task_was_learnt_or_not_measured():

@@ -8,7 +8,7 @@ import pytest
 
 from remnant.records import Record
 from remnant.records.typed import Absent, plain, read_result
-from remnant.report.blocks import Figure, Section, Table, walk
+from remnant.report.blocks import Figure, Prose, Section, Table, walk
 from remnant.studies.reporting import read_page, write_report
 from remnant.studies.shared.pages import read_run
 from remnant.studies.speech_one_run.page import TITLE, page
@@ -41,7 +41,7 @@ def test_the_page_says_what_was_done_and_found(record, page_text):
         "Canaries are sentences of random words, spoken by synthetic voices. 48 canaries were "
         "planted along one ordinary training run of 170 steps: in 2 windows of 30 steps, from "
         "steps 60 and 110 on, a few in a batch, 2 or 8 times each. Another 40, drawn the same way",
-        "On 16 utterances that it was not trained on the model gets",
+        "On 16 utterances that it was not trained on, the model gets",
         "how many bits planting took off the cost of the canaries’ transcripts",
         "It scores each canary by how little its transcript costs the model given its sound",
         "a transcript's CTC cost given its sound, less its cost before the window",
@@ -52,6 +52,16 @@ def test_the_page_says_what_was_done_and_found(record, page_text):
         assert words in text, words
     for words in ("log-odds", "nats", "sure of its label", "confidence in the canaries"):
         assert words not in text, words
+
+
+def test_a_terminal_shows_the_error_rates(record, result):
+    blocks = list(page(result, read_run(record)))
+    rates = [
+        block
+        for block in walk(blocks)
+        if isinstance(block, Prose) and "that it was not trained on" in str(block.parts[0])
+    ]
+    assert [block.depth for block in rates] == ["summary"]
 
 
 def test_effects_are_in_bits(record, result):

@@ -154,7 +154,8 @@ def _show(estimate: Mapping[str, Any], device: str) -> None:
     click.echo(f"steps    {estimate['steps']}")
     click.echo(f"memory   {estimate['memory_mib']} MiB")
     most = " at most, since models stop early" if estimate.get("at_most") else ""
-    click.echo(f"minutes  {estimate['minutes']}{most} (timed on a few steps on {device})")
+    minutes = estimate["minutes"] or "under 0.01"
+    click.echo(f"minutes  {minutes}{most} (timed on a few steps on {device})")
     untimed = [group["name"] for group in estimate["groups"] if group["minutes"] is None]
     if untimed:
         more = f" and {len(untimed) - _NAMED} more" if len(untimed) > _NAMED else ""

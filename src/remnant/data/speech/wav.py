@@ -93,10 +93,17 @@ def read_wav_folder(folder: Path, *, rate: int = RATE, resample: bool = False) -
     Raises:
         InvalidInput: There is no table, a file is missing or damaged, or a path leaves the folder.
     """
+    if not folder.is_dir():
+        raise InvalidInput(
+            f"{folder} is not a folder; speech is read from a folder of WAV files.",
+            hint=f"Give the folder that holds them, with a {' or '.join(TABLES)}.",
+        )
     tables = [folder / name for name in TABLES if (folder / name).is_file()]
     if len(tables) != 1:
         raise InvalidInput(
-            f"{folder} has {len(tables)} of {' and '.join(TABLES)}; one is needed.",
+            f"{folder} has both {' and '.join(TABLES)}; one is needed."
+            if tables
+            else f"{folder} has no {' or '.join(TABLES)}; one is needed.",
             hint="Give it one table with the fields file_name and transcription.",
         )
     names = {"file_name": "file_name", "transcription": "transcription"}

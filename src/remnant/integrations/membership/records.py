@@ -236,7 +236,9 @@ def text_source(
         if not path.is_file():
             kind = "is a folder" if path.is_dir() else "is not there"
             kind = "is no plain file" if path.exists() and not path.is_dir() else kind
-            raise InvalidInput(f"{called} {kind}.", hint="Pass a file of JSON lines.")
+            raise InvalidInput(
+                f"{called} {kind}.", hint="Pass a file of JSON lines, a CSV file or a text file."
+            )
         return TextSource(called, path=path, field=field, chat=chat, group=group)
     if not isinstance(given, Sequence):
         raise InvalidInput(

@@ -132,7 +132,7 @@ def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> 
     if last.low > limit:
         return Verdict("FAIL", f"{said}: above {allowed}.", _at_least(last), limit, last.lag)
     if last.high > limit:
-        advice = _advice(last, limit)
+        advice = _advice(last, limit, control)
         sentence = f"{said}: {allowed} lies between the bounds. {advice}"
         return Verdict("INCONCLUSIVE", sentence, _between(last), limit, last.lag)
     if doubt:
@@ -237,8 +237,11 @@ def _alone(last: LastLag) -> str:
     return f"; {cannot_exclude(1)}" if last.trials == 1 else ""
 
 
-def _advice(last: LastLag, limit: float) -> str:
+def _advice(last: LastLag, limit: float, control: Control) -> str:
     """How much more evidence would bring the nearer bound to the limit.
+
+    Where the attack did not find the canaries at any lag, that alone would be no PASS, and the
+    advice says so.
 
     None is named where the value is shown to be below chance, or is further below chance than the
     limit is above it: with more evidence the reversed attack would be shown to succeed.
@@ -250,6 +253,10 @@ def _advice(last: LastLag, limit: float) -> str:
     reach = last.value - last.low if over else last.high - last.value
     end = "FAIL" if over else "PASS"
     hold = "would most likely make it FAIL" if over else "would make it PASS if the value holds"
+    also = ""
+    if not over and not control.found:
+        hold = "would bring the upper bound under the limit if the value holds"
+        also = f" That alone is no PASS. {control.reason} {PLANT_MORE}"
     begun = "The value itself is above the limit. " if over else ""
     if last.trials == 1:
         factor = math.inf if gap == 0.0 else (reach / gap) ** 2
@@ -257,12 +264,12 @@ def _advice(last: LastLag, limit: float) -> str:
             wanted = math.ceil(factor * last.canaries - 1e-9)
             return (
                 f"{begun}About {wanted} canaries a side (here {last.canaries}) {hold}; one "
-                "training shows no difference between models, so run several as well."
+                f"training shows no difference between models, so run several as well.{also}"
             )
     else:
         needed = _trials_needed(last, reach=reach, gap=gap, end=end)
         if needed is not None:
-            return f"{begun}About {needed} trainings (here {last.trials}) {hold}."
+            return f"{begun}About {needed} trainings (here {last.trials}) {hold}.{also}"
     return "The value is too near the limit for more evidence to decide; choose another limit."
 
 

@@ -95,7 +95,8 @@ class DefencesStudy(SectionedStudy):
         if self.measure.limit > math.log2(space):
             faults.append(
                 f"measure.limit={self.measure.limit:g} bits cannot be reached: the template has "
-                f"{space} secrets"
+                f"{space} secrets, so exposure is at most {math.log2(space):.1f} bits; lower it, "
+                "or make the secret longer"
             )
         plain = dataclasses.replace(self, remedy=()).to_dict() if self.remedy else {}
         for remedy in self.remedy:

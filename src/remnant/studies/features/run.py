@@ -1,4 +1,4 @@
-"""Does a classifier memorise what stood on one training image only? FEATURE, many models."""
+"""Does a classifier memorise what is on one training image only? FEATURE, many models."""
 
 from __future__ import annotations
 

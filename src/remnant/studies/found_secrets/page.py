@@ -32,8 +32,8 @@ def page(result: ScanResult) -> Iterator[Block]:
     if result.verdict is not None:
         yield headline(result.verdict, TITLES, advice=ADVICE)
     yield from sections(result)
-    if result.verdict is None and not result.secrets:
-        yield _line(NO_PROOF, "notice")
+    if result.verdict is None and not result.secrets and result.cleaned is None:
+        yield _line(NO_PROOF, "notice")  # a cleaned copy says the same
 
 
 def sections(result: ScanResult) -> Iterator[Block]:

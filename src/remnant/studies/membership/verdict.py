@@ -356,7 +356,7 @@ def _advice(evidence: Evidence, limit: float) -> str:
         return "The value is too near the limit for more records to decide; choose another limit."
     wanted = counted(math.ceil(factor * smaller - 1e-9), "record")
     beside = "" if evidence.reference else ", with a reference model,"
-    hold = f"would make it PASS{beside} if the value holds"
+    hold = f"would make it PASS{beside} if the value holds and the positive control is found"
     if over:
         hold = "would most likely make it FAIL"
     return f"About {wanted} a side (here {smaller}) {hold}."

@@ -44,7 +44,7 @@ from remnant.studies.shared.pages import (
     scope_section,
     task_sentence,
 )
-from remnant.studies.shared.parts import Gate, Task, Tested
+from remnant.studies.shared.parts import Gate, SpeechTask, Task, Tested
 from remnant.studies.shared.wording import listed
 
 TITLE = "One-run forgetting"
@@ -178,7 +178,8 @@ def _plain_words(result: OneRunParts, planted: str) -> Iterator[Block]:
         yield prose(" ".join(filter(None, (planted, _what_was_done(curves)))), tone="lead")
         yield prose(_what_was_found(curves), tone="lead")
     yield prose(f"{ONE_RUN} {_undetected_sentence(result)}", tone="lead", depth="summary")
-    yield prose(task_sentence(result.task), tone="lead")
+    speech = isinstance(result.task, SpeechTask)  # a terminal shows error rates as of twins
+    yield prose(task_sentence(result.task), tone="lead", depth="summary" if speech else "page")
 
 
 def success_blocks(

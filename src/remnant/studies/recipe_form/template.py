@@ -87,7 +87,8 @@ def _section(recipe: Recipe, section: str, default: Any, files: str | None) -> I
     values = {**_values(default), **recipe.example.get(section, {})}
     if files is not None and section == "data":
         values |= {"name": FILES, "path": files}
-    lines = [*_comment(summary_of(made).replace("``", "")), f"[{section}]"]
+    lines = [*_comment(summary_of(made).replace("``", "")), *_deleted(made, default)]
+    lines.append(f"[{section}]")
     for field in fields_of(made):
         if files is None or field.name not in _NAMED.get(section, ()):
             lines += _field(field, values.get(field.name, field.default))
@@ -95,6 +96,19 @@ def _section(recipe: Recipe, section: str, default: Any, files: str | None) -> I
         yield f"# Off unless [{section}] is in the recipe."
         lines = [f"# {line}" for line in lines]
     yield from lines
+
+
+def _deleted(made: type[Any], default: Any) -> Iterator[str]:
+    """Yield what a deleted field becomes, where that is not the value that the recipe shows."""
+    if default is None or default is dataclasses.MISSING:
+        return
+    other = [
+        f"{field.name} {'not set' if field.unset else toml_value(field.default)}"
+        for field in fields_of(made)
+        if not field.required and getattr(default, field.name) != field.default
+    ]
+    if other:
+        yield f"# What a field becomes that you delete here: {', '.join(other)}."
 
 
 def _values(default: Any) -> dict[str, Any]:

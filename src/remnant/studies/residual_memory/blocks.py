@@ -92,12 +92,16 @@ def scan_sentence(returning: Returning) -> str:
         f"Scan of {counted(returning.checkpoints, 'checkpoint')}: of "
         f"{counted(returning.canaries, 'planted canary', 'planted canaries')}, "
         f"{count_text(returning.lost)} were not found at two checkpoints in a row. Of these, "
-        f"{count_text(returning.returned)} were clearly found at a later one; "
-        f"{count_text(returning.chance_returned)} were in models that never saw them "
-        f"({returning.reference}). This is {more} chance (excess {percent(returning.excess)}, "
-        f"{percent(returning.excess_low)} to {percent(returning.excess_high)}; "
+        f"{count_text(returning.returned)} came back, clearly found at a later one; in models that "
+        f"never saw them ({returning.reference}) {count_text(returning.chance_returned)} did. This "
+        f"is {more} chance (excess {_signed(returning.excess)}, "
+        f"{_signed(returning.excess_low)} to {_signed(returning.excess_high)}; "
         f"{p_equals(returning.pvalue)})."
     )
+
+
+def _signed(share: float) -> str:
+    return percent(share).replace("-", "−")
 
 
 def _outcome(rows: tuple[Disturbance, ...]) -> str:

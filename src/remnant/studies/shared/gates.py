@@ -95,19 +95,23 @@ def with_learnt_task(row: Mapping[str, Any], task: Mapping[str, Any]) -> dict[st
     """A gate's row beside how well the models do what they were trained for.
 
     A PASS becomes INCONCLUSIVE where the models did not learn their task (``not_learnt``): there is
-    nothing that they could have forgotten. A FAIL stays.
+    nothing that they could have forgotten. An INCONCLUSIVE then names this too, since more
+    evidence of such models would not decide. A FAIL stays.
 
     Args:
         row: As ``gate_row`` makes it.
         task: The record's ``task``; empty where it was not measured.
     """
-    reason = not_learnt(task) if row["outcome"] == "PASS" else ""
+    reason = "" if row["outcome"] == "FAIL" else not_learnt(task)
     if not reason:
         return dict(row)
+    advice = "Train longer, or with another learning rate."
+    if row["outcome"] == "INCONCLUSIVE":
+        return {**row, "sentence": f"{row['sentence']} Besides, {reason}. {advice}"}
     return {
         **{name: value for name, value in row.items() if name != "detected"},
         "outcome": "INCONCLUSIVE",
-        "sentence": f"{row['sentence']} But {reason}. Train longer, or with another learning rate.",
+        "sentence": f"{row['sentence']} But {reason}. {advice}",
         "claim": f"No claim: {reason}.",
     }
 

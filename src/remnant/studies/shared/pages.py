@@ -47,6 +47,7 @@ from remnant.studies.shared.parts import (
 
 _LEDGER_ROWS = 100
 _REPLACED = ("Text", "Pairs", "Questions")  # what own files take the place of
+_OF_SENTENCES = ("text", "sentences", "words", "commonest")  # of synthetic speech
 UNDECIDED = "Not enough evidence to decide"
 # The beginning of the advice of a PASS beside which something was detected.
 _LOOK_FIRST = "The limit holds, yet something was detected: look at it before you release."
@@ -100,12 +101,19 @@ def read_run(record: Record) -> Run:
 
 
 def _of_own_files(groups: Iterable[Group]) -> Iterator[Group]:
-    """The groups of a plan; text of one's own files has no name of a shipped text beside it."""
+    """The groups of a plan, without the fields that own files make meaningless.
+
+    Text of one's own files has no name of a shipped text beside it, and speech of one's own files
+    has none of the fields of synthetic sentences.
+    """
     every = tuple(groups)
     own = any(group.title == "Data" and ("name", "files") in group.rows for group in every)
     for group in every:
         if own and group.title in _REPLACED:
             rows = tuple(row for row in group.rows if row[0] not in ("name", "source"))
+            group = replace(group, rows=rows)
+        elif own and group.title == "Data" and any(name == "sentences" for name, _ in group.rows):
+            rows = tuple(row for row in group.rows if row[0] not in _OF_SENTENCES)
             group = replace(group, rows=rows)
         yield group
 
@@ -183,10 +191,10 @@ def _classifier_task(task: ClassifierTask) -> str:
 
 def _speech_task(task: SpeechTask) -> str:
     return (
-        f"On {lag_text(task.utterances)} utterances that it was not trained on the model gets "
+        f"On {lag_text(task.utterances)} utterances that it was not trained on, the model gets "
         f"{percent(task.character_error_rate)} of the characters and "
-        f"{percent(task.word_error_rate)} of the words wrong (if it had heard another utterance: "
-        f"{percent(task.swapped_error_rate)} of the characters)."
+        f"{percent(task.word_error_rate)} of the words wrong. Compared with what was said in "
+        f"another utterance, {percent(task.swapped_error_rate)} of the characters are wrong."
     )
 
 

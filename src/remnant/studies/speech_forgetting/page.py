@@ -81,7 +81,8 @@ _CALIBRATED = {
 _ERRORS = (
     "What a person would look at: the share of the canaries’ characters that the recogniser gets "
     "wrong, and what a character of them costs. Neither compares a canary with utterances that "
-    "were never planted. Mean over the trials."
+    "were never planted. An error rate is above 100 % where the recogniser writes more characters "
+    "than were said. Mean over the trials."
 )
 _GROUPS = "Each group is ranked among references of its own kind."
 
@@ -200,6 +201,7 @@ def _sounds(sounds: PlantedSounds | Absent, run: Run) -> Block:
 
 def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
     curve = None if exposure is None else exposure.curve
+    chance = None if curve is None else curve.chance
     sure = "95 %" if curve is None or curve.confidence is None else percent(curve.confidence, 0)
     yield (
         "Cost",
@@ -209,8 +211,8 @@ def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
     yield (
         "Exposure",
         "A planted utterance that comes before all but one in 2ᵇ of its references has b bits. An "
-        "utterance that was never planted may come anywhere; its exposure is 1.44 bits on average, "
-        "and two bits are noise.",
+        "utterance that was never planted may come anywhere; its exposure is {} bits on average, "
+        "and two bits are noise.".format("1.44" if chance is None else f"{chance:.2f}"),
     )
     yield (
         "The band",

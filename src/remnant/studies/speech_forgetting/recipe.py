@@ -236,7 +236,10 @@ class RecogniserSettings(Section, name="model"):
         build: Any = RECOGNISERS[self.name]
         known = [name for name in build.__kwdefaults__ if name != "bands"]  # the data's
         unknown = [name for name in self.options if name not in known]
-        faults = [f"model.options has {unknown}, not some of {', '.join(known)}"] if unknown else []
+        faults = [
+            f"model.options: {self.name} has no option {name!r}; it has {', '.join(known)}"
+            for name in unknown
+        ]
         return faults + option_faults(self.options, build)
 
 
