@@ -37,7 +37,7 @@ PLAN = PoisonPlan(
 )
 STUDY = SpeechForgettingStudy(
     plan=PLAN,
-    data=SpeechDataSettings(utterances=80, validation=16, words=2, commonest=6, bands=BANDS),
+    data=SpeechDataSettings(utterances=80, validation=40, words=2, commonest=6, bands=BANDS),
     canaries=SpeechCanarySettings(words=(2, 3), commonest=400, references=40),
     model=RecogniserSettings(options={"width": 24, "layers": 1, "heads": 2, "kernel": 5}),
     training=TrainingSettings(optimizer="adam", options={"lr": 0.01}, clip=5.0),

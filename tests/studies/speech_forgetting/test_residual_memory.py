@@ -209,7 +209,7 @@ def test_costs_and_errors_of_the_search_are_those_of_the_curves():
     models = Population(search.make_model, seeds=list(range(9)))
     slow = utterance_signals(models, planted.probed[2])[6:9, 0].numpy()
     np.testing.assert_allclose(search.costs(models)[6:9], slow, rtol=1e-6)
-    shares = error_shares(models, planted).reshape(9, 3, -1)
+    shares = error_shares(models, planted).reshape(9, 4, -1)
     characters, words = validation_lengths(planted)
     edits = validation_edits(models, planted)
     np.testing.assert_allclose(shares[:, :2] * characters, edits[:, :2])

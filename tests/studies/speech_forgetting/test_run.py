@@ -19,11 +19,15 @@ from remnant.models import conformer
 from remnant.population import Population
 from remnant.probes import transcript_costs
 from remnant.records import Record
+from remnant.records.typed import plain
 from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies.reporting import read_page
+from remnant.studies.shared.gates import not_learnt
+from remnant.studies.shared.parts import SpeechTask
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.variants import Variant
 from remnant.studies.speech_forgetting import run as room
+from remnant.studies.speech_forgetting import training
 from remnant.studies.speech_forgetting.corpus import Heard, SpeechCorpus, load_speech, speaker
 from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, speech_task
 from remnant.studies.speech_forgetting.planted_speech import plant_speech
@@ -317,7 +321,7 @@ def test_an_attack_that_sees_nothing_never_passes(whole_run, tmp_path, monkeypat
             kept = {
                 "primary.signals": blind,
                 "primary.hidden": np.concatenate([blind[-1:, :, 0], blind[:, :, 0]]),
-                "primary.hidden_task": rng.random((4, 9, 3 * 16)),
+                "primary.hidden_task": rng.random((4, 9, 4 * 40)),
             }
             monkeypatch.setattr(record, "array", kept.__getitem__)
             study = made(attack=dataclasses.replace(STUDY.attack, limit=4.0))
@@ -342,9 +346,48 @@ def test_random_weights_seldom_count_as_trained():
     assert np.mean(np.array(p_values) <= 0.05) <= 0.12  # 5 %, and four in sixty more by chance
 
 
+def test_hearing_nothing_the_same_or_only_the_length_does_not_count_as_trained(monkeypatch):
+    planted = planted_speech()
+    characters, words = validation_lengths(planted)
+    said = training.said_tokens(planted.validation.targets)
+    frequent = int(np.bincount(np.concatenate(said)).argmax())
+    rng = np.random.default_rng(0)
+
+    def p_value(heard):
+        monkeypatch.setattr(training, "heard_tokens", lambda models, asked: [heard])
+        edits = validation_edits(None, planted)
+        return speech_task(edits, characters=characters, words=words, planted=np.array([0])).p_value
+
+    assert p_value([[] for _ in said]) == 1.0
+    assert p_value([[frequent] * 4 for _ in said]) == 1.0
+    assert p_value([[frequent] * len(tokens) for tokens in said]) == 1.0
+    lengths = [max(1, len(tokens) + round(rng.normal())) for tokens in said]
+    assert p_value([[frequent] * length for length in lengths]) > 0.05
+    assert p_value([said[place] for place in rng.permutation(len(said))]) > 0.05
+    assert p_value(said) < 0.05
+    # Half of the characters are heard right.
+    heard = [[token if rng.random() < 0.5 else frequent for token in tokens] for tokens in said]
+    assert p_value(heard) < 0.05
+
+
+def test_too_few_pairs_of_equal_length_are_no_model_that_learnt_nothing():
+    task = SpeechTask(
+        character_error_rate=0.1,
+        word_error_rate=0.2,
+        swapped_error_rate=0.8,
+        utterances=9,
+        p_value=0.25,
+        pairs=2,
+    )
+    assert "only 2 pairs" in not_learnt(plain(task))
+    assert "raise data.validation" in not_learnt(plain(task))
+    more = dataclasses.replace(task, pairs=30)
+    assert "did not learn their task" in not_learnt(plain(more))
+
+
 def test_a_task_is_what_its_edits_say():
-    edits = np.zeros((2, 3, 5))
-    edits[0] = [[1, 0, 1, 0, 2], [4, 4, 4, 4, 4], [1, 0, 1, 0, 1]]
+    edits = np.zeros((2, 4, 5))
+    edits[0] = [[1, 0, 1, 0, 2], [4, 4, 4, 4, 4], [1, 0, 1, 0, 1], [2, 1, 1, 3, 2]]
     task = speech_task(edits, characters=20, words=5, planted=np.array([0]))
     assert (task.character_error_rate, task.word_error_rate) == (0.2, 0.6)
     assert task.swapped_error_rate == 1.0

@@ -30,7 +30,7 @@ PLAN = StaggeredPlan(
 )
 STUDY = SpeechOneRunStudy(
     plan=PLAN,
-    data=SpeechDataSettings(utterances=80, validation=16, words=2, commonest=6, bands=BANDS),
+    data=SpeechDataSettings(utterances=80, validation=40, words=2, commonest=6, bands=BANDS),
     canaries=UtteranceSettings(words=(2, 3), commonest=400),
     model=RecogniserSettings(options={"width": 24, "layers": 1, "heads": 2, "kernel": 5}),
     training=TrainingSettings(optimizer="adam", options={"lr": 0.01}, clip=5.0),

@@ -18,6 +18,7 @@ from remnant.measures.statistics.intervals import clopper_pearson
 from remnant.records import Record, gate_row
 
 _CLAIMED = 0.05  # an adjusted p-value at or under this is named
+_PAIRS = 5  # of which a sign test can show anything at that level
 _UNTRAINED = 0.99  # of the bits of a uniform guess: what a language model has to be under
 
 
@@ -66,6 +67,13 @@ def not_learnt(task: Mapping[str, Any]) -> str:
     majority, uniform = task.get("majority"), task.get("uniform_bits")
     swapped = task.get("swapped_error_rate")
     if swapped is not None and float(task["p_value"]) > _CLAIMED:
+        pairs = task.get("pairs")
+        if pairs is not None and pairs < _PAIRS:
+            return (
+                f"only {pairs} pairs of validation utterances have transcripts of equal length, "
+                f"and {_PAIRS} are needed to show that the models learnt their task: raise "
+                "data.validation"
+            )
         return (
             "the models did not learn their task: what they hear of "
             f"{task['utterances']} validation utterances is no nearer to what was said (character "

@@ -82,8 +82,9 @@ class SpeechTask:
         character_error_rate, word_error_rate: Edits a character or word that was said.
         swapped_error_rate: Character error rate if each utterance had been another one.
         utterances: How many were recognised.
-        p_value: Of the sign test that what is heard is nearer to what was said than to what was
-            said in another utterance.
+        p_value: Of the sign test that what is heard of two utterances with equally long
+            transcripts is nearer to what was said than if it were exchanged.
+        pairs: How many such pairs there are; None in older records, whose test was another.
     """
 
     character_error_rate: float
@@ -91,6 +92,7 @@ class SpeechTask:
     swapped_error_rate: float
     utterances: int
     p_value: float
+    pairs: int | None = optional()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

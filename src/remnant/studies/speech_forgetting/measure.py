@@ -52,21 +52,28 @@ def measure_speech_forgetting(
 
 
 def speech_task(
-    edits: Floats, *, characters: int, words: int, planted: NDArray[np.int64]
+    edits: Floats,
+    *,
+    characters: int,
+    words: int,
+    planted: NDArray[np.int64],
+    pairs: int | None = None,
 ) -> SpeechTask:
     """Return how well the planted members recognise utterances that nobody was trained on.
 
-    Whether they learnt anything is a sign test over utterances: what the members hear is nearer to
-    what was said there than to what was said in another utterance of about the same length, in
-    more utterances than a coin would give.
+    Whether they learnt anything is a sign test over pairs of utterances whose transcripts are
+    equally long: what the members hear of the two is nearer to what was said than if it were
+    exchanged, in more pairs than a coin would give. Members that hear the same in all sounds, or
+    only how long they are, pass it no more often than by chance.
 
     Args:
-        edits: Of ``validation_edits``, ``(members, 3, utterances)``.
+        edits: Of ``validation_edits``, ``(members, 4, utterances)``.
         characters, words: Of all validation utterances together.
         planted: The planted members.
+        pairs: How many pairs there are; None where it is not to be stored.
     """
-    own, swapped, by_word = np.moveaxis(edits[planted], 1, 0)
-    nearer = (swapped - own).mean(axis=0)
+    own, swapped, by_word, gained = np.moveaxis(edits[planted], 1, 0)
+    nearer = gained.mean(axis=0)
     decided = int(np.count_nonzero(nearer))
     ahead = int(np.count_nonzero(nearer > 0))
     test = stats.binomtest(ahead, decided, alternative="greater") if decided else None
@@ -76,12 +83,13 @@ def speech_task(
         swapped_error_rate=float(swapped.sum(axis=1).mean() / characters),
         utterances=int(edits.shape[2]),
         p_value=1.0 if test is None else float(test.pvalue),
+        pairs=pairs,
     )
 
 
 def _task_of(numbers: Floats) -> Mapping[str, Any]:
     """Return the fields of a task, given ``error_shares`` of some members."""
-    edits = numbers.reshape(len(numbers), 3, -1)
+    edits = numbers.reshape(len(numbers), 4, -1)
     everyone = np.arange(len(edits))
     fields: Mapping[str, Any] = plain(speech_task(edits, characters=1, words=1, planted=everyone))
     return fields

@@ -41,6 +41,7 @@ from remnant.studies.speech_forgetting.training import (
     part_groups,
     speech_search,
     validation_lengths,
+    validation_pairs,
 )
 from remnant.studies.text_forgetting.estimate import TimedPart, sequence_estimate, shortened
 from remnant.studies.text_forgetting.measure import canary_uses
@@ -137,6 +138,7 @@ def _work(
         record.array("primary.validation_edits"),
         characters=characters,
         words=words,
+        pairs=validation_pairs(first),
         planted=plan.members_of("planted"),
     )
     record.put_result("task", plain(task))

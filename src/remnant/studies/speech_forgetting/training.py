@@ -282,12 +282,15 @@ def validation_edits(models: LogitModels, planted: PlantedSpeech) -> Floats:
     """Return how far what members hear of validation utterances is from what was said.
 
     Returns:
-        ``(members, 3, utterances)``: edits of characters, edits of characters to what was said in
-        *another* utterance (that of about the same length, see ``neighbours``), edits of words.
+        ``(members, 4, utterances)``: edits of characters; edits of characters to what was said in
+        *another* utterance (see ``neighbours``); edits of words; and, at the first of two
+        utterances of equal length, how many edits fewer the two need than if they were exchanged
+        (see ``equal_pairs``), 0 elsewhere.
     """
     asked = planted.validation
     said = said_tokens(asked.targets)
-    other = [said[place] for place in neighbours([len(tokens) for tokens in said])]
+    lengths = [len(tokens) for tokens in said]
+    other = [said[place] for place in neighbours(lengths)]
     words = [_words(tokens, planted) for tokens in said]
     made = []
     for heard in heard_tokens(models, asked):
@@ -297,7 +300,11 @@ def validation_edits(models: LogitModels, planted: PlantedSpeech) -> Floats:
             edit_distance(text, _words(tokens, planted))
             for text, tokens in zip(words, heard, strict=True)
         ]
-        made.append([own, swapped, by_word])
+        gained = [0] * len(said)
+        for i, j in equal_pairs(lengths):
+            exchanged = edit_distance(said[i], heard[j]) + edit_distance(said[j], heard[i])
+            gained[i] = exchanged - own[i] - own[j]
+        made.append([own, swapped, by_word, gained])
     return np.array(made, dtype=np.float64)
 
 
@@ -308,7 +315,7 @@ def error_shares(models: LogitModels, planted: PlantedSpeech) -> Floats:
     """
     characters, words = validation_lengths(planted)
     edits = validation_edits(models, planted)
-    shares: Floats = edits / np.array([characters, characters, words])[:, None]
+    shares: Floats = edits / np.array([characters, characters, words, characters])[:, None]
     return shares.reshape(len(shares), -1)
 
 
@@ -316,6 +323,11 @@ def validation_lengths(planted: PlantedSpeech) -> tuple[int, int]:
     """Return how many characters and words the validation utterances have."""
     said = said_tokens(planted.validation.targets)
     return sum(map(len, said)), sum(len(_words(tokens, planted)) for tokens in said)
+
+
+def validation_pairs(planted: PlantedSpeech) -> int:
+    """Return how many pairs of validation utterances have transcripts of equal length."""
+    return len(equal_pairs([len(tokens) for tokens in said_tokens(planted.validation.targets)]))
 
 
 def neighbours(lengths: Sequence[int]) -> list[int]:
@@ -328,6 +340,25 @@ def neighbours(lengths: Sequence[int]) -> list[int]:
     order = sorted(range(len(lengths)), key=lambda place: lengths[place])
     after = dict(zip(order, [*order[1:], order[0]], strict=True))
     return [after[place] for place in range(len(lengths))]
+
+
+def equal_pairs(lengths: Sequence[int]) -> list[tuple[int, int]]:
+    """Return pairs of utterances of equal length, each utterance in one pair at the most.
+
+    What a model hears of the two could be exchanged if it had learnt nothing but how long they are.
+
+    Example:
+        >>> equal_pairs([5, 9, 5, 5, 9])
+        [(0, 2), (1, 4)]
+    """
+    waiting: dict[int, int] = {}
+    pairs = []
+    for place, length in enumerate(lengths):
+        if length in waiting:
+            pairs.append((waiting.pop(length), place))
+        else:
+            waiting[length] = place
+    return pairs
 
 
 def _words(tokens: Sequence[int], planted: PlantedSpeech) -> list[str]:

@@ -37,6 +37,7 @@ from remnant.studies.speech_forgetting.training import (
     utterance_signals,
     validation_edits,
     validation_lengths,
+    validation_pairs,
 )
 from remnant.studies.speech_one_run.measure import measure_speech_one_run
 from remnant.studies.speech_one_run.recipe import SpeechOneRunStudy
@@ -96,6 +97,7 @@ def _work(
         record.array("run.validation_edits"),
         characters=characters,
         words=words,
+        pairs=validation_pairs(planted),
         planted=np.array([0]),
     )
     put_parts(record, task=task)
