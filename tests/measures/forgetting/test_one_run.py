@@ -330,3 +330,20 @@ def test_few_canaries_of_a_skewed_law_are_not_found_by_luck(canaries):
         )
         found += out.positive_control().found
     assert stats.binomtest(found, audits, 0.025, alternative="greater").pvalue > 0.001
+
+
+def test_a_rare_score_among_many_that_tie_is_no_control():
+    """Scores are 0 or 1 and know nothing; a normal law of ranks often finds the canaries."""
+    rng, last = np.random.default_rng(4), np.repeat([-1, 10], [600, 13])
+    found = []
+    for _ in range(100):
+        out = one_run_forgetting(
+            scores=(rng.random((6, last.size)) < 0.01).astype(float),
+            checkpoints=[5, 10, 20, 30, 40, 50],
+            last_seen=last,
+            repeats=np.ones(last.size),
+            draws=20,
+            rng=rng,
+        )
+        found.append(bool(out.positive_control().found))
+    assert np.mean(found) <= 0.06

@@ -28,6 +28,7 @@ from remnant.measures.statistics.checks import (
     unseen_needed,
 )
 from remnant.measures.statistics.groups import NO_GROUPS, GroupPair, read_groups
+from remnant.measures.statistics.rank_sum import rank_sum_p_value
 from remnant.measures.statistics.resampling import Groups
 from remnant.measures.statistics.success import (
     NAMES,
@@ -100,7 +101,8 @@ class OneRunForgetting:
 
         It did where they score higher than the controls, or rose by more since the last checkpoint
         before their window, by a rank-sum test at any row of the first window. Which canaries were
-        planted was drawn at random, so the test is valid whatever the law of the scores. Each test
+        planted was drawn at random, so the test is valid whatever the law of the scores
+        (``rank_sum_p_value``). Each test
         is corrected for the number of all of them: an attack that sees nothing is taken to have
         found the canaries with a probability of 2.5 % at most.
         """
@@ -464,7 +466,8 @@ def _row(
 def _rank_p_values(seen: Floats, unseen: Floats, groups: GroupPair) -> Floats:
     """One-sided p-values, row by row, of "seen scores are no higher", by ranks.
 
-    Clusters count with their mean. Few canaries are tested exactly, with ties counted against them.
+    Clusters count with their mean. Few canaries are tested exactly, with ties counted against them;
+    more of them by ``rank_sum_p_value``.
     """
     sides = [
         side if group is None else _cluster_means(side, group)
@@ -473,20 +476,17 @@ def _rank_p_values(seen: Floats, unseen: Floats, groups: GroupPair) -> Floats:
     few = sides[0].shape[1] <= _EXACT
     p_values = []
     for own, others in zip(*sides, strict=True):
-        if few:
-            # Ranks with every seen score under the unseen ones that it ties with.
-            pool = np.concatenate([own, others])
-            order = np.lexsort((np.repeat([0, 1], [own.size, others.size]), pool))
-            places = np.empty(pool.size)
-            places[order] = np.arange(pool.size)
-            test = stats.mannwhitneyu(
-                places[: own.size], places[own.size :], alternative="greater", method="exact"
-            )
-        elif np.ptp(np.concatenate([own, others])) == 0.0:
-            p_values.append(1.0)
+        if not few:
+            p_values.append(rank_sum_p_value(own, others))
             continue
-        else:
-            test = stats.mannwhitneyu(own, others, alternative="greater", method="asymptotic")
+        # Ranks with every seen score under the unseen ones that it ties with.
+        pool = np.concatenate([own, others])
+        order = np.lexsort((np.repeat([0, 1], [own.size, others.size]), pool))
+        places = np.empty(pool.size)
+        places[order] = np.arange(pool.size)
+        test = stats.mannwhitneyu(
+            places[: own.size], places[own.size :], alternative="greater", method="exact"
+        )
         p_values.append(float(test.pvalue))
     return np.array(p_values)
 
