@@ -372,6 +372,7 @@ class Measured:
         units: How many canaries, or clusters of them, each trial has on either side.
         clustered: Whether they are clusters.
         repeated: Whether two trials have the same scores at all lags: they are one training.
+        alike: Lags at which all scores of a trial, seen and unseen, are one number.
     """
 
     evidence: TrialEvidence
@@ -384,6 +385,7 @@ class Measured:
     units: tuple[int, int]
     clustered: bool
     repeated: bool
+    alike: NDArray[np.bool_]
 
     def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
         """The low and high end at each lag.
@@ -456,7 +458,7 @@ def measure(
     sides = zip((seen, unseen), groups, strict=True)
     units = [side.shape[2] if group is None else int(group.max()) + 1 for side, group in sides]
     clustered = any(group is not None for group in groups)
-    repeated = repeated_trials(np.concatenate([seen, unseen], axis=2))
+    together = np.concatenate([seen, unseen], axis=2)
     both = units[0], units[1]
     strict = strict_rate(seen, unseen, float(fpr), both) if at_fpr else None
     tied = tied_rate(seen, unseen, float(fpr), both) if at_fpr else None
@@ -470,7 +472,8 @@ def measure(
         fpr=float(fpr),
         units=both,
         clustered=clustered,
-        repeated=repeated,
+        repeated=repeated_trials(together),
+        alike=(together == together[:, :, :1]).all(axis=2).any(axis=1),
     )
 
 
