@@ -141,6 +141,9 @@ def test_no_utterance_and_no_transcript_have_no_cost():
     frames = random_frames(5, 3)
     assert ctc_costs([], [[1]]).shape == (0, 1)
     assert ctc_costs([frames], []).shape == (1, 0)
+    alone = ctc_costs([frames[:2]], [[], [1]])[0].tolist()
+    together = ctc_costs([frames[:0], frames[:2]], [[], [1]])
+    assert together.tolist() == [[0.0, math.inf], alone]
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -44,7 +44,12 @@ def ctc_costs(
     """
     costs = np.full((len(log_probs), len(transcripts)), np.inf)
     lengths = [len(tokens) for tokens in transcripts]
-    for some in _alike([len(frames) for frames in log_probs], at_most=_TOGETHER):
+    silent = [i for i, frames in enumerate(log_probs) if not len(frames)]
+    for i in silent:  # without a frame nothing was said
+        costs[i, [not length for length in lengths]] = 0.0
+    there = [i for i, frames in enumerate(log_probs) if len(frames)]
+    for group in _alike([len(log_probs[i]) for i in there], at_most=_TOGETHER):
+        some = [there[place] for place in group]
         spoken = [log_probs[i].double() for i in some]
         lowest = -min(float(frames.min()) for frames in spoken)
         often = int(_DECAY / max(lowest, 1.0)) if math.isfinite(lowest) else 0

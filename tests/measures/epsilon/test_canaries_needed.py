@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from remnant import canaries_needed, one_run_epsilon
 from remnant.errors import InvalidInput
@@ -68,6 +69,19 @@ def test_the_probability_of_enough_correct_guesses_is_that_of_simulated_audits(
     simulated = float(np.mean(correct >= fewest))
     exact = _at_least(fewest, canaries=canaries, guesses=guesses, mu=mu)
     assert exact == pytest.approx(simulated, abs=4 * (0.25 / draws) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("canaries", "guesses"), [(2, 2), (16, 16), (17, 16), (18, 14), (64, 64), (200, 190), (500, 20)]
+)
+def test_power_is_exact_where_the_scores_of_included_canaries_are_all_higher(canaries, guesses):
+    half, included = guesses // 2, np.arange(canaries + 1)
+    likely = stats.binom.pmf(included, canaries, 0.5)
+    # Only guesses beyond the number of included canaries, or of the others, are wrong.
+    right = np.minimum(included, half) + np.minimum(canaries - included, half)
+    for fewest in range(max(0, guesses - 12), guesses + 1):
+        found = _at_least(fewest, canaries=canaries, guesses=guesses, mu=40.0)
+        assert found == pytest.approx(likely[right >= fewest].sum(), abs=1e-3)
 
 
 def test_a_weaker_leak_or_a_larger_claim_needs_more():

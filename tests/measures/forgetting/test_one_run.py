@@ -330,3 +330,49 @@ def test_few_canaries_of_a_skewed_law_are_not_found_by_luck(canaries):
         )
         found += out.positive_control().found
     assert stats.binomtest(found, audits, 0.025, alternative="greater").pvalue > 0.001
+
+
+def test_a_rare_score_among_many_that_tie_is_no_control():
+    """Scores are 0 or 1 and know nothing; a normal law of ranks often finds the canaries."""
+    rng, last = np.random.default_rng(4), np.repeat([-1, 10], [600, 13])
+    found = []
+    for _ in range(100):
+        out = one_run_forgetting(
+            scores=(rng.random((6, last.size)) < 0.01).astype(float),
+            checkpoints=[5, 10, 20, 30, 40, 50],
+            last_seen=last,
+            repeats=np.ones(last.size),
+            draws=20,
+            rng=rng,
+        )
+        found.append(bool(out.positive_control().found))
+    assert np.mean(found) <= 0.06
+
+
+@pytest.mark.parametrize("calibrate", [False, True])
+@pytest.mark.parametrize("success", ["auc", "tpr"])
+def test_scores_that_are_all_alike_at_the_end_do_not_pass(success, calibrate):
+    """The attack found the canaries once; at the end every score is 0, such as a saturated loss."""
+    rng, last = np.random.default_rng(6), np.repeat([-1, 10], [200, 100])
+    scores = 0.1 * rng.normal(size=(4, last.size))
+    scores[1] += 3.0 * (last == 10)
+
+    def judged(scores):
+        out = one_run_forgetting(
+            scores=scores,
+            checkpoints=[5, 20, 50, 100],
+            last_seen=last,
+            repeats=np.ones(last.size),
+            success=success,
+            calibrate=calibrate,
+            rng=np.random.default_rng(7),
+        )
+        assert out.positive_control().found
+        return out.verdict(0.8)
+
+    assert judged(scores).outcome == "PASS"
+    scores[3] = 0.0
+    verdict = judged(scores)
+    assert verdict.outcome == "INCONCLUSIVE"
+    assert "all scores at the end are one number" in verdict.sentence
+    assert verdict.claim.startswith("No claim")

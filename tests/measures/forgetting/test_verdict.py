@@ -207,6 +207,28 @@ def test_costs_that_tie_are_no_reversed_attack():
     assert tied.safe_after(3.0).lag == 20
 
 
+def test_scores_and_costs_that_are_all_alike_at_the_end_do_not_pass():
+    """They were found at an earlier lag; a loss that is saturated or rounded looks like this."""
+    rng = np.random.default_rng(2)
+    gain = np.array([4.0, 4.0, 0.0])[:, None, None]
+    seen, unseen = rng.normal(size=(3, 8, 40)) + gain, rng.normal(size=(3, 8, 200))
+
+    def judged():
+        made = {"lags": [0, 10, 20], "rng": np.random.default_rng(1), "draws": 20}
+        attacked = forgetting_curve(seen_scores=seen, unseen_scores=unseen, success="auc", **made)
+        exposed = exposure_curve(canary_losses=-seen, reference_losses=-unseen, **made)
+        return (attacked, 0.7), (exposed, 3.0)
+
+    for curve, limit in judged():
+        assert curve.verdict(limit).outcome == "PASS"
+        assert curve.safe_after(limit).lag == 20
+    seen[-1], unseen[-1] = 0.0, 0.0
+    for curve, limit in judged():
+        assert curve.verdict(limit).outcome == "INCONCLUSIVE"
+        assert "at the end" in curve.verdict(limit).claim
+        assert curve.safe_after(limit).lag is None
+
+
 def test_a_limit_that_no_precision_can_reach_proves_nothing():
     """At FPR 50 % precision is at most .667: a total leak would pass a limit of .75."""
     leak = faded(np.random.default_rng(0), shifts=(6.0, 6.0, 6.0), success="precision", fpr=0.5)

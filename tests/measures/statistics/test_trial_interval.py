@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from remnant.measures import SUCCESSES, forgetting_curve
 from remnant.measures.statistics.skewed_trials import upper_quantile
@@ -10,6 +11,7 @@ from remnant.measures.statistics.trial_interval import (
     gather,
     measure,
     strict_rate,
+    tied_rate,
     trial_interval,
 )
 
@@ -154,3 +156,53 @@ def test_the_low_end_of_one_trial_with_few_unseen_scores_is_no_higher_than_the_e
 def test_nothing_above_the_threshold_shows_nothing():
     strict = strict_rate(np.zeros((2, 1, 30)), np.zeros((2, 1, 20)), 0.05, (30, 20))
     assert strict.lower(0.05, 0.05).tolist() == [0.0, 0.0]
+
+
+def binary_audits(seen_share, unseen_share, *, seen, unseen, fpr, audits=400):
+    """Audits, each a lag of one trial, of scores that are 0 or 1."""
+    rng = np.random.default_rng(23)
+    sides = {
+        "seen": (rng.random((audits, 1, seen)) < seen_share).astype(float),
+        "unseen": (rng.random((audits, 1, unseen)) < unseen_share).astype(float),
+    }
+    return measure(**sides, success="tpr", fpr=fpr, draws=60, rng=rng)
+
+
+@pytest.mark.parametrize(
+    ("share", "unseen", "fpr"), [(0.03, 24, 0.1), (0.03, 50, 0.1), (0.02, 60, 0.05)]
+)
+def test_a_rare_score_that_no_unseen_example_has_is_no_leak(share, unseen, fpr):
+    """Seen and unseen scores of one law: often no unseen score is 1, and some of the seen are."""
+    audits = binary_audits(share, share, seen=1000, unseen=unseen, fpr=fpr)
+    assert (audits.lower(0.95) > fpr).mean() <= 0.05
+
+
+@pytest.mark.parametrize(
+    ("shares", "unseen", "fpr"), [((0.9, 0.08), 50, 0.1), ((0.9, 0.2), 50, 0.1)]
+)
+def test_a_threshold_among_tied_scores_does_not_understate_the_leak(shares, unseen, fpr):
+    seen_share, unseen_share = shares
+    truth = seen_share * min(1.0, fpr / unseen_share)
+    truth += (1.0 - seen_share) * max(0.0, fpr - unseen_share) / (1.0 - unseen_share)
+    audits = binary_audits(*shares, seen=100, unseen=unseen, fpr=fpr)
+    assert (audits.upper(0.95) < truth).mean() <= 0.07
+    assert (audits.lower(0.95) > truth).mean() <= 0.07
+
+
+def test_a_total_leak_of_binary_scores_is_still_shown():
+    audits = binary_audits(0.95, 0.03, seen=100, unseen=60, fpr=0.05, audits=50)
+    assert np.median(audits.lower(0.95)) > 0.3
+
+
+def test_the_bound_with_ties_is_the_higher_of_those_at_both_ends_of_the_block():
+    seen = np.array([2.0] * 30 + [1.0] * 50 + [0.0] * 20)[None, None]
+    unseen = np.array([2.0] * 1 + [1.0] * 9 + [0.0] * 40)[None, None]
+    found = tied_rate(seen, unseen, 0.1, (100, 50)).lower(0.1, 0.025)
+    ends = []
+    for hits, alarms in ((30, 1), (80, 10)):
+        least = binomtest(hits, 100).proportion_ci(1 - 0.0125, "exact").low
+        most = binomtest(alarms, 50).proportion_ci(1 - 0.0125, "exact").high
+        ends.append(least * min(1.0, 0.1 / most))
+    assert found == pytest.approx(max(ends))
+    assert tied_rate(seen, np.arange(50.0)[None, None], 0.1, (100, 50)) is None
+    assert tied_rate(np.repeat(seen, 2, 1), np.repeat(unseen, 2, 1), 0.1, (100, 50)) is None

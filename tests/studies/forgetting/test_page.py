@@ -557,6 +557,13 @@ def test_readings_have_words(reading, words):
     assert reading in READINGS
 
 
+def test_nothing_detected_is_said_beside_what_is_not_excluded():
+    rows = [disturbed("noise", "not found", after_high=high) for high in (0.62, 0.97, 0.7)]
+    said = " ".join(search_results(memory_of(*rows), NONE))
+    assert "the attack detects nothing in 3 of 3 cases" in said
+    assert "of up to 97.0\N{NARROW NO-BREAK SPACE}% is not excluded)" in said
+
+
 def test_a_scan_that_shows_nothing_says_so():
     scan = dataclasses.replace(SCAN, pvalue=0.3, reference="other trials' twins")
     said = scan_sentence(dataclasses.replace(scan, excess_low=-0.02))

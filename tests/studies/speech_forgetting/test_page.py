@@ -52,7 +52,7 @@ def test_the_page_says_what_was_found(whole_run, page_text):
         "16 planted utterances were ranked among 40 references",
         "spoken by synthetic voices",
         "the same utterances were ranked in models that never saw any of them",
-        "On 16 utterances that it was not trained on, the model gets",
+        "On 40 utterances that it was not trained on, the model gets",
         "Canaries seen more or less often",
         "Longer and shorter transcripts",
         "One speaker or two",

@@ -76,7 +76,7 @@ def test_planted_utterances_are_exposed_and_the_controls_stay_at_chance(whole_ru
     task = found["task"]
     assert task["character_error_rate"] < task["swapped_error_rate"] - 0.2
     assert task["p_value"] < 1e-3
-    assert task["utterances"] == 16
+    assert task["utterances"] == 40
     errors = found["errors"]
     assert errors["seen_bits"][0] < errors["unseen_bits"][0]
     assert errors["seen_error"][0] < errors["unseen_error"][0]

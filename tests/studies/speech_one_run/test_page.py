@@ -41,7 +41,7 @@ def test_the_page_says_what_was_done_and_found(record, page_text):
         "Canaries are sentences of random words, spoken by synthetic voices. 48 canaries were "
         "planted along one ordinary training run of 170 steps: in 2 windows of 30 steps, from "
         "steps 60 and 110 on, a few in a batch, 2 or 8 times each. Another 40, drawn the same way",
-        "On 16 utterances that it was not trained on, the model gets",
+        "On 40 utterances that it was not trained on, the model gets",
         "how many bits planting took off the cost of the canaries’ transcripts",
         "It scores each canary by how little its transcript costs the model given its sound",
         "a transcript's CTC cost given its sound, less its cost before the window",

@@ -21,7 +21,7 @@ from remnant.measures.statistics.checks import check_share
 
 SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the canaries that are guessed
 _FEWEST = 16
-_NODES = 10  # of the quadrature over each of the two cuts
+_NODES = 12  # of the quadrature over each of the two cuts, on either side of the middle
 
 Floats = NDArray[np.float64]
 
@@ -200,20 +200,25 @@ def _at_least(fewest: int, *, canaries: int, guesses: int, mu: float) -> float:
     Given the score next to those at the upper end, these are independent draws from what lies above
     it, so that the correct ones among them are binomial; likewise at the lower end. The
     probability is the mean over these two scores, whose ranks are Beta variables, by quadrature.
+    Where included canaries score much higher than others, it bends sharply at a cut between the
+    two, so each side of this is integrated by itself.
     """
     half = guesses // 2
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    shares, weights = (nodes + 1.0) / 2.0, weights / 2.0
     below = half  # guesses at the lower end that are independent draws
     if canaries > 2 * half + 1:
-        lower = stats.beta.ppf(shares, half + 1, canaries - half)[:, None]
-        rest = stats.beta.ppf(shares, canaries - 2 * half - 1, half + 1)
-        upper = (lower + (1.0 - lower) * rest).ravel()
-        lower = np.repeat(lower, _NODES)
-        weights = np.outer(weights, weights).ravel()
+        lower, weights = _beta_nodes(half + 1, canaries - half, np.array([0.5]))
+        rest, inner = _beta_nodes(
+            canaries - 2 * half - 1, half + 1, (0.5 - lower[0]) / (1.0 - lower[0])
+        )
+        lower = np.repeat(lower.T, inner.shape[1], axis=1).ravel()
+        upper = lower + (1.0 - lower) * rest.ravel()
+        weights = (weights.T * inner).ravel()
     else:  # the score next to one end is next to the other, or in it
-        upper = lower = stats.beta.ppf(shares, canaries - half, half + 1)
+        lower, weights = _beta_nodes(canaries - half, half + 1, np.array([0.5]))
+        upper, lower, weights = lower[0], lower[0], weights[0]
         below = canaries - half - 1
+    used = weights > 1e-16  # mostly one side alone
+    upper, lower, weights = upper[used], lower[used], weights[used]
     above_cut, below_cut = _quantile(upper, mu), _quantile(lower, mu)
     right_above = special.expit(special.log_ndtr(mu - above_cut) - special.log_ndtr(-above_cut))
     right_below = special.expit(special.log_ndtr(below_cut) - special.log_ndtr(below_cut - mu))
@@ -228,6 +233,27 @@ def _at_least(fewest: int, *, canaries: int, guesses: int, mu: float) -> float:
         one_less = stats.binom.sf(fewest - 2 - correct, below, right_below[:, None])
         enough = left_out * one_less + (1.0 - left_out) * enough
     return float(weights @ (likely * enough).sum(axis=1))
+
+
+def _beta_nodes(a: float, b: float, splits: Floats) -> tuple[Floats, Floats]:
+    """Nodes and weights for means over Beta(a, b), a rule for each side of a split.
+
+    Args:
+        a, b: Of the law.
+        splits: Shape ``(n,)``; one at or under 0 leaves the upper side alone.
+
+    Returns:
+        Nodes and weights, both of shape ``(n, 2 * _NODES)``.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
+    nodes, weights = (nodes + 1.0) / 2.0, weights / 2.0
+    under = stats.beta.cdf(splits, a, b)[:, None]
+    shares = np.concatenate([under * nodes, under + (1.0 - under) * nodes], axis=1)
+    shares = np.minimum(shares, np.nextafter(1.0, 0.0))  # a node at 1 would leave no rest
+    return (
+        np.asarray(stats.beta.ppf(shares, a, b)),
+        np.concatenate([under * weights, (1.0 - under) * weights], axis=1),
+    )
 
 
 def _quantile(shares: Floats, mu: float) -> Floats:

@@ -207,6 +207,14 @@ class ExposureCurve:
             InvalidInput: ``limit`` is at or under the null or not under the ceiling,
                 ``confidence`` is not between one half and 1, or all lags lie before planting.
         """
+        check_claim(
+            self.lags,
+            limit=limit,
+            chance=self.null,
+            success=SUCCESS,
+            confidence=confidence,
+            most=self.ceiling,
+        )
         return safe_after(
             lags=self.lags,
             upper=self.evidence.upper,
@@ -220,7 +228,7 @@ class ExposureCurve:
                 [self.more_saturated_than_chance(at) for at in range(len(self.lags))]
             ),
             reversed_at=np.array([self.below_chance(at) for at in range(len(self.lags))]),
-            void=REPEATED if control and self.repeated else "",
+            void=self._void(limit) if control else "",
             trials=self.trials,
         )
 
@@ -229,7 +237,9 @@ class ExposureCurve:
 
         As ``ForgettingCurve.verdict``. A canary that no reference was as cheap as counts with the
         ceiling, though it may have any more bits: where there are more of these than chance
-        explains at 1 %, the mean is only a lower bound and there is no PASS.
+        explains at 1 %, the mean is only a lower bound and there is no PASS. Nor is there one where
+        canaries cost exactly as much as references, and the mean is above the limit if these ties
+        count for them: costs that are saturated or rounded look like this.
 
         Args:
             limit: In bits, above ``null`` and under ``ceiling``.
@@ -276,9 +286,21 @@ class ExposureCurve:
             )
         elif self.below_chance():
             doubt = REVERSED
-        elif self.repeated:
-            doubt = REPEATED
+        else:
+            doubt = self._void(limit)
         return judge(last, limit, self.positive_control(), doubt=doubt)
+
+    def _void(self, limit: float) -> str:
+        """Why no bound of this curve proves anything about a limit; empty where one may."""
+        if self.repeated:
+            return REPEATED
+        generous = float(self.evidence.generous[-1].mean())
+        if self.value[-1] <= limit < generous:
+            return (
+                "canaries cost exactly as much as references at the end: with these ties counted "
+                f"for the canary, mean exposure is {generous:.2f} bits"
+            )
+        return ""
 
     def below_chance(self, lag: int = -1) -> bool:
         """Whether canaries are shown to cost more than references at a lag, at 2.5 %.

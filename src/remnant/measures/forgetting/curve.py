@@ -17,7 +17,7 @@ from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.decay import Decay, Law, fit_decay
 from remnant.measures.forgetting.protect_last import ProtectLast, protect_last
 from remnant.measures.forgetting.safe_after import SafeAfter, check_claim, safe_after
-from remnant.measures.forgetting.verdict import REVERSED, LastLag, Verdict, judge
+from remnant.measures.forgetting.verdict import ALIKE, REVERSED, LastLag, Verdict, judge
 from remnant.measures.statistics.checks import (
     check_share,
     read_floats,
@@ -148,10 +148,11 @@ class ForgettingCurve:
     def verdict(self, limit: float) -> Verdict:
         """Judge the last lag of the curve, and no other.
 
-        PASS where the one-sided upper bound is at or under ``limit`` and the attack found the
-        canaries (``positive_control``); FAIL where the lower bound is above it; otherwise
-        INCONCLUSIVE, with a rough number of trials that would decide. No lag is searched for: the
-        first lag that looks safe is wrong far more often than the bound's confidence says.
+        PASS where the one-sided upper bound is at or under ``limit``, the attack found the canaries
+        (``positive_control``), and scores are not all alike; FAIL where the lower bound is above
+        it; otherwise INCONCLUSIVE, with a rough number of trials that would decide. No lag is
+        searched for: the first lag that looks safe is wrong far more often than the bound's
+        confidence says.
 
         Args:
             limit: In the units of ``success``, above chance.
@@ -212,6 +213,8 @@ class ForgettingCurve:
         """Why no bound of this curve proves anything about a limit; empty where one may."""
         if self.evidence.repeated:
             return "two trainings have the same scores at all lags, so they are one training"
+        if self.evidence.alike[-1]:
+            return ALIKE
         return out_of_reach(limit, self.success, self.fpr)
 
     def protect_last(self, limit: float, *, batch: int, confidence: float = 0.95) -> ProtectLast:

@@ -13,6 +13,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.forgetting.control import ERROR, Control
 from remnant.measures.forgetting.safe_after import check_claim
 from remnant.measures.forgetting.verdict import (
+    ALIKE,
     CHECK_SIGN,
     PLANT_MORE,
     REVERSED,
@@ -28,6 +29,7 @@ from remnant.measures.statistics.checks import (
     unseen_needed,
 )
 from remnant.measures.statistics.groups import NO_GROUPS, GroupPair, read_groups
+from remnant.measures.statistics.rank_sum import rank_sum_p_value
 from remnant.measures.statistics.resampling import Groups
 from remnant.measures.statistics.success import (
     NAMES,
@@ -100,7 +102,8 @@ class OneRunForgetting:
 
         It did where they score higher than the controls, or rose by more since the last checkpoint
         before their window, by a rank-sum test at any row of the first window. Which canaries were
-        planted was drawn at random, so the test is valid whatever the law of the scores. Each test
+        planted was drawn at random, so the test is valid whatever the law of the scores
+        (``rank_sum_p_value``). Each test
         is corrected for the number of all of them: an attack that sees nothing is taken to have
         found the canaries with a probability of 2.5 % at most.
         """
@@ -129,10 +132,11 @@ class OneRunForgetting:
 
         Where they were planted more or less often, all of them have to be within the limit. PASS
         where every one-sided upper bound is at or under ``limit``, the attack found the canaries at
-        some checkpoint (``positive_control``), and no later window at half that lag or more is
-        still beyond the limit at the end. FAIL where a lower bound, corrected for their number, is
-        above the limit. Otherwise INCONCLUSIVE. The claim names the window that was judged, and how
-        many later windows are not shown to be within the limit at the end of the run.
+        some checkpoint (``positive_control``), the scores that are judged are not all alike, and no
+        later window at half that lag or more is still beyond the limit at the end. FAIL where a
+        lower bound, corrected for their number, is above the limit. Otherwise INCONCLUSIVE. The
+        claim names the window that was judged, and how many later windows are not shown to be
+        within the limit at the end of the run.
 
         Args:
             limit: In the units of ``rate``, above chance.
@@ -174,7 +178,8 @@ class OneRunForgetting:
             sentence = f"{said}: not under the limit of {limit:g}. Plant more canaries."
             return made("INCONCLUSIVE", sentence, claim)
         under = f"{said}: under the limit of {limit:g}"
-        doubt = out_of_reach(limit, self.rate, self.fpr)
+        doubt = ALIKE if self.evidence.alike[judged].any() else ""
+        doubt = doubt or out_of_reach(limit, self.rate, self.fpr)
         if not doubt and upper[judged].min() < self.chance:
             doubt = REVERSED
         if doubt:
@@ -227,10 +232,13 @@ class OneRunEvidence:
         measured: The success of each cohort, in the order of the rows.
         rank_p_values: One-sided rank-sum tests of each row, shape ``(2, rows)``: of the scores, and
             of their rise since the last checkpoint before the window; NaN where there is none.
+        alike: Whether all scores of a row, of the cohort and of the controls, are one number,
+            calibrated or not; shape ``(rows,)``.
     """
 
     measured: tuple[Measured, ...]
     rank_p_values: Floats
+    alike: NDArray[np.bool_]
 
     def lower(self, confidence: float) -> Floats:
         """The one-sided lower bound of success at each row."""
@@ -344,7 +352,7 @@ def one_run_forgetting(
         measured.append(cohort)
     joined = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     ranks = np.stack([joined.pop("rank_score"), joined.pop("rank_rise")])
-    evidence = OneRunEvidence(tuple(measured), ranks)
+    evidence = OneRunEvidence(tuple(measured), ranks, joined.pop("alike") > 0.0)
     what = "canary" if clusters is None else "cluster"
     return OneRunForgetting(
         **{name: joined[name] for name in joined if name not in ("cohort", "repeats", "n_seen")},
@@ -420,6 +428,8 @@ def _row(
     groups = NO_GROUPS
     if clusters is not None:
         groups = _numbered(clusters[mine]), _numbered(clusters[controls])
+    alike = (np.ptp(seen, axis=1) == 0.0) & (np.ptp(unseen, axis=1) == 0.0)
+    alike &= seen[:, 0] == unseen[:, 0]
     effect = np.full((3, after.size), np.nan)
     ranked = np.full((2, after.size), np.nan)
     ranked[0] = _rank_p_values(seen, unseen, groups)
@@ -453,6 +463,7 @@ def _row(
         "effect_high": value + reach,
         "rank_score": ranked[0],
         "rank_rise": ranked[1],
+        "alike": (alike | measured.alike) * same,
         "checkpoint": given.checkpoints[after],
         "cohort": number * same,
         "planted_from": given.begins(number) * same,
@@ -464,7 +475,8 @@ def _row(
 def _rank_p_values(seen: Floats, unseen: Floats, groups: GroupPair) -> Floats:
     """One-sided p-values, row by row, of "seen scores are no higher", by ranks.
 
-    Clusters count with their mean. Few canaries are tested exactly, with ties counted against them.
+    Clusters count with their mean. Few canaries are tested exactly, with ties counted against them;
+    more of them by ``rank_sum_p_value``.
     """
     sides = [
         side if group is None else _cluster_means(side, group)
@@ -473,20 +485,17 @@ def _rank_p_values(seen: Floats, unseen: Floats, groups: GroupPair) -> Floats:
     few = sides[0].shape[1] <= _EXACT
     p_values = []
     for own, others in zip(*sides, strict=True):
-        if few:
-            # Ranks with every seen score under the unseen ones that it ties with.
-            pool = np.concatenate([own, others])
-            order = np.lexsort((np.repeat([0, 1], [own.size, others.size]), pool))
-            places = np.empty(pool.size)
-            places[order] = np.arange(pool.size)
-            test = stats.mannwhitneyu(
-                places[: own.size], places[own.size :], alternative="greater", method="exact"
-            )
-        elif np.ptp(np.concatenate([own, others])) == 0.0:
-            p_values.append(1.0)
+        if not few:
+            p_values.append(rank_sum_p_value(own, others))
             continue
-        else:
-            test = stats.mannwhitneyu(own, others, alternative="greater", method="asymptotic")
+        # Ranks with every seen score under the unseen ones that it ties with.
+        pool = np.concatenate([own, others])
+        order = np.lexsort((np.repeat([0, 1], [own.size, others.size]), pool))
+        places = np.empty(pool.size)
+        places[order] = np.arange(pool.size)
+        test = stats.mannwhitneyu(
+            places[: own.size], places[own.size :], alternative="greater", method="exact"
+        )
         p_values.append(float(test.pvalue))
     return np.array(p_values)
 

@@ -24,7 +24,11 @@ Construction, at each lag:
    that this threatens is moved by it.
 4. One trial whose threshold has few unseen scores beyond it: the low end is no higher than an
    exact bound (``StrictRate``), because a bootstrap does not show how far such a threshold is off.
-5. The interval is widened to hold the plain ``value``, and cut to [0, 1].
+5. One trial whose threshold lies in a block of tied unseen scores with few above it: the low end is
+   no higher than an exact bound (``TiedRate``), because resamples of scores that are all alike do
+   not show that rarer, higher ones exist. With ties at the threshold the high end of any number of
+   trials is that of a threshold one unseen score lower.
+6. The interval is widened to hold the plain ``value``, and cut to [0, 1].
 
 Canaries that come in clusters are resampled by cluster, and the canary level then has Student's
 quantile with one degree of freedom less than there are clusters on the smaller side.
@@ -132,6 +136,65 @@ def strict_rate(
     shares = (seen[:, 0] > thresholds).mean(axis=1)
     scale = (units[1] + 1.0) / (n_unseen + 1.0)  # a cluster counts once
     return StrictRate(shares, units[0], units[1], max(1.0, rank * scale))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TiedRate:
+    """Scores above a block of tied unseen ones, and above it or in it, for a lower bound.
+
+    Scores of a block are flagged at random, so the TPR lies on a line between the two ends of the
+    block. From either end a concave ROC curve is bounded from below as in ``StrictRate``, and the
+    higher of the two bounds counts. Each of the four counts has a quarter of the error.
+
+    Attributes:
+        tied: Lags at which the threshold lies in such a block, shape ``(lags,)``.
+        seen_shares, unseen_shares: Shares of the scores above the block, and above it or in it,
+            shape ``(2, lags)``.
+        seen, unseen: Scores, or clusters of them.
+    """
+
+    tied: NDArray[np.bool_]
+    seen_shares: Floats
+    unseen_shares: Floats
+    seen: int
+    unseen: int
+
+    def lower(self, fpr: float, tail: float) -> Floats:
+        """The lower bound of the TPR at ``fpr``; errs with ``tail`` at most. 1 without ties."""
+        hits, alarms = self.seen_shares * self.seen, self.unseen_shares * self.unseen
+        least, most = np.zeros_like(hits), np.ones_like(alarms)
+        some, not_all = hits > 0.0, alarms < self.unseen
+        least[some] = stats.beta.ppf(tail / 4.0, hits[some], self.seen - hits[some] + 1.0)
+        rest = self.unseen - alarms[not_all]
+        most[not_all] = stats.beta.isf(tail / 4.0, alarms[not_all] + 1.0, rest)
+        return np.where(self.tied, (least * np.minimum(1.0, fpr / most)).max(axis=0), 1.0)
+
+
+def tied_rate(seen: Floats, unseen: Floats, fpr: float, units: tuple[int, int]) -> TiedRate | None:
+    """Return the exact part of a low end; None where no threshold ties with few scores above it.
+
+    It is needed for one trial with fewer than three unseen scores, or clusters, above the block.
+
+    Args:
+        seen, unseen, fpr, units: As in ``strict_rate``.
+    """
+    if seen.shape[1] > 1:
+        return None
+    at = _threshold(unseen[:, 0], fpr)[:, None]
+    above, upto = ((unseen[:, 0] > at).mean(axis=1), (unseen[:, 0] >= at).mean(axis=1))
+    in_block = (upto - above) * unseen.shape[2] > 1.5
+    tied = in_block & (above * units[1] < _FEW)
+    if not tied.any():
+        return None
+    hits = (seen[:, 0] > at).mean(axis=1), (seen[:, 0] >= at).mean(axis=1)
+    return TiedRate(tied, np.stack(hits), np.stack([above, upto]), *units)
+
+
+def _threshold(unseen: Floats, fpr: float) -> Floats:
+    """The unseen score of the expected rank ``fpr * (n + 1)``, rounded up, along the last axis."""
+    n = unseen.shape[-1]
+    rank = min(n, max(1, int(np.ceil(fpr * (n + 1.0) - 1e-9))))
+    return np.asarray(np.sort(unseen, axis=-1)[..., n - rank])
 
 
 def gather(
@@ -300,22 +363,29 @@ class Measured:
 
     Attributes:
         evidence: At the false-positive rate asked for.
-        lenient: At a threshold one unseen score lower, where there are few beyond it; else None.
+        lenient: At a threshold one unseen score lower, where there are few beyond it or unseen
+            scores tie with it; else None.
+        uncertain: Lags at which the high end is no lower than that of ``lenient``.
         strict: What the low end of one trial may not pass, where there are few; else None.
+        tied: What it may not pass where unseen scores tie at the threshold; else None.
         success, fpr: The rate that was measured.
         units: How many canaries, or clusters of them, each trial has on either side.
         clustered: Whether they are clusters.
         repeated: Whether two trials have the same scores at all lags: they are one training.
+        alike: Lags at which all scores of a trial, seen and unseen, are one number.
     """
 
     evidence: TrialEvidence
     lenient: TrialEvidence | None
+    uncertain: NDArray[np.bool_]
     strict: StrictRate | None
+    tied: TiedRate | None
     success: Success
     fpr: float
     units: tuple[int, int]
     clustered: bool
     repeated: bool
+    alike: NDArray[np.bool_]
 
     def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
         """The low and high end at each lag.
@@ -334,9 +404,12 @@ class Measured:
         }
         low, high = trial_interval(self.evidence, **made)
         if self.lenient is not None:
-            high = np.maximum(high, trial_interval(self.lenient, **made)[1])
-        if self.strict is not None:
-            exact = self.strict.lower(self.fpr, (1.0 - confidence) / 2.0)
+            widened = np.maximum(high, trial_interval(self.lenient, **made)[1])
+            high = np.where(self.uncertain, widened, high)
+        for bound in (self.strict, self.tied):
+            if bound is None:
+                continue
+            exact = bound.lower(self.fpr, (1.0 - confidence) / 2.0)
             low = np.minimum(
                 low, exact / (exact + self.fpr) if self.success == "precision" else exact
             )
@@ -371,22 +444,43 @@ def measure(
     Where fewer than three unseen scores are expected beyond the threshold, its place is so
     uncertain that step 3 corrects too little, and the leak would be understated: the high end is
     then that of a threshold one unseen score lower, and the low end of one trial is bounded by
-    ``strict_rate``.
+    ``strict_rate``. Likewise where unseen scores tie at the threshold, with ``tied_rate``.
     """
     made: dict[str, Any] = {"seen": seen, "unseen": unseen, "groups": groups}
     made |= {"success": success, "draws": draws}
     evidence = gather(**made, fpr=fpr, rng=rng)
     rank = unseen.shape[2] + 1
-    few = success in ("tpr", "precision") and fpr * rank < _FEW
-    lenient = gather(**made, fpr=min(fpr + 1 / rank, 1.0), rng=rng) if few else None
+    at_fpr = success in ("tpr", "precision")
+    uncertain = at_fpr & ((fpr * rank < _FEW) | _ties(unseen, fpr))
+    lenient = None
+    if uncertain.any():
+        lenient = gather(**made, fpr=min(fpr + 1 / rank, 1.0), rng=rng)
     sides = zip((seen, unseen), groups, strict=True)
     units = [side.shape[2] if group is None else int(group.max()) + 1 for side, group in sides]
     clustered = any(group is not None for group in groups)
-    repeated = repeated_trials(np.concatenate([seen, unseen], axis=2))
+    together = np.concatenate([seen, unseen], axis=2)
     both = units[0], units[1]
-    at_fpr = success in ("tpr", "precision")
     strict = strict_rate(seen, unseen, float(fpr), both) if at_fpr else None
-    return Measured(evidence, lenient, strict, success, float(fpr), both, clustered, repeated)
+    tied = tied_rate(seen, unseen, float(fpr), both) if at_fpr else None
+    return Measured(
+        evidence=evidence,
+        lenient=lenient,
+        uncertain=uncertain,
+        strict=strict,
+        tied=tied,
+        success=success,
+        fpr=float(fpr),
+        units=both,
+        clustered=clustered,
+        repeated=repeated_trials(together),
+        alike=(together == together[:, :, :1]).all(axis=2).any(axis=1),
+    )
+
+
+def _ties(unseen: Floats, fpr: float) -> NDArray[np.bool_]:
+    """Whether unseen scores tie at the threshold of any trial, at each lag."""
+    same = unseen == _threshold(unseen, fpr)[..., None]
+    return np.asarray((same.sum(axis=-1) > 1).any(axis=-1))
 
 
 def repeated_trials(scores: Floats) -> bool:

@@ -16,6 +16,7 @@ from remnant.measures.membership.blind import BlindBaseline
 from remnant.measures.membership.verbatim import WindowRows
 from remnant.measures.statistics.checks import check_rng, check_share, unseen_needed
 from remnant.measures.statistics.holm import holm
+from remnant.measures.statistics.rank_sum import rank_sum_p_value
 from remnant.measures.statistics.success import (
     SUCCESSES,
     chance_level,
@@ -163,10 +164,7 @@ def measure_attacks(
     described: dict[str, str] = {str(name): text for name, text in DESCRIPTIONS.items()}
     described |= descriptions or {}
     names = [settings.attack, *(name for name in seen if name != settings.attack)]
-    tests = [
-        float(stats.mannwhitneyu(seen[name], unseen[name], alternative="greater").pvalue)
-        for name in names
-    ]
+    tests = [rank_sum_p_value(seen[name], unseen[name]) for name in names]
     adjusted = [tests[0], *(holm(tests[1:]).tolist() if tests[1:] else [])]
     _check_fpr(len(unseen[settings.attack]), settings)
     rows = []

@@ -75,7 +75,7 @@ def search_results(memory: ResidualMemory | Absent, returning: Returning | Absen
             ("Relearning", memory.of("relearn")),
         ):
             if rows:
-                yield f"{name} {_outcome(rows)}."
+                yield f"{name} {_outcome(rows, memory.curve)}."
         if broken := [row.label for row in memory.disturbances if row.useful is False]:
             yield (
                 f"The models do their task no better than chance after {', after '.join(broken)}: "
@@ -104,12 +104,20 @@ def _signed(share: float) -> str:
     return percent(share).replace("-", "−")
 
 
-def _outcome(rows: tuple[Disturbance, ...]) -> str:
-    """What the strongest reading says, and in how many of the cases it holds."""
+def _outcome(rows: tuple[Disturbance, ...], curve: Curve) -> str:
+    """What the strongest reading says, and in how many of the cases it holds.
+
+    Nothing detected is said beside the largest success that is not excluded: few trials detect
+    nothing whatever there is.
+    """
     readings = [row.reading for row in rows]
     strongest = next(reading for reading in READINGS if reading in readings)
     cases = f"{readings.count(strongest)} of {counted(len(readings), 'case')}"
-    return _OUTCOMES[strongest].format(cases)
+    said = _OUTCOMES[strongest].format(cases)
+    if strongest != "not found":
+        return said
+    most = max(row.after_high for row in rows)
+    return f"{said} ({curve.label} of up to {curve.show(most)} is not excluded)"
 
 
 def _table(memory: ResidualMemory) -> Table:
