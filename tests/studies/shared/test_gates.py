@@ -148,7 +148,7 @@ def test_models_that_learnt_nothing_do_not_pass(tmp_path):
     run_study(BLIND, tmp_path / "run", Execution())
     results = Record.open(tmp_path / "run").results()
     assert results["verdict"]["outcome"] == "INCONCLUSIVE"
-    assert "did not find the canaries" in results["verdict"]["claim"]
+    assert "all scores at the end are one number" in results["verdict"]["claim"]
     assert results["verdict"]["rules"] == 2
     assert results["decision"]["safe_after"]["lag"] is None
     assert results["decision"]["protect_last"]["examples"] is None
