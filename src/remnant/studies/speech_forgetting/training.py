@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,7 +20,6 @@ from remnant.plans.schedule import Schedule
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes.recognition import greedy_tokens
-from remnant.studies.groups.execution import Site
 from remnant.studies.residual_memory.disturbances import Lesson
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.settings import Execution
@@ -30,14 +29,10 @@ from remnant.studies.speech_forgetting.recipe import (
     SpeechForgettingStudy,
     SpeechStudy,
 )
-from remnant.studies.text_forgetting.disturbed_sequences import Search, kept_disturbed
-from remnant.studies.text_forgetting.recipe import clean_updates
+from remnant.studies.text_forgetting.disturbed_sequences import Search
 from remnant.studies.text_forgetting.training import (
-    SEARCHED,
-    checkpoint_file,
-    keep_arrays,
+    SequenceWork,
     sequence_groups,
-    with_search,
 )
 
 Floats = NDArray[np.float64]
@@ -222,60 +217,21 @@ def fit_recognisers(
     return fit, population
 
 
-def _train_twins(
-    study: SpeechForgettingStudy,
-    name: str,
-    key: str,
-    parts: Mapping[str, PlantedSpeech],
-    site: Site,
-) -> None:
-    """Train the twins of one part and put what its probes saw on the shelf."""
-    plan, planted = study.plan, parts[name]
-    search = speech_search(study, planted) if name == SEARCHED else None
-    probes, steps = with_search(study, search, site, {"signals": ask_trials(study, planted)})
-    fit, population = fit_recognisers(
-        study,
-        plan,
-        planted,
-        site.execution,
-        probes=probes,
-        probe_steps=steps,
-        checkpoint=site.checkpoint(checkpoint_file(name), key),
-        on_step=site.on_step(name, plan.steps),
-    )
-    arrays = {} if search is None else kept_disturbed(search, fit.probes["hidden"][0])
-    arrays["validation_edits"] = validation_edits(population, planted)
-    arrays["signals"] = fit.probes["signals"]
-    keep_arrays(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
-
-
-def _train_references(
-    study: SpeechForgettingStudy,
-    shadow: ShadowPlan,
-    name: str,
-    key: str,
-    parts: Mapping[str, PlantedSpeech],
-    site: Site,
-) -> None:
-    """Train the reference models as one population and keep what they pay for every utterance."""
-    part, planted = f"{name}-references", parts[name]
+def _ask_references(planted: PlantedSpeech) -> Callable[[Population], Tensor]:
+    """Return the probe that asks every reference model about all trials' utterances."""
 
     def ask(models: Population) -> Tensor:
         return torch.stack(
             [utterance_signals(models, asked)[:, 0] for asked in planted.probed], dim=1
         )
 
-    fit, _ = fit_recognisers(
-        study,
-        shadow,
-        planted,
-        site.execution,
-        probes={"bits": ask},
-        probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
-        checkpoint=site.checkpoint(checkpoint_file(part), key),
-        on_step=site.on_step(part, shadow.steps),
-    )
-    keep_arrays(site, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
+    return ask
+
+
+def _judge(
+    _: SpeechForgettingStudy, planted: PlantedSpeech, population: Population
+) -> dict[str, Floats]:
+    return {"validation_edits": validation_edits(population, planted)}
 
 
 def validation_edits(models: LogitModels, planted: PlantedSpeech) -> Floats:
@@ -365,5 +321,14 @@ def _words(tokens: Sequence[int], planted: PlantedSpeech) -> list[str]:
     return planted.vocabulary.decode([token - 1 for token in tokens]).split()
 
 
-part_groups = partial(sequence_groups, twins=_train_twins, references=_train_references)
+part_groups = partial(
+    sequence_groups,
+    SequenceWork(
+        fit=fit_recognisers,
+        ask=ask_trials,
+        ask_references=_ask_references,
+        search=speech_search,
+        judge=_judge,
+    ),
+)
 """Returns the groups of one part: twins, then references."""

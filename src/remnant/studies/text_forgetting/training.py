@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -123,23 +124,36 @@ def with_search(
     return {**probes, "hidden": probe}, {**steps, "hidden": at[-1:]}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SequenceWork:
+    """How the models of a study of sequences are trained and asked; functions of a module each.
+
+    Attributes:
+        fit: Trains the members of a plan: called with the study, the plan, its planted sequences,
+            the execution and the choices of ``Population.fit``.
+        ask: Returns the probe of every lag, given the study and its sequences.
+        ask_references: Returns the probe of reference models, given the sequences.
+        search: Returns the search for residual memory, or None, given the study and its sequences.
+        judge: Returns arrays on the members' task, given the study, its sequences and the members.
+    """
+
+    fit: Callable[..., tuple[Fit, Population]]
+    ask: Callable[[Any, Any], Callable[[Population], Any]]
+    ask_references: Callable[[Any], Callable[[Population], Any]]
+    search: Callable[[Any, Any], Search | None]
+    judge: Callable[[Any, Any, Population], dict[str, Floats]]
+
+
 def sequence_groups(
-    study: SequenceStudy,
-    name: str,
-    *,
-    data_fingerprint: str,
-    twins: Callable[..., None],
-    references: Callable[..., None],
+    work: SequenceWork, study: SequenceStudy, name: str, *, data_fingerprint: str
 ) -> dict[str, Group]:
     """Return the groups of one part of a study by the array that each puts last.
 
     Args:
+        work: How models are trained.
         study: The part.
         name: Its name.
         data_fingerprint: Of the study's data, for checkpoints.
-        twins: Trains the twins: called with the study, the name, the checkpoint's key, the data of
-            all parts and the site.
-        references: Trains the reference models: the same, with their plan after the study.
     """
     shadow, others = study.reference_plan(), f"{name}-references"
 
@@ -149,7 +163,7 @@ def sequence_groups(
     made = {
         f"{name}.signals": Group(
             name=name,
-            work=partial(twins, study, name, key(name)),
+            work=partial(_train_twins, work, study, name, key(name)),
             members=study.plan.members,
             steps=study.plan.steps,
             saved=checkpoint_file(name),
@@ -158,7 +172,7 @@ def sequence_groups(
     if shadow is not None:
         made[f"{name}.reference_bits"] = Group(
             name=others,
-            work=partial(references, study, shadow, name, key(others)),
+            work=partial(_train_references, work, study, shadow, name, key(others)),
             members=shadow.members,
             steps=shadow.steps,
             saved=checkpoint_file(others),
@@ -204,17 +218,18 @@ def checkpoint_file(part: str) -> str:
 
 
 def _train_twins(
-    study: TextForgettingStudy,
+    work: SequenceWork,
+    study: SequenceStudy,
     name: str,
     key: str,
-    texts: Mapping[str, PlantedTokens],
+    parts: Mapping[str, Any],
     site: Site,
 ) -> None:
     """Train the twins of one part and put what its probes saw on the shelf."""
-    plan, planted = study.plan, texts[name]
-    search = text_search(study, planted) if name == SEARCHED else None
-    probes, steps = with_search(study, search, site, {"signals": ask_trials(study, planted)})
-    fit, population = fit_language_models(
+    plan, planted = study.plan, parts[name]
+    search = work.search(study, planted) if name == SEARCHED else None
+    probes, steps = with_search(study, search, site, {"signals": work.ask(study, planted)})
+    fit, population = work.fit(
         study,
         plan,
         planted,
@@ -225,21 +240,37 @@ def _train_twins(
         on_step=site.on_step(name, plan.steps),
     )
     arrays = {} if search is None else kept_disturbed(search, fit.probes["hidden"][0])
-    arrays["validation_bits"] = _validation_bits(study, planted, population)
+    arrays |= work.judge(study, planted, population)
     arrays["signals"] = fit.probes["signals"]
     keep_arrays(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
 
 
 def _train_references(
-    study: TextForgettingStudy,
+    work: SequenceWork,
+    study: SequenceStudy,
     shadow: ShadowPlan,
     name: str,
     key: str,
-    texts: Mapping[str, PlantedTokens],
+    parts: Mapping[str, Any],
     site: Site,
 ) -> None:
     """Train the reference models as one population and keep what they pay for every sequence."""
-    part, planted = f"{name}-references", texts[name]
+    part, planted = f"{name}-references", parts[name]
+    fit, _ = work.fit(
+        study,
+        shadow,
+        planted,
+        site.execution,
+        probes={"bits": work.ask_references(planted)},
+        probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
+        checkpoint=site.checkpoint(checkpoint_file(part), key),
+        on_step=site.on_step(part, shadow.steps),
+    )
+    keep_arrays(site, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
+
+
+def _ask_references(planted: PlantedTokens) -> Callable[[Population], torch.Tensor]:
+    """Return the probe that asks every reference model about all trials' sequences."""
 
     def ask(models: Population) -> torch.Tensor:
         signals = window_signals(
@@ -250,17 +281,13 @@ def _train_references(
         )
         return signals[:, 0].reshape(len(signals), *planted.probed.shape[:2])
 
-    fit, _ = fit_language_models(
-        study,
-        shadow,
-        planted,
-        site.execution,
-        probes={"bits": ask},
-        probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
-        checkpoint=site.checkpoint(checkpoint_file(part), key),
-        on_step=site.on_step(part, shadow.steps),
-    )
-    keep_arrays(site, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
+    return ask
+
+
+def _judge(
+    study: TextForgettingStudy, planted: PlantedTokens, population: Population
+) -> dict[str, Floats]:
+    return {"validation_bits": _validation_bits(study, planted, population)}
 
 
 def keep_arrays(site: Site, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:
@@ -272,5 +299,14 @@ def keep_arrays(site: Site, fit: Fit, part: str, arrays: Mapping[str, Floats]) -
         site.shelf.put_array(name, array)
 
 
-part_groups = partial(sequence_groups, twins=_train_twins, references=_train_references)
+part_groups = partial(
+    sequence_groups,
+    SequenceWork(
+        fit=fit_language_models,
+        ask=ask_trials,
+        ask_references=_ask_references,
+        search=text_search,
+        judge=_judge,
+    ),
+)
 """Returns the groups of one part: twins, then references."""
