@@ -14,14 +14,13 @@ import torch
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, RemnantError, UnsupportedModel
-from remnant.integrations.adapter_folder import model_parts, read_parts, tokenizer_folder
+from remnant.integrations.adapter_folder import model_parts, read_parts
 from remnant.integrations.arithmetic import computing_device, full_precision
 from remnant.integrations.placement import Placement
 from remnant.integrations.pretrained import (
     local_folder,
     quiet,
     read_config,
-    read_tokenizer,
     usable,
 )
 from remnant.integrations.tokenizer import HuggingFaceTokenizer
@@ -179,39 +178,6 @@ def load_text_lm(
         embedded=len(model.get_input_embeddings().weight),
         placed=placement is not None and not placement.plain,
     )
-
-
-class ChatTemplate:
-    """Turns messages into text by the chat template of a model's tokenizer, read when needed.
-
-    Args:
-        folder: Of the model.
-        base: Of an adapter's base model.
-    """
-
-    def __init__(self, folder: Path, *, base: str | Path | None = None) -> None:
-        self._folder, self._base = folder, base
-        self._tokenizer: Any = None
-
-    def __call__(self, messages: list[Any]) -> str:
-        """Return the text of a conversation, without the special tokens that begin every text.
-
-        Raises:
-            InvalidInput: The tokenizer has no chat template, or it refuses the messages.
-        """
-        if self._tokenizer is None:
-            self._tokenizer = read_tokenizer(tokenizer_folder(self._folder, base=self._base))
-        if not getattr(self._tokenizer, "chat_template", None):
-            raise InvalidInput(
-                f"The rows hold messages, and the tokenizer of {self._folder} has no chat "
-                "template.",
-                hint="Write the text that the model was trained on into a field, and name it with "
-                "--field.",
-            )
-        with usable():
-            text = self._tokenizer.apply_chat_template(messages, tokenize=False)
-        begin = self._tokenizer.bos_token
-        return str(text).removeprefix(begin) if begin else str(text)
 
 
 def _own(path: Path, device: str | torch.device) -> TextModel:

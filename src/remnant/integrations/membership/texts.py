@@ -18,6 +18,7 @@ from torch import Tensor
 
 from remnant.errors import require
 from remnant.integrations.adapter_folder import is_adapter, model_parts
+from remnant.integrations.chat_template import ChatTemplate
 from remnant.integrations.membership.control import (
     COMPARED,
     TRAINED,
@@ -27,7 +28,6 @@ from remnant.integrations.membership.control import (
 from remnant.integrations.membership.outcome import MembershipAudit
 from remnant.integrations.membership.records import Overlap, overlap, text_source
 from remnant.integrations.membership.text_models import (
-    ChatTemplate,
     TextModel,
     as_reference,
     check_same_tokens,
