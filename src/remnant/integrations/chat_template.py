@@ -16,10 +16,8 @@ from jinja2.sandbox import SecurityError
 from remnant.errors import InvalidInput
 from remnant.integrations.adapter_folder import tokenizer_folder
 from remnant.integrations.pretrained import is_library_fault, read_tokenizer
+from remnant.studies.membership.result import AS_A_FIELD
 
-_INTO_A_FIELD = (
-    "Write the text that the model was trained on into a field, and name it with --field."
-)
 _NAMES = re.compile(r"'([^']+)' is undefined|has no attribute '([^']+)'")
 _LONGEST = 120  # characters of a template's own words
 
@@ -32,7 +30,7 @@ class RefusedMessages(InvalidInput):
     """
 
     def __init__(self, reason: str) -> None:
-        super().__init__(f"Messages have no text: the chat template {reason}.", hint=_INTO_A_FIELD)
+        super().__init__(f"Messages have no text: the chat template {reason}.", hint=AS_A_FIELD)
         self.reason = reason
 
 
@@ -50,7 +48,7 @@ def render_chat(tokenizer: Any, messages: list[Any]) -> str:
     except TemplateSyntaxError as fault:
         raise InvalidInput(
             f"The tokenizer's chat template is broken at line {fault.lineno}.",
-            hint=f"Save the tokenizer with the template that it was trained with. {_INTO_A_FIELD}",
+            hint=f"Save the tokenizer with the template that it was trained with. {AS_A_FIELD}",
         ) from None
     except UndefinedError as fault:
         names = [name for pair in _NAMES.findall(str(fault)) for name in pair if name]
@@ -77,9 +75,7 @@ def _chosen(tokenizer: Any) -> str:
     if isinstance(template, dict):
         template = template.get("default")
     if not isinstance(template, str):
-        raise InvalidInput(
-            "The tokenizer has no chat template called 'default'.", hint=_INTO_A_FIELD
-        )
+        raise InvalidInput("The tokenizer has no chat template called 'default'.", hint=AS_A_FIELD)
     return template
 
 
@@ -116,7 +112,7 @@ class ChatTemplate:
             raise InvalidInput(
                 f"The rows hold messages, and the tokenizer of {self._folder} has no chat "
                 "template.",
-                hint=_INTO_A_FIELD,
+                hint=AS_A_FIELD,
             )
         text, begin = render_chat(self._tokenizer, messages), self._tokenizer.bos_token
         return text.removeprefix(begin) if begin else text

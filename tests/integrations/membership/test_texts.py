@@ -12,10 +12,13 @@ import torch
 from transformers import BertConfig, BertLMHeadModel, GPT2LMHeadModel
 
 from remnant import audit_texts
+from remnant.cli.output import command_page
 from remnant.errors import InvalidInput, NotEnoughEvidence, UnsupportedModel
 from remnant.integrations.membership import texts as module
 from remnant.integrations.membership.text_models import load_text_lm
 from remnant.records.typed import Absent
+from remnant.report import terminal
+from remnant.studies.membership.page import page
 
 from .conftest import save, tokenizer_of, train
 
@@ -412,3 +415,76 @@ def test_groups_need_a_field_in_a_file(models_and_texts, tmp_path):
     path.write_text('{"text": "a", "page": null}\n')
     with pytest.raises(InvalidInput, match="row 1, has no field 'page'"):
         audited(models_and_texts, "tuned", seen=path, unseen=path, group="page")
+
+
+NO_SYSTEM = (
+    "{% if messages[0]['role'] == 'system' %}{{ raise_exception('System role not supported') }}"
+    "{% endif %}{% for m in messages %}{{ m['content'] }}{% endfor %}"
+)
+
+
+def chats(models_and_texts, tmp_path, refused, template=NO_SYSTEM):
+    """A folder whose template refuses a system role, and files that have it in some rows."""
+    folder = tmp_path / "chat"
+    shutil.copytree(models_and_texts.folders["tuned"], folder)
+    tokenizer = tokenizer_of()
+    tokenizer.chat_template = template
+    tokenizer.save_pretrained(folder)
+    files = {}
+    for side, bad in zip(("seen", "unseen"), refused, strict=True):
+        files[side] = tmp_path / f"{side}.jsonl"
+        rows = [
+            {"messages": [{"role": "system" if i in bad else "user", "content": text}]}
+            for i, text in enumerate(getattr(models_and_texts, side))
+        ]
+        files[side].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder, files
+
+
+def test_rows_that_the_chat_template_refuses_are_named_and_the_others_audited(
+    models_and_texts, tmp_path
+):
+    folder, files = chats(models_and_texts, tmp_path, ({1, 4, 89}, {0}))
+    ended = audit_texts(folder, **files, rng=np.random.default_rng(0))
+    kept = [text for i, text in enumerate(models_and_texts.seen) if i not in (1, 4, 89)]
+    alone = audited(models_and_texts, "tuned", seen=kept, unseen=models_and_texts.unseen[1:])
+    np.testing.assert_array_equal(ended.risks.compressed(), alone.risks.compressed())
+    assert np.flatnonzero(ended.risks.mask).tolist() == [1, 4, 89]
+    assert ended.counts == (90, 90)
+    rows = ended.result.rows
+    assert [(each.side, each.rows, each.count) for each in rows.refused] == [
+        ("seen", (2, 5, 90), 3),
+        ("unseen", (1,), 1),
+    ]
+    assert (rows.seen, rows.unseen) == (87, 89)
+    said = terminal.detail(command_page("Audit", page(ended.result)))
+    assert "no text for 3 of 90 seen rows (2, 5, 90)" in " ".join(said.split())
+    assert "refuses them: System role not supported" in " ".join(said.split())
+
+
+def test_too_many_refused_rows_allow_no_pass(models_and_texts, tmp_path):
+    """The limit is far above what is measured: without refused rows this is a PASS."""
+    folder, files = chats(models_and_texts, tmp_path, (range(10, 40), ()))
+    given = {"limit": 0.999, "reference_model": models_and_texts.folders["base"]}
+    given |= {"attack": "loss", "rng": np.random.default_rng(0)}
+    folder_of_base = shutil.copytree(models_and_texts.folders["base"], tmp_path / "base")
+    tokenizer_file = folder / "chat_template.jinja"
+    shutil.copy(tokenizer_file, folder_of_base)
+    ended = audit_texts(folder_of_base, **files, **given)
+    assert ended.outcome != "PASS"
+    assert "no text for 30 of 90 seen rows (11, 12" in ended.sentence
+
+
+def test_too_few_rows_with_a_text_are_one_sentence(models_and_texts, tmp_path):
+    folder, files = chats(models_and_texts, tmp_path, (range(80), ()))
+    with pytest.raises(NotEnoughEvidence) as raised:
+        audit_texts(folder, **files, rng=np.random.default_rng(0))
+    assert "10 seen and 90 unseen records are too few" in str(raised.value)
+    assert "80 of 90 seen rows (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, ...)" in str(raised.value)
+    assert "name it with --field" in str(raised.value)
+
+
+def test_a_broken_chat_template_is_one_sentence(models_and_texts, tmp_path):
+    folder, files = chats(models_and_texts, tmp_path, ((), ()), "{% for m in messages %}")
+    with pytest.raises(InvalidInput, match="chat template is broken at line 1"):
+        audit_texts(folder, **files, rng=np.random.default_rng(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import hashlib
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +15,8 @@ import numpy as np
 
 from remnant.data.rows import json_lines
 from remnant.errors import InvalidInput
+from remnant.integrations.chat_template import RefusedMessages
+from remnant.studies.membership.result import NUMBERED, RefusedRows
 
 TEXT, MESSAGES = "text", "messages"
 _PAIR = ("prompt", "completion")
@@ -37,6 +40,8 @@ class TextSource:
             ``completion`` joined, or ``messages``.
         chat: Turns messages into the text that the model was trained on.
         group: The field that says which rows belong together, such as those of one document.
+        refused: Why the chat template gives no text for a row, by its place: such rows are passed
+            over. Filled as rows are read; a row that was refused once stays so.
     """
 
     name: str
@@ -45,6 +50,7 @@ class TextSource:
     field: str | None = None
     chat: Callable[[list[Any]], str] | None = None
     group: str | None = None
+    refused: dict[int, str] = dataclasses.field(default_factory=dict, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         """Yield the place of each text, counted from 1, and the text.
@@ -62,8 +68,8 @@ class TextSource:
                     )
                 yield place, _checked(text, self.name, place)
             return
-        for place, row in self.rows():
-            yield place, self._text(row, place)
+        for place, _, text in self._texts():
+            yield place, text
 
     def keyed(self) -> Iterator[tuple[int, str, tuple[bytes, ...]]]:
         """Yield the place of each text, the text, and digests of it and of its group.
@@ -75,7 +81,7 @@ class TextSource:
             for place, text in self:
                 yield place, text, (_digest(_folded(text)),)
             return
-        for place, row in self.rows():
+        for place, row, text in self._texts():
             member = row.get(self.group)
             if isinstance(member, bool) or not isinstance(member, str | int):
                 raise InvalidInput(
@@ -83,7 +89,6 @@ class TextSource:
                     "number.",
                     hint="Pass group=NAME, the field that says which rows belong together.",
                 )
-            text = self._text(row, place)
             yield place, text, (_digest(_folded(text)), _digest(f"group {member}"))
 
     def labelled(self, label: str) -> Iterator[tuple[int, str, Any]]:
@@ -92,14 +97,14 @@ class TextSource:
         Raises:
             InvalidInput: As when texts are read; or a row has no label.
         """
-        for place, row in self.rows():
+        for place, row, text in self._texts():
             if label not in row:
                 raise InvalidInput(
                     f"{self.name}, row {place}, has no label: there is no field {label!r}, and "
                     "the model is a classifier.",
                     hint="Pass label_field=NAME, the field of the label.",
                 )
-            yield place, self._text(row, place), row[label]
+            yield place, text, row[label]
 
     def rows(self) -> Iterator[tuple[int, Mapping[str, Any]]]:
         """Yield the place of each row of the file, and its fields.
@@ -120,6 +125,18 @@ class TextSource:
                 f"{self.name} cannot be read: {fault.strerror or type(fault).__name__}.",
                 hint="Check its path.",
             ) from None
+
+    def _texts(self) -> Iterator[tuple[int, Mapping[str, Any], str]]:
+        """Yield the place, the fields and the text of each row that has one."""
+        for place, row in self.rows():
+            if place in self.refused:
+                continue
+            try:
+                text = self._text(row, place)
+            except RefusedMessages as fault:
+                self.refused[place] = fault.reason
+                continue
+            yield place, row, text
 
     def _rows(self, file: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
         ending = "" if self.path is None else self.path.suffix.lower()
@@ -190,7 +207,7 @@ class TextSource:
                 hint='Write messages as [{"role": "user", "content": "..."}, ...], or name the '
                 "field of a text: field=NAME.",
             )
-        return self.chat(messages)
+        return _checked(self.chat(messages), self.name, place)
 
 
 def _named_fields(row: Mapping[str, Any]) -> str:
@@ -253,6 +270,27 @@ def text_source(
     return TextSource(name, texts=given, field=field)
 
 
+def refused_rows(sources: Mapping[str, TextSource]) -> tuple[RefusedRows, ...]:
+    """Say which rows of sources that were read have no text, by source and reason."""
+    found = []
+    for side, source in sources.items():
+        by_reason: dict[str, list[int]] = {}
+        for place, reason in source.refused.items():
+            by_reason.setdefault(reason, []).append(place)
+        total = sum(1 for _ in source.rows()) if by_reason else 0
+        found += [
+            RefusedRows(
+                side=side,
+                count=len(places),
+                total=total,
+                rows=tuple(sorted(places)[:NUMBERED]),
+                reason=reason,
+            )
+            for reason, places in by_reason.items()
+        ]
+    return tuple(found)
+
+
 @dataclass(slots=True)
 class Overlap:
     """Which texts are used: each once, one of each group, and none that is on both sides.
@@ -260,7 +298,7 @@ class Overlap:
     Only digests are kept, 16 bytes a text.
 
     Attributes:
-        counts: Texts of each side, as they were read.
+        counts: Texts of each side, as they were read, and rows without one.
         shared: Texts that are on both sides, themselves or by their group; of the side with fewer.
         repeated: Further copies, and further texts of a group, within each side.
         used_counts: Texts of each side that are used.
@@ -326,6 +364,7 @@ def _counted(source: TextSource, left_out: frozenset[bytes]) -> tuple[int, int, 
         shared += on_both and not copy
         used += not copy and not on_both
         known.update(keys)
+    total += len(source.refused)
     return total, shared, repeated, used
 
 

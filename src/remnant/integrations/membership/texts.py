@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import time
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -16,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from remnant.errors import require
+from remnant.errors import NotEnoughEvidence, require
 from remnant.integrations.adapter_folder import is_adapter, model_parts
 from remnant.integrations.chat_template import ChatTemplate
 from remnant.integrations.membership.control import (
@@ -26,7 +27,13 @@ from remnant.integrations.membership.control import (
     trained_control,
 )
 from remnant.integrations.membership.outcome import MembershipAudit
-from remnant.integrations.membership.records import Overlap, overlap, text_source
+from remnant.integrations.membership.records import (
+    Overlap,
+    TextSource,
+    overlap,
+    refused_rows,
+    text_source,
+)
 from remnant.integrations.membership.text_models import (
     TextModel,
     as_reference,
@@ -60,7 +67,13 @@ from remnant.studies.membership.measure import (
     tested,
     verbatim_part,
 )
-from remnant.studies.membership.result import Control, MembershipResult, RowCounts
+from remnant.studies.membership.result import (
+    AS_A_FIELD,
+    Control,
+    MembershipResult,
+    RefusedRows,
+    RowCounts,
+)
 from remnant.studies.membership.verdict import Evidence, decide, needs_control
 from remnant.studies.shared.parts import LanguageTask
 
@@ -117,7 +130,8 @@ def audit_texts(
         fpr: False-positive rate of a TPR or a precision.
         confidence: Of intervals and bounds.
         field: Field of the text in files; by default ``text``, ``prompt`` and ``completion``, or
-            ``messages``, to which the tokenizer's chat template is applied.
+            ``messages``, to which the tokenizer's chat template is applied. Rows that it refuses
+            are left out and named.
         group: Field that says which rows belong together, such as those of one document or person.
             Bounds hold for independent records, so the first row of each group is used, and none of
             a group that is on both sides.
@@ -163,10 +177,15 @@ def audit_texts(
     known = None
     if control is not None:
         known = text_source(control, name="control", field=field, chat=chat)
+    sources = dict(zip(("seen", "unseen"), sides, strict=True))
     if known is not None:
-        check_control(sum(1 for _ in known))
+        sources["control"] = known
+        with _naming_refused(sources):
+            check_control(sum(1 for _ in known))
     used = overlap(*sides, sampled=_BLIND, rng=rng)
-    check_counts(*used.used_counts, shared=used.shared)
+    with _naming_refused(sources):
+        check_counts(*used.used_counts, shared=used.shared)
+    refused = refused_rows(sources)
     blind = blind_part(blind_baseline(*used.samples, rng=rng))
     model = load_text_lm(folder, device=device, base=base, placement=placement)
     reference = None
@@ -181,9 +200,10 @@ def audit_texts(
         reader.read(used.used(source), used.counts[i], side, progress)
         for i, (side, source) in enumerate(zip(("seen", "unseen"), sides, strict=True))
     ]
-    check_counts(*(len(side.places) for side in scored))
+    with _naming_refused(sources):
+        check_counts(*(len(side.places) for side in scored))
     given = None if known is None else reader.read(iter(known), 0, "control", progress)
-    result = _result(reader, used, scored, blind, given, rng, reader.compared(used))
+    result = _result(reader, used, scored, blind, given, rng, reader.compared(used), refused)
     return MembershipAudit(
         result=result,
         places=(scored[0].places, scored[1].places),
@@ -191,6 +211,19 @@ def audit_texts(
         scores=(scored[0].scores, scored[1].scores),
         verbatim=None if isinstance(result.verbatim, Absent) else scored[0].comes_out,
     )
+
+
+@contextmanager
+def _naming_refused(sources: Mapping[str, TextSource]) -> Iterator[None]:
+    """Let an error about too few texts say which rows have none."""
+    try:
+        yield
+    except NotEnoughEvidence as fault:
+        if refused := refused_rows(sources):
+            why = "; ".join(rows.clause for rows in refused)
+            fault.message = f"{fault.message.removesuffix('.')}: {why}."
+            fault.hint = AS_A_FIELD
+        raise
 
 
 def _check(settings: Settings, *, has_reference: bool, rng: np.random.Generator) -> None:
@@ -481,6 +514,7 @@ def _result(
     given: _Scored | None,
     rng: np.random.Generator,
     compared: ComparedScores | None,
+    refused: tuple[RefusedRows, ...],
 ) -> MembershipResult:
     settings = reader.settings
     seen, unseen = scored
@@ -503,6 +537,7 @@ def _result(
         cut=seen.cut + unseen.cut,
         tokens=seen.tokens + unseen.tokens,
         unscored=seen.unscored + unseen.unscored,
+        refused=refused or None,
     )
     evidence = Evidence(
         judged=judged,

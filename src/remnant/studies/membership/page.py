@@ -24,6 +24,7 @@ from remnant.report.charts.shapes import Chart, Dot, Dots, Rule
 from remnant.report.curve import percent
 from remnant.report.numerals import bits_text, count_text, counted, power_text, pvalue_text
 from remnant.studies.membership.result import (
+    AS_A_FIELD,
     Attacks,
     Blind,
     Control,
@@ -340,5 +341,9 @@ def _method(result: MembershipResult) -> Iterator[Block]:
         f"scored{tokens}. {'; '.join(left_out)}{'.' * bool(left_out)}",
         depth="show",
     )
+    if rows.refused:
+        for refused in rows.refused:
+            said = f"{refused.clause[0].upper()}{refused.clause[1:]}; they are left out."
+            yield prose(f"{said} {AS_A_FIELD}", tone="notice", depth="show")
     if not isinstance(result.attacks, Absent) and result.attacks.arithmetic:
         yield prose(result.attacks.arithmetic, depth="show")

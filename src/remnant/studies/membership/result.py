@@ -11,6 +11,8 @@ from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.parts import Finding, Gate, Task, Tested
 
 Side = Literal["seen", "unseen"]
+AS_A_FIELD = "Write the text that the model was trained on into a field, and name it with --field."
+NUMBERED = 10  # rows of a kind whose numbers are kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +110,33 @@ class Blind:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedRows:
+    """Rows of a file that the model's chat template gives no text for, for one reason.
+
+    Attributes:
+        side: ``"seen"``, ``"unseen"`` or ``"control"``.
+        count, total: Such rows, and all rows of the file.
+        rows: Numbers of the first ten, counted from 1.
+        reason: What the template does, in words that hold nothing of the rows.
+    """
+
+    side: str
+    count: int
+    total: int
+    rows: tuple[int, ...]
+    reason: str
+
+    @property
+    def clause(self) -> str:
+        """Which rows, how many, and why."""
+        more = ", ..." if self.count > len(self.rows) else ""
+        return (
+            f"the chat template gives no text for {self.count} of {self.total} {self.side} rows "
+            f"({', '.join(map(str, self.rows))}{more}), because it {self.reason}"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RowCounts:
     """Which records were used.
 
@@ -119,6 +148,7 @@ class RowCounts:
         cut: Records longer than the model reads; only their beginning was scored.
         tokens: Scored tokens; None for classifiers.
         unscored: Tokens beyond what the model reads; None for classifiers.
+        refused: Rows without a text, by file and reason; left out. None where there are none.
     """
 
     seen: int
@@ -130,6 +160,7 @@ class RowCounts:
     cut: int
     tokens: int | None
     unscored: int | None = None
+    refused: tuple[RefusedRows, ...] | None = optional()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from remnant.records.outcomes import RULES, Outcome
 from remnant.records.typed import Absent
 from remnant.report.numerals import counted
 from remnant.studies.membership.result import (
+    AS_A_FIELD,
     AttackRow,
     Attacks,
     Blind,
@@ -33,7 +34,7 @@ _REVERSED = "an attack is below chance: it scores unseen records higher than see
 _SWAPPED = "Check that the seen and the unseen records are not swapped."
 _OTHER_REFERENCE = "Pass the model that the training started from as the reference model."
 _ASSUMED = "if the seen records are what the model was trained on"
-_UNSCORED = 0.1  # share of tokens that may be beyond what the model reads
+_UNSCORED = 0.1  # share of tokens that may be beyond what the model reads, or of rows without text
 _WITH_REFERENCE = ("ratio", "ez", "bits")
 
 
@@ -221,6 +222,12 @@ def _doubt(evidence: Evidence, limit: float) -> tuple[str, str] | None:
             "the model reads, and were not scored",
             "Cut the records into pieces as the training did.",
         )
+    for side in ("seen", "unseen"):
+        refused = [each for each in rows.refused or () if each.side == side]
+        if sum(each.count for each in refused) > _UNSCORED * max(
+            (each.total for each in refused), default=0
+        ):
+            return "; ".join(each.clause for each in refused), AS_A_FIELD
     if not evidence.reference:
         return (
             "there is no reference model, and attacks without one can miss much of what a model "
