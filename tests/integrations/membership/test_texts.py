@@ -15,6 +15,7 @@ from remnant import audit_texts
 from remnant.cli.output import command_page
 from remnant.errors import InvalidInput, NotEnoughEvidence, UnsupportedModel
 from remnant.integrations.membership import texts as module
+from remnant.integrations.membership.records import text_source
 from remnant.integrations.membership.text_models import load_text_lm
 from remnant.records.typed import Absent
 from remnant.report import terminal
@@ -487,4 +488,18 @@ def test_too_few_rows_with_a_text_are_one_sentence(models_and_texts, tmp_path):
 def test_a_broken_chat_template_is_one_sentence(models_and_texts, tmp_path):
     folder, files = chats(models_and_texts, tmp_path, ((), ()), "{% for m in messages %}")
     with pytest.raises(InvalidInput, match="chat template is broken at line 1"):
+        audit_texts(folder, **files, rng=np.random.default_rng(0))
+
+
+def test_messages_where_no_template_is_applied_are_one_sentence(tmp_path):
+    path = tmp_path / "chat.jsonl"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "hi"}]}) + "\n")
+    with pytest.raises(InvalidInput, match="holds messages, and no chat template is applied"):
+        list(text_source(path, name="seen"))
+
+
+def test_half_a_character_in_messages_is_one_sentence(models_and_texts, tmp_path):
+    folder, files = chats(models_and_texts, tmp_path, ((), ()))
+    files["seen"].write_text('{"messages": [{"role": "user", "content": "a \\ud800"}]}\n')
+    with pytest.raises(InvalidInput, match="row 1, holds half of a surrogate pair"):
         audit_texts(folder, **files, rng=np.random.default_rng(0))

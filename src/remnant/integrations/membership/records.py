@@ -16,7 +16,7 @@ import numpy as np
 from remnant.data.rows import json_lines
 from remnant.errors import InvalidInput
 from remnant.integrations.chat_template import RefusedMessages
-from remnant.studies.membership.result import NUMBERED, RefusedRows
+from remnant.studies.membership.result import AS_A_FIELD, NUMBERED, RefusedRows
 
 TEXT, MESSAGES = "text", "messages"
 _PAIR = ("prompt", "completion")
@@ -201,11 +201,16 @@ class TextSource:
             isinstance(message, Mapping) and {"role", "content"} <= set(message)
             for message in messages
         )
-        if not good or self.chat is None:
+        if not good:
             raise InvalidInput(
                 f"{self.name}, row {place}, holds a list that is no conversation.",
                 hint='Write messages as [{"role": "user", "content": "..."}, ...], or name the '
                 "field of a text: field=NAME.",
+            )
+        if self.chat is None:
+            raise InvalidInput(
+                f"{self.name}, row {place}, holds messages, and no chat template is applied here.",
+                hint=AS_A_FIELD,
             )
         return _checked(self.chat(messages), self.name, place)
 
