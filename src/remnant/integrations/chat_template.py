@@ -10,8 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError, TemplateSyntaxError, UndefinedError
-from jinja2.sandbox import SecurityError
+from jinja2.exceptions import SecurityError, TemplateError, TemplateSyntaxError, UndefinedError
 
 from remnant.errors import InvalidInput
 from remnant.integrations.adapter_folder import tokenizer_folder
