@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import string
 import subprocess
 import sys
@@ -87,6 +88,9 @@ def served(server, monkeypatch):
     monkeypatch.setenv("REMNANT_SERVED_TOKEN", TOKEN)
     monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")  # not used for this machine
     return ["--served", server, "--served-model", "tiny"]
+
+
+BEAM = ["--template", TEMPLATE, "--method", "beam"]
 
 
 def every_byte(folder):
@@ -188,7 +192,19 @@ def test_the_wrong_name_of_a_model_is_one_sentence(command, served, tiny):
         ),
         (
             ["--served", "http://127.0.0.1:1", "--served-model", "t", "--served-token-env", "NO"],
-            "--served-token-env NO is not set",
+            "--served-token-env names no environment variable that is set. Pass the name",
+        ),
+        (
+            ["--served", "http://127.0.0.1:1", "--served-model", "t", "--memory", "64"],
+            "--memory is not for --served",
+        ),
+        (
+            ["--served", "http://127.0.0.1:1", "--served-model", "t", "--max-nodes", "64"],
+            "--max-nodes is not for --served",
+        ),
+        (
+            ["--served", "http://127.0.0.1:1/\u00e9", "--served-model", "t"],
+            "--served holds blanks, control characters or characters that are not ASCII",
         ),
         (["--served", "http://127.0.0.1:1", "--served-model", "tiny"], "No server answers at"),
     ],
@@ -197,6 +213,42 @@ def test_servers_that_cannot_be_asked_are_one_sentence(command, tiny, options, w
     done = command("exposure", "--canaries", tiny / "canaries.jsonl", *options)
     assert (done.code, done.out) == (2, "")
     assert words in " ".join(done.err.split())
+
+
+def test_a_token_in_place_of_its_variable_is_not_repeated(command, tiny):
+    asked = ["--served", "http://127.0.0.1:1", "--served-model", "t", "--served-token-env", TOKEN]
+    for rest in (["exposure", "--canaries", tiny / "canaries.jsonl"], ["extract", *BEAM]):
+        done = command(rest[0], *asked, *rest[1:])
+        assert done.code == 2
+        assert "names no environment variable" in done.err
+        assert TOKEN not in done.out + done.err
+
+
+@pytest.mark.parametrize("name", ["extract", "exposure"])
+def test_a_command_ends_with_its_time_where_a_server_hangs(command, tiny, name, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:  # accepts, and says nothing
+        url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        asked = ["--served", url, "--served-model", "t", "--max-seconds", 0.3]
+        rest = BEAM if name == "extract" else ["--canaries", tiny / "canaries.jsonl"]
+        done = command(name, *asked, *rest, "--out", tmp_path / "run")
+    assert (done.code, done.out) == (2, "")
+    assert "The time limit of 0.3 s ended after 0 texts were scored." in " ".join(done.err.split())
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_search_that_no_server_answers_has_no_hint_that_it_refuses(command):
+    asked = ["--served", "http://127.0.0.1:1", "--served-model", "tiny"]
+    done = command("extract", *asked, *BEAM)
+    assert done.code == 2
+    assert "No server answers at http://127.0.0.1:1. Start it" in " ".join(done.err.split())
+    assert "certified" not in done.err
+
+
+def test_an_open_gate_of_a_server_asks_for_no_walk(command, served, tiny):
+    asked = ["--canaries", tiny / "canaries.jsonl", "--references", 50, "--limit", 9]
+    done = command("exposure", *served, *asked)
+    assert done.code == 3, done.out + done.err
+    assert "--max-nodes" not in done.out
 
 
 @pytest.mark.parametrize("name", ["extract", "exposure"])

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import numpy as np
 import pytest
 
 from remnant import Template
-from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.errors import InvalidInput, NotEnoughEvidence, UnsupportedModel
 from remnant.integrations.served import ServedModel, ServerError
 from remnant.models.protocols import TextScorer
+from remnant.probes.time_limit import OutOfTime
 from remnant.search.text_beam import text_beam
 from remnant.studies.exposure.audit import measure_exposure
 
@@ -72,7 +76,7 @@ class Quiet(HTTPServer):
 def server():
     made = Quiet(("127.0.0.1", 0), Scripted)
     made.script, made.asked = [good], []
-    thread = threading.Thread(target=made.serve_forever)
+    thread = threading.Thread(target=made.serve_forever, args=(0.01,))
     thread.start()
     yield made
     made.shutdown()
@@ -130,6 +134,10 @@ def broken(**changes):
     return lambda prompts: good(prompts, **changes)
 
 
+def usage(tokens):
+    return broken(usage={"prompt_tokens": tokens, "completion_tokens": 3})
+
+
 def without_prompts(prompts):
     """llama.cpp's answer: the log-probabilities of what it added alone."""
     answer = good(prompts)
@@ -140,6 +148,8 @@ def without_prompts(prompts):
 
 NAN = [None, -1.0, -1.0, -1.0, float("nan"), -1.0, -1.0, -1.0]
 ABOVE = [None, -1.0, -1.0, -1.0, 0.5, -1.0, -1.0, -1.0]
+INFINITE = [None, -1.0, -1.0, -1.0, float("-inf"), -1.0, -1.0, -1.0]
+HUGE = [None, -1.0, -1.0, -1.0, -(10**400), -1.0, -1.0, -1.0]
 MIDDLE = [None, -1.0, -1.0, -1.0, None, -1.0, -1.0, -1.0]
 
 
@@ -161,8 +171,33 @@ MIDDLE = [None, -1.0, -1.0, -1.0, None, -1.0, -1.0, -1.0]
         (broken(choices=[]), UnsupportedModel, "answered 0 texts of 3", 1),
         (broken(usage=None), UnsupportedModel, "has no tokens, log-probabilities or usage", 1),
         (without_prompts, UnsupportedModel, "not those of the texts", 1),
-        (lambda p: good(["pin 111"] * 3, NAN), UnsupportedModel, "NaN, or a number above 0", 1),
-        (lambda p: good(["pin 111"] * 3, ABOVE), UnsupportedModel, "NaN, or a number above 0", 1),
+        (
+            lambda p: good(["pin 111"] * 3, NAN),
+            UnsupportedModel,
+            "no finite number, or is above 0",
+            1,
+        ),
+        (lambda p: good(["pin 111"] * 3, ABOVE), UnsupportedModel, "or is above 0", 1),
+        (lambda p: good(["pin 111"] * 3, INFINITE), UnsupportedModel, "no finite number", 1),
+        (lambda p: good(["pin 111"] * 3, HUGE), UnsupportedModel, "no finite number", 1),
+        (lambda p: good(["pin 111"] * 3, [True] * 8), UnsupportedModel, "no finite number", 1),
+        (lambda p: good(["pin 111"] * 3, ["-1"] * 8), UnsupportedModel, "no finite number", 1),
+        (lambda p: good(["pin 111"] * 3, "-1.0 -2.0"), UnsupportedModel, "has no tokens", 1),
+        (usage(float("inf")), UnsupportedModel, "has no tokens, log-probabilities or usage", 1),
+        (usage(float("nan")), UnsupportedModel, "has no tokens, log-probabilities or usage", 1),
+        (usage("18"), UnsupportedModel, "has no tokens, log-probabilities or usage", 1),
+        (usage(10**400), UnsupportedModel, "not those of the texts", 1),
+        (broken(choices={"a": 1}), UnsupportedModel, "has no tokens", 1),
+        (broken(choices=[1, None]), UnsupportedModel, "has no tokens", 1),
+        (b'{"choices": ' + b"9" * 5000 + b"}", ServerError, "cut short or is no JSON", 3),
+        (b"\x1f\x8b\x08" + bytes(40), ServerError, "cut short or is no JSON", 3),
+        (b"\xff\xfe{", ServerError, "cut short or is no JSON", 3),
+        (b" " * (2 << 20), ServerError, "sent more than 1 MiB as one answer", 1),
+        ((302, {"Location": "http://[::1"}), ServerError, "refused the request (302)", 1),
+        ((307, {"Location": "http://127.0.0.1:1/"}), ServerError, "refused the request (307)", 1),
+        ((308, {"Location": "\u00e9"}), ServerError, "refused the request (308)", 1),
+        ((429, {"Retry-After": "1e999"}), ServerError, "too busy (429), 3 times in a row", 3),
+        ((429, {"Retry-After": "nan"}), ServerError, "too busy (429), 3 times in a row", 3),
         (lambda p: good(["pin 111"] * 3, MIDDLE), UnsupportedModel, "left out a log-probab", 1),
     ],
 )
@@ -185,10 +220,127 @@ def test_a_fault_that_passes_is_waited_for(make, server):
 
 def test_a_server_that_does_not_answer_in_time_is_one_sentence(make):
     released = threading.Event()
-    model = make(lambda prompts: released.wait(10) or good(prompts), timeout=0.2, attempts=1)
+    model = make(lambda prompts: released.wait(10) or good(prompts), timeout=0.2)
     with pytest.raises(ServerError, match=r"did not answer within 0\.2 seconds"):
         costs(model)
     released.set()
+
+
+HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+def forever(begin, again):
+    """A server that sends something, and then the same bytes again and again; or nothing."""
+
+    def answer(connection, ended):
+        connection.recv(1 << 16)
+        connection.sendall(begin)
+        while not ended.wait(0.01):
+            if again:
+                connection.sendall(again)
+
+    return answer
+
+
+@pytest.fixture
+def listening():
+    """Return a function that makes a server of plain sockets, and gives its address."""
+    ended, threads = threading.Event(), []
+
+    def serve(answer):
+        server = socket.create_server(("127.0.0.1", 0))
+
+        def run():
+            with server, contextlib.suppress(OSError):
+                server.settimeout(20)
+                while not ended.is_set():
+                    with server.accept()[0] as connection, contextlib.suppress(OSError):
+                        answer(connection, ended)
+
+        threads.append((threading.Thread(target=run, daemon=True), server))
+        threads[-1][0].start()
+        return f"http://127.0.0.1:{server.getsockname()[1]}"
+
+    yield serve
+    ended.set()
+    for thread, server in threads:
+        with contextlib.suppress(OSError):
+            socket.create_connection(server.getsockname(), 1).close()
+        thread.join(5)
+
+
+@pytest.mark.parametrize(
+    ("begin", "again"),
+    [
+        (b"", b""),  # hangs
+        (b"", b"H"),  # drips its status line
+        (HEAD, b"X: y\r\n"),
+        (HEAD + b"X: ", b"y"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (HEAD + b"Content-Length: 100000\r\n\r\n", b" "),
+        (HEAD + b"\r\n", b" "),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        (HEAD + b"Content-Length: 100000\r\n\r\n", b""),
+    ],
+)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_request_ends_by_its_deadline_whatever_the_server_does(listening, begin, again, whole):
+    """It hangs, or drips a byte every 10 ms: less than any timeout of a socket."""
+    limit = {"max_seconds": 0.3} if whole else {"timeout": 0.3}
+    model = ServedModel(listening(forever(begin, again)), "tiny", wait=lambda _: None, **limit)
+    began = time.monotonic()
+    with pytest.raises(NotEnoughEvidence) as raised:
+        costs(model)
+    assert time.monotonic() - began < 10
+    said = "time limit of 0.3 s" if whole else "did not answer within 0.3 seconds"
+    refused = "cut short"  # more than a hundred headers, where the machine is quick
+    assert said in str(raised.value) or (b"X: y" in again and refused in str(raised.value))
+
+
+def test_a_server_without_tls_is_one_sentence(listening):
+    url = listening(lambda connection, _: connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n"))
+    with pytest.raises(ServerError, match="speaks no TLS"):
+        costs(ServedModel(url.replace("http:", "https:"), "tiny", timeout=20))
+
+
+def test_no_thread_is_left_behind_by_a_server_that_drips(listening):
+    model = ServedModel(listening(forever(HEAD, b"X")), "tiny", timeout=0.2)
+    with pytest.raises(ServerError, match="did not answer"):
+        costs(model)
+    asking = [thread for thread in threading.enumerate() if thread.name == "remnant-served"]
+    for thread in asking:
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_an_answer_without_end_is_not_kept(listening):
+    begin = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
+    chunk = b"%x\r\n" % (1 << 20) + bytes(1 << 20) + b"\r\n"
+    model = ServedModel(listening(forever(begin, chunk)), "tiny")
+    with pytest.raises(ServerError, match="sent more than 1 MiB as one answer"):
+        costs(model)
+
+
+def test_the_time_of_all_requests_ends_between_them(make):
+    model = make(lambda prompts: time.sleep(0.2) or good(prompts), texts_at_once=1, max_seconds=0.3)
+    with pytest.raises(OutOfTime, match=r"time limit of 0\.3 s ended after 1 texts were scored"):
+        costs(model)
+
+
+def test_no_wait_is_longer_than_the_time_that_is_left(make):
+    busy = [(429, {"Retry-After": "2"}), (429, {"Retry-After": "30"})]
+    for limit in ({"timeout": 25}, {"max_seconds": 25}):
+        with pytest.raises(ServerError, match=r"too busy \(429\), 2 times in a row"):
+            costs(make(*busy, **limit))
+    assert make.waits == [2.0, 2.0]
+    with pytest.raises(ServerError, match=r"is too busy \(429\)\."):
+        costs(make(busy[1], timeout=25))
+
+
+def test_a_time_limit_of_a_walk_is_refused_where_there_is_no_walk(make):
+    given = {"secrets": ["281"], "rng": np.random.default_rng(0), "max_seconds": 5}
+    with pytest.raises(InvalidInput, match="max_seconds= is for a walk"):
+        measure_exposure(make(), Template("pin {digits:3}"), **given)
 
 
 @pytest.mark.parametrize(
@@ -202,8 +354,18 @@ def test_a_server_that_does_not_answer_in_time_is_one_sentence(make):
         ("http://example.org", {}, "is not on this machine"),
         ("http://127.0.0.1.example.org", {}, "is not on this machine"),
         ("http://example.org", {"allow_remote": True}, "would send the token in clear text"),
-        ("http://127.0.0.1", {"token_variable": "NOT_SET"}, "token_variable='NOT_SET' is not set"),
+        ("http://127.0.0.1/\u00e9", {}, "url holds blanks, control characters or characters that"),
+        ("http://127.0.0.1/a b", {}, "url holds blanks"),
+        ("http://127.0.0.1/\r\nX: y", {}, "url holds blanks"),
+        ("http://\u0661\u0662.0.0.1", {}, "url holds blanks"),
+        ("", {}, "url holds blanks"),
+        ("http://127.0.0.1", {"token_variable": "NOT_SET"}, "names no environment variable that"),
+        ("http://127.0.0.1", {"token_variable": TOKEN}, "names no environment variable that is"),
+        ("http://127.0.0.1", {"token_variable": TOKEN + "\0"}, "names no environment variable"),
+        ("http://127.0.0.1", {"token_variable": TOKEN + "\ud800"}, "names no environment variable"),
         ("http://127.0.0.1", {"timeout": 0, "attempts": 0}, "attempts=0 is less than 1; timeout=0"),
+        ("http://127.0.0.1", {"timeout": 1e300}, "timeout=1e+300 is not a number of seconds"),
+        ("http://127.0.0.1", {"max_seconds": float("nan")}, "max_seconds=nan is not a number"),
     ],
 )
 def test_servers_that_may_not_be_asked(monkeypatch, url, options, words):

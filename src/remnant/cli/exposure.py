@@ -53,7 +53,8 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 @click.option(
     "--max-seconds",
     type=float,
-    help="Time budget of an exact ranking, and of reading the text before a secret.",
+    help="Time budget of an exact ranking, and of reading the text before a secret; with --served, "
+    "of all requests.",
 )
 @click.option("--memory", type=int, help="Memory budget of an exact ranking, in MiB.")
 @declared.device
@@ -140,7 +141,10 @@ def exposure(
     )
     unused = {"base": base, "source": source, "device_map": device_map, "precision": precision}
     served = read_served(
-        server, model=model, unused={**unused, "reference_models": reference_models}
+        server,
+        model=model,
+        unused={**unused, "reference_models": reference_models},
+        max_seconds=max_seconds,
     )
     if served is not None and method == "exact":
         raise InvalidInput(
@@ -195,7 +199,7 @@ def exposure(
             reference_models=unplanted,
             fit=extrapolate,
             max_nodes=max_nodes,
-            max_seconds=max_seconds,
+            max_seconds=max_seconds if served is None else None,
             memory=None if memory is None else memory << 20,
             progress=bar,
         )
@@ -211,7 +215,7 @@ def exposure(
             limit=limit,
             judged=judged,
             share=share,
-            budget="--max-nodes",
+            budget="--max-nodes" if served is None else "",
             judged_setting="--judged",
         )
     audited = partial(audited_set, extrapolate=extrapolate, reveal=reveal, rename=_in_options)

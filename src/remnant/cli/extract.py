@@ -41,7 +41,8 @@ QUERIES = 1000
 @click.option(
     "--max-seconds",
     type=float,
-    help="Time budget of the certified search, including the prefix.",
+    help="Time budget of the certified search, including the prefix; with --served, of all "
+    "requests.",
 )
 @click.option(
     "--memory", type=int, help="Memory budget of the certified search and of samples, in MiB."
@@ -115,12 +116,12 @@ def extract(
 
     budgets = {"max_nodes": max_nodes, "max_seconds": max_seconds, "memory": memory}
     require(
-        _method_faults(method, budgets, queries)
+        _method_faults(method, budgets, queries, served=server["served"] is not None)
         + _decoding_faults(temperature, top_k, top_p)
         + declared.too_small(top=(top, 1), beam=(beam, 1), seed=(seed, 0))
     )
     unused = {"base": base, "source": source, "device_map": device_map, "precision": precision}
-    served = read_served(server, model=model, unused=unused)
+    served = read_served(server, model=model, unused=unused, max_seconds=max_seconds)
     if served is not None and method not in ("greedy", "beam"):
         raise InvalidInput(
             f"--method {method} needs a model's next tokens, and a server gives costs of whole "
@@ -219,8 +220,12 @@ def extract(
     )
 
 
-def _method_faults(method: str, budgets: dict[str, float | None], queries: int | None) -> list[str]:
+def _method_faults(
+    method: str, budgets: dict[str, float | None], queries: int | None, *, served: bool
+) -> list[str]:
     faults = declared.not_positive(**budgets)
+    if served:  # its time budget is that of requests
+        budgets = {name: value for name, value in budgets.items() if name != "max_seconds"}
     of_each = {"certified": budgets, "sample": {"memory": budgets["memory"], "queries": queries}}
     idle = dict.fromkeys(declared.given({**budgets, "queries": queries}))
     for option in declared.given(of_each.get(method, {})):

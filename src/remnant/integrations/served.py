@@ -15,29 +15,37 @@ from __future__ import annotations
 import http.client
 import ipaddress
 import json
-import math
 import os
+import re
 import socket
+import ssl
+import threading
 import time
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from email.message import Message
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, UnsupportedModel, require
 from remnant.probes.asking import BITS
 from remnant.probes.sequences import TextCosts
+from remnant.probes.time_limit import OutOfTime
 
 TOKEN_VARIABLE = "REMNANT_SERVED_TOKEN"
 Progress = Callable[[str, int, int], None]
 _ANSWER = 1 << 28  # bytes of an answer that are read at most
+_ANSWER_LEAST = 1 << 20
+_ANSWER_FACTOR = 1 << 10  # bytes of an answer for each byte of a request
+_SHORTEST = 1e-3  # seconds that a request is given at least
 _LONGEST_WAIT = 30.0  # seconds between two attempts
 _ROUNDING = 1e-3  # nats by which a log-probability may be above 0
-_AGAIN = "Start it again, ask for fewer texts at once, or look at its log."
+_LOWEST = -1e300  # nats; NaN and infinities are not above it
+_AGAIN = "Look at its log, or start it again."
 _NEEDED = (
     "It must offer /v1/completions with echo and logprobs for the tokens of prompts, as vLLM does."
 )
@@ -57,11 +65,14 @@ class ServedModel:
             ``REMNANT_SERVED_TOKEN``, if that is set.
         allow_remote: Whether requests may leave this machine.
         texts_at_once: Texts in one request.
-        timeout: Seconds to wait for an answer.
+        timeout: Seconds for a request, with its repetitions and the waits between them.
+        max_seconds: Seconds for all requests together, from when this is made; None for no limit.
         attempts: How often a request is made that meets a busy or broken server.
         wait: Sleeps for so many seconds.
 
     Guarantees:
+        * A request ends by its deadline, whatever the server does: hang, send a byte from time to
+          time, or never stop.
         * No redirect is followed, and no proxy is used for a server on this machine.
         * The token is sent in the header of requests to ``url``, and is nowhere else.
 
@@ -79,6 +90,7 @@ class ServedModel:
         allow_remote: bool = False,
         texts_at_once: int = 32,
         timeout: float = 120.0,
+        max_seconds: float | None = None,
         attempts: int = 4,
         wait: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -86,13 +98,16 @@ class ServedModel:
         for name, number in (("texts_at_once", texts_at_once), ("attempts", attempts)):
             if number < 1:
                 faults.append(f"{name}={number} is less than 1")
-        if not timeout > 0:
-            faults.append(f"timeout={timeout:g} is not above 0")
+        for name, seconds in (("timeout", timeout), ("max_seconds", max_seconds)):
+            if seconds is not None and not 0 < seconds <= threading.TIMEOUT_MAX:
+                faults.append(f"{name}={seconds:g} is not a number of seconds above 0")
         require(faults)
         self.url, local = _checked_url(url, allow_remote=allow_remote)
         self.name = model
         self._texts_at_once, self._timeout = texts_at_once, timeout
         self._attempts, self._wait = attempts, wait
+        self._max_seconds, self._scored = max_seconds, 0
+        self._ends = None if max_seconds is None else time.monotonic() + max_seconds
         self._token = _read_token(token_variable)
         if self._token and not local and self.url.startswith("http:"):
             raise InvalidInput(
@@ -100,7 +115,8 @@ class ServedModel:
                 hint="Use https, or a tunnel to this machine.",
             )
         proxies = [urllib.request.ProxyHandler({})] if local else []
-        self._opener = urllib.request.build_opener(*proxies, _NoRedirect())
+        handlers = (*proxies, _NoRedirect(), _Http(), _Https())
+        self._opener = urllib.request.build_opener(*handlers)
 
     def __repr__(self) -> str:
         return f"ServedModel({self.url!r}, {self.name!r})"
@@ -119,6 +135,7 @@ class ServedModel:
 
         Raises:
             ServerError: The server cannot be reached, refuses, or fails.
+            OutOfTime: ``max_seconds`` are over.
             UnsupportedModel: Its answers are not log-probabilities of the texts.
             InvalidInput: A text does not begin with the prefix, or the prefix is empty and nothing
                 comes before the first token.
@@ -128,7 +145,11 @@ class ServedModel:
         asked = [*([prefix] if prefix else []), *texts]
         answers: list[tuple[list[str], list[float | None]]] = []
         for at in range(0, len(asked), self._texts_at_once):
-            answers += self._ask(asked[at : at + self._texts_at_once])
+            if self._ends is not None and time.monotonic() >= self._ends:
+                raise self._out_of_time()
+            some = asked[at : at + self._texts_at_once]
+            answers += self._ask(some)
+            self._scored += len(some)
             if progress is not None:
                 progress("texts", min(len(answers), len(texts)), len(texts))
         shared = answers.pop(0)[0] if prefix else []
@@ -156,63 +177,114 @@ class ServedModel:
 
     def _post(self, body: bytes) -> Any:
         """Return the decoded answer; a server that is busy or broken is asked again."""
-        fault = ServerError("")
-        for attempt in range(self._attempts):
+        ends = time.monotonic() + self._timeout
+        if self._ends is not None:
+            ends = min(ends, self._ends)
+        attempt = 0
+        while True:
+            attempt += 1
             try:
-                return self._post_once(body)
+                return self._post_once(body, ends, attempt)
             except _Again as again:
-                fault = again.fault
-                if attempt + 1 < self._attempts:
-                    self._wait(min(max(again.after, 0.5 * 2**attempt), _LONGEST_WAIT))
-        raise fault
+                pause = min(max(again.after, 0.25 * 2**attempt), _LONGEST_WAIT)
+                if attempt == self._attempts or time.monotonic() + pause >= ends:
+                    raise again.fault from None
+                self._wait(pause)
 
-    def _post_once(self, body: bytes) -> Any:
+    def _out_of_time(self) -> OutOfTime:
+        return OutOfTime(
+            f"The time limit of {self._max_seconds:g} s ended after {self._scored} texts were "
+            "scored.",
+            hint="Ask for fewer texts, or allow more seconds.",
+        )
+
+    def _post_once(self, body: bytes, ends: float, attempt: int) -> Any:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._token:
             headers["Authorization"] = f"Bearer {self._token}"
-        request = urllib.request.Request(
-            f"{self.url}/v1/completions", data=body, headers=headers, method="POST"
-        )
+        request = _Request(f"{self.url}/v1/completions", data=body, headers=headers, method="POST")
+        most = min(_ANSWER, _ANSWER_LEAST + _ANSWER_FACTOR * len(body))
         try:
-            with self._opener.open(request, timeout=self._timeout) as answer:
-                content = answer.read(_ANSWER + 1)
+            content = self._read(request, most, ends)
         except urllib.error.HTTPError as refused:
             refused.close()
-            raise self._refusal(refused) from None
+            raise self._refusal(refused, attempt) from None
         except TimeoutError:
-            raise _Again(
-                ServerError(
-                    f"{self.url} did not answer within {self._timeout:g} seconds.", hint=_AGAIN
-                )
-            ) from None
-        except (http.client.HTTPException, ConnectionError):
-            raise _Again(self._cut_short()) from None
+            raise self._too_late(ends) from None
         except urllib.error.URLError as refused:
-            if isinstance(refused.reason, TimeoutError | socket.timeout):
-                raise _Again(
-                    ServerError(
-                        f"{self.url} did not answer within {self._timeout:g} seconds.", hint=_AGAIN
-                    )
+            if isinstance(refused.reason, TimeoutError):
+                raise self._too_late(ends) from None
+            if isinstance(refused.reason, ssl.SSLError):
+                raise ServerError(
+                    f"{self.url} speaks no TLS, or has no certificate that this machine trusts.",
+                    hint="Correct the address, or add its certificate to this machine's.",
                 ) from None
+            if isinstance(refused.reason, BrokenPipeError | ConnectionResetError):
+                raise _Again(self._cut_short()) from None
             raise ServerError(
                 f"No server answers at {self.url}.", hint="Start it, or correct the address."
             ) from None
-        if len(content) > _ANSWER:
+        except (http.client.HTTPException, OSError, ValueError):
+            raise _Again(self._cut_short()) from None
+        if len(content) > most:
             raise ServerError(
-                f"{self.url} sent more than {_ANSWER >> 20} MiB as one answer.", hint=_AGAIN
+                f"{self.url} sent more than {most >> 20} MiB as one answer.", hint=_NEEDED
             )
         try:
             return json.loads(content)
         except (ValueError, RecursionError):
             raise _Again(self._cut_short()) from None
 
+    def _read(self, request: _Request, most: int, ends: float) -> bytes:
+        """Return what the server answers, at most so many bytes and one more.
+
+        The request is made by a thread of its own, and its connection is ended with the deadline: a
+        server that sends a byte from time to time never lets a timeout of the socket pass.
+
+        Raises:
+            TimeoutError: The deadline is over.
+        """
+        ended: list[bytes | Exception] = []
+
+        def ask() -> None:
+            left = max(ends - time.monotonic(), _SHORTEST)
+            try:
+                with self._opener.open(request, timeout=left) as answer:
+                    ended.append(answer.read(most + 1))
+            except (OSError, http.client.HTTPException, ValueError, MemoryError) as fault:
+                ended.append(fault)
+
+        asking = threading.Thread(target=ask, daemon=True, name="remnant-served")
+        asking.start()
+        try:
+            asking.join(max(ends - time.monotonic(), _SHORTEST))
+        finally:
+            over = asking.is_alive()
+            if over:
+                request.end()
+        if over:
+            raise TimeoutError
+        if not ended:
+            raise OSError
+        if isinstance(ended[0], Exception):
+            raise ended[0]
+        return ended[0]
+
+    def _too_late(self, ends: float) -> NotEnoughEvidence:
+        if ends == self._ends:
+            return self._out_of_time()
+        return ServerError(
+            f"{self.url} did not answer within {self._timeout:g} seconds.", hint=_AGAIN
+        )
+
     def _cut_short(self) -> ServerError:
         return ServerError(
             f"{self.url} sent an answer that is cut short or is no JSON.", hint=_AGAIN
         )
 
-    def _refusal(self, refused: urllib.error.HTTPError) -> Exception:
+    def _refusal(self, refused: urllib.error.HTTPError, attempt: int) -> Exception:
         code = refused.code
+        in_a_row = f", {attempt} times in a row" if attempt > 1 else ""
         if code in (401, 403):
             needed = "the token was refused" if self._token else "it asks for a token"
             return ServerError(
@@ -227,14 +299,12 @@ class ServedModel:
             )
         if code == 429:
             fault = ServerError(
-                f"{self.url} is too busy (429), {self._attempts} times in a row.",
-                hint="Try again later, or ask for fewer references.",
+                f"{self.url} is too busy (429){in_a_row}.",
+                hint="Try again later, or ask for fewer texts.",
             )
             return _Again(fault, after=_seconds(refused.headers))
         if code >= 500:
-            return _Again(
-                ServerError(f"{self.url} failed ({code}), {self._attempts} times.", hint=_AGAIN)
-            )
+            return _Again(ServerError(f"{self.url} failed ({code}){in_a_row}.", hint=_AGAIN))
         return ServerError(f"{self.url} refused the request ({code}).", hint=_NEEDED)
 
 
@@ -246,23 +316,66 @@ class _Again(Exception):
         self.fault, self.after = fault, after
 
 
+class _Request(urllib.request.Request):
+    """A request whose connection can be ended from another thread."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.sockets: list[socket.socket] = []
+
+    def end(self) -> None:
+        """End the connection: whoever waits for it gets an error."""
+        for opened in self.sockets:
+            with suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)
+
+
+class _Connection(http.client.HTTPConnection):
+    def __init__(self, *arguments: Any, sockets: list[socket.socket], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._sockets = sockets
+
+    def connect(self) -> None:
+        super().connect()
+        self._sockets.append(self.sock)
+
+
+class _SecureConnection(http.client.HTTPSConnection):
+    def __init__(self, *arguments: Any, sockets: list[socket.socket], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._sockets = sockets
+
+    def connect(self) -> None:
+        super().connect()
+        self._sockets.append(self.sock)
+
+
+class _Http(urllib.request.HTTPHandler):
+    def http_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_Connection, req, sockets=getattr(req, "sockets", []))
+
+
+class _Https(urllib.request.HTTPSHandler):
+    def https_open(self, req: urllib.request.Request) -> Any:
+        return self.do_open(_SecureConnection, req, sockets=getattr(req, "sockets", []))
+
+
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follows no redirect, which could carry the token to another machine."""
 
-    def redirect_request(
-        self,
-        req: urllib.request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: Message,
-        newurl: str,
-    ) -> None:
-        """Return None: the redirect becomes an error."""
+    def http_error_302(self, *_: Any) -> None:
+        """Return None, without a look at the address: the redirect becomes an error."""
+
+    http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
 
 
 def _checked_url(url: str, *, allow_remote: bool) -> tuple[str, bool]:
     """Return the address without ``/v1``, and whether it is of this machine."""
+    if not re.fullmatch(r"[!-~]+", url):  # anything else has no place in a request
+        raise InvalidInput(
+            "url holds blanks, control characters or characters that are not ASCII.",
+            hint="Write these in percent encoding, such as %20 for a blank.",
+        )
     try:
         parts = urllib.parse.urlsplit(url)
         host, _ = parts.hostname, parts.port
@@ -297,11 +410,15 @@ def _is_loopback(host: str) -> bool:
 
 def _read_token(variable: str | None) -> str:
     name = TOKEN_VARIABLE if variable is None else variable
-    token = os.environ.get(name, "").strip()
+    try:
+        token = os.environ.get(name, "").strip()
+    except ValueError:  # no name of a variable
+        token = ""
     if variable is not None and not token:
+        # The name is not repeated: it may be the token itself.
         raise InvalidInput(
-            f"token_variable={variable!r} is not set.",
-            hint="Set the environment variable to the bearer token.",
+            "token_variable= names no environment variable that is set.",
+            hint="Pass the name of a variable that holds the bearer token, and not the token.",
         )
     if any(not 32 < ord(character) < 127 for character in token):
         raise InvalidInput(
@@ -329,16 +446,21 @@ def _parsed(answer: Any, count: int) -> list[tuple[list[str], list[float | None]
     try:
         choices = sorted(answer["choices"], key=lambda choice: choice["index"])
         usage = answer["usage"]
-        prompt, made = int(usage["prompt_tokens"]), int(usage.get("completion_tokens") or 0)
+        prompt, made = usage["prompt_tokens"], usage.get("completion_tokens") or 0
         indices = [choice["index"] for choice in choices]
         read = [
-            (list(choice["logprobs"]["tokens"]), list(choice["logprobs"]["token_logprobs"]))
+            (choice["logprobs"]["tokens"], choice["logprobs"]["token_logprobs"])
             for choice in choices
         ]
-    except (KeyError, TypeError, ValueError, AttributeError):
+        good = all(type(number) is int for number in (prompt, made, *indices)) and all(
+            isinstance(part, list) for both in read for part in both
+        )
+    except (KeyError, TypeError, AttributeError):
+        good = False
+    if not good:
         raise UnsupportedModel(
             "The server's answer has no tokens, log-probabilities or usage.", hint=_NEEDED
-        ) from None
+        )
     entries = sum(len(costs) for _, costs in read)
     if indices != list(range(count)) or any(len(tokens) != len(costs) for tokens, costs in read):
         raise UnsupportedModel(
@@ -358,7 +480,8 @@ def _parsed(answer: Any, count: int) -> list[tuple[list[str], list[float | None]
         for place, cost in enumerate(costs):
             if not isinstance(tokens[place], str) or not (cost is None or _is_log(cost)):
                 raise UnsupportedModel(
-                    "The server returned NaN, or a number above 0, as a log-probability.",
+                    "The server returned as a log-probability what is no finite number, or is "
+                    "above 0.",
                     hint="Check the model that it serves.",
                 )
             if cost is None and place:
@@ -370,7 +493,7 @@ def _parsed(answer: Any, count: int) -> list[tuple[list[str], list[float | None]
 
 def _is_log(cost: Any) -> bool:
     number = isinstance(cost, int | float) and not isinstance(cost, bool)
-    return number and not math.isnan(cost) and cost <= _ROUNDING
+    return number and _LOWEST <= cost <= _ROUNDING
 
 
 def _cost(costs: Sequence[float | None]) -> float:

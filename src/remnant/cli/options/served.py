@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from remnant.cli.options import declared
 from remnant.cli.options.naming import naming
@@ -46,7 +47,11 @@ def served_options(command: Command) -> Command:
 
 
 def read_served(
-    given: dict[str, Any], *, model: Path | None, unused: dict[str, Any]
+    given: dict[str, Any],
+    *,
+    model: Path | None,
+    unused: dict[str, Any],
+    max_seconds: float | None,
 ) -> ServedModel | None:
     """Return the served model; None where ``--model`` names a folder.
 
@@ -54,6 +59,7 @@ def read_served(
         given: The options of ``NAMES``.
         model: The value of ``--model``.
         unused: Options that need a folder, with their values.
+        max_seconds: For all requests together; None for no limit.
 
     Raises:
         InvalidInput: Neither a folder nor a server is given, or both; options that do not belong
@@ -72,19 +78,28 @@ def read_served(
             "--served needs --served-model, the name of the model.",
             hint="A server lists its names at /v1/models.",
         )
-    for option in declared.given(unused):
+    for option in declared.given({**unused, **_typed("device", "max_nodes", "memory")}):
         raise InvalidInput(f"{option} is not for --served.", hint="Leave it out.")
     from remnant.integrations.served import ServedModel
 
-    with naming(url="--served", token_variable="--served-token-env", allow_remote="--allow-remote"):
+    names = {"url": "--served", "token_variable": "--served-token-env"}
+    with naming(**names, allow_remote="--allow-remote", max_seconds="--max-seconds"):
         try:
             return ServedModel(
                 url,
                 given["served_model"],
                 token_variable=given["served_token_env"],
                 allow_remote=given["allow_remote"],
+                max_seconds=max_seconds,
             )
         except InvalidInput as fault:
             if fault.hint is not None:
                 fault.hint = fault.hint.replace("allow_remote=True", "--allow-remote")
             raise
+
+
+def _typed(*names: str) -> dict[str, bool]:
+    """Which parameters of the command were given, and are not at their default."""
+    context = click.get_current_context()
+    default = (ParameterSource.DEFAULT, None)
+    return {name: context.get_parameter_source(name) not in default for name in names}

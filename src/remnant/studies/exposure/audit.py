@@ -34,6 +34,7 @@ Progress = Callable[[str, int, int], None]
 Method = Literal["auto", "exact", "sampled"]
 MAX_NODES = 2_000_000
 REFERENCES = 10_000
+WHOLE_TEXTS = "the model scores whole texts only"
 PILOT = 256  # references that show how much of the tree a walk visits
 
 
@@ -170,6 +171,8 @@ def measure_exposure(
     served = isinstance(model, TextScorer)
     if served and method == "exact":
         faults.append("method='exact' needs a model's next tokens, and it scores whole texts only")
+    if served and max_seconds is not None:
+        faults.append("max_seconds= is for a walk, and the model scores whole texts only")
     if references < 0:
         faults.append(f"references={references} is less than 0")
     if isinstance(secrets, str) or len(secrets) == 0:
@@ -179,7 +182,7 @@ def measure_exposure(
     drawn = template.sample(min(references, room), rng=rng, exclude=secrets)
     exact, reason = None, "costs calibrated by reference models can only be sampled"
     if isinstance(model, TextScorer):
-        reason = "sampled, because the model scores whole texts only"
+        reason = f"sampled, because {WHOLE_TEXTS}"
     elif method != "auto" or not reference_models:
         few = [canary.secret for canary in drawn[:PILOT]]
         exact, reason = _exact(

@@ -29,6 +29,7 @@ from remnant.report.numerals import (
     whole_text,
 )
 from remnant.report.quoting import printable
+from remnant.studies.exposure.audit import WHOLE_TEXTS
 from remnant.studies.exposure.audit_result import (
     AuditedCanary,
     AuditedSet,
@@ -212,7 +213,8 @@ def _means_table(audited: AuditedSet, key: str) -> Table:
 
 def _warnings(audited: AuditedSet) -> Iterator[str]:
     if audited.saturated:
-        walk = "" if audited.calibrated else "; a walk with more --max-nodes ranks exactly"
+        walkable = not audited.calibrated and WHOLE_TEXTS not in audited.reason
+        walk = "; a walk with more --max-nodes ranks exactly" if walkable else ""
         yield (
             f"{counted(audited.saturated, 'value')} saturated, since no reference was as cheap: "
             "the lower end of the interval is shown as “at least”. Each further bit takes twice "

@@ -167,6 +167,8 @@ def search_secrets(
     except OutOfTime:
         raise
     except NotEnoughEvidence as fault:
+        if isinstance(model, TextScorer):
+            raise
         raise NotEnoughEvidence(
             fault.message, hint="Use method='certified', which proves as much and scores few."
         ) from None

@@ -258,14 +258,14 @@ def more_evidence(
     Args:
         canaries: Whose intervals hold the limit.
         limit: In bits.
-        budget: What a user raises to have exposure ranked exactly.
+        budget: What a user raises to have exposure ranked exactly; empty where that cannot be.
     """
     if not any(canary.sampled for canary in canaries):
         return f"raise {budget}"
     if not any(canary.saturated for canary in canaries):
-        return f"draw several times as many references, or raise {budget}"
+        return f"draw several times as many references{f', or raise {budget}' if budget else ''}"
     needed = references_to_show(limit)
-    if needed <= _DRAWN:
+    if needed <= _DRAWN or not budget:
         return f"draw {about(needed)} references or more"
     return (
         f"to show that many bits takes {about(needed)} references, so raise {budget} instead, for "
