@@ -393,6 +393,62 @@ def test_a_terminal_gets_no_escape_sequence_of_rays():
     assert shown == b"done\r\n"
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        Exception("The current node timed out during startup.\nMore lines."),
+        TimeoutError("timed out"),
+        OSError(28, "No space left on device"),
+        ray.exceptions.RaySystemError("broken"),
+        KeyboardInterrupt(),
+    ],
+)
+def test_a_ray_that_cannot_start_is_one_sentence_and_leaves_nothing(fault):
+    left = []
+
+    def init(*, _temp_dir, **_):
+        command = [sys.executable, "-c", "import time; time.sleep(600)", _temp_dir]
+        left.append((subprocess.Popen(command), Path(_temp_dir).parent))
+        raise fault
+
+    workers = without_cluster()
+    workers._ray.init, workers._ray.is_initialized = init, lambda: False
+    kind = KeyboardInterrupt if isinstance(fault, KeyboardInterrupt) else InvalidInput
+    try:
+        with pytest.raises(kind) as raised:
+            workers._connect()
+        workers._disconnect()
+        ((process, folder),) = left
+        assert process.wait(60) == -9
+        assert not folder.exists()
+    finally:
+        left[0][0].kill()
+    if kind is InvalidInput:
+        assert str(raised.value).startswith("Ray cannot be started on this machine: ")
+        assert "More lines" not in str(raised.value)
+        assert "without --on ray" in str(raised.value)
+
+
+def test_a_cluster_that_answers_too_late_is_one_sentence():
+    def late(**_):
+        raise Exception("timed out")
+
+    workers = without_cluster()
+    workers.address, workers._ray.init = "auto", late
+    with pytest.raises(Unreachable, match="No Ray cluster can be reached at auto"):
+        workers._connect()
+
+
+def test_a_cluster_of_another_version_is_one_sentence():
+    def differ(**_):
+        raise RuntimeError("Version mismatch: The cluster was started with:\n Ray: 1.0")
+
+    workers = without_cluster()
+    workers.address, workers._ray.init = "auto", differ
+    with pytest.raises(InvalidInput, match="cluster at auto has another version of Ray or Python"):
+        workers._connect()
+
+
 def test_a_cluster_that_asks_for_a_token_is_one_sentence(monkeypatch):
     def refuse(**_):
         raise ray.exceptions.AuthenticationError("the token is missing")

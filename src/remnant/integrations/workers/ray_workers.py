@@ -11,6 +11,7 @@ import atexit
 import logging
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -240,13 +241,14 @@ class RayWorkers:
             _check_address(self.address)
             try:
                 self._ray.init(address=self.address, runtime_env={"env_vars": variables}, **quiet)
-            except (
-                ConnectionError,
-                ValueError,
-                RuntimeError,
-                TimeoutError,
-                self._ray.exceptions.RayError,  # such as a token that is missing
-            ) as fault:
+            except BaseException as fault:
+                if not self._is_start_fault(fault):  # one of these is a token that is missing
+                    raise
+                if "version mismatch" in str(fault).lower():
+                    raise InvalidInput(
+                        f"The Ray cluster at {self.address} has another version of Ray or Python.",
+                        hint="Install the same versions on all machines.",
+                    ) from fault
                 raise _unreachable(self.address) from fault
             return
         self.count = self.asked or max(1, (os.cpu_count() or 1) // self.threads)
@@ -261,12 +263,21 @@ class RayWorkers:
                     _temp_dir=str(self._folder / "r"),  # Ray opens this one to everybody
                     **quiet,
                 )
-            except (RuntimeError, ValueError, OSError) as fault:
+            except BaseException as fault:
+                _end_children(self._folder)
+                if not self._is_start_fault(fault):
+                    raise
                 said = (str(fault).splitlines() or ["no reason is given"])[0].rstrip(".")
                 raise InvalidInput(
                     f"Ray cannot be started on this machine: {said}.",
-                    hint="Run the same command without --on ray.",
+                    hint="Free memory and disk and try again, or run the same command without "
+                    "--on ray.",
                 ) from fault
+
+    def _is_start_fault(self, fault: BaseException) -> bool:
+        """Whether Ray says that it could not start; where it was too slow it raises Exception."""
+        kinds = (RuntimeError, ValueError, OSError, self._ray.exceptions.RayError)
+        return isinstance(fault, kinds) or type(fault) is Exception
 
     def _disconnect(self) -> None:
         if self._ray is not None and self._ray.is_initialized():
@@ -379,6 +390,18 @@ def _private_folder(parent: str | None) -> Path:
         if number.isdecimal() and not _is_alive(int(number)):
             shutil.rmtree(left, ignore_errors=True)
     return Path(tempfile.mkdtemp(prefix=f"{_FOLDER}{os.getpid()}-", dir=parent))
+
+
+def _end_children(folder: Path) -> None:
+    """End the processes that a Ray which could not start has left, by its folder in their command.
+
+    Ray itself forgets them. Where there is no ``/proc``, it ends them with this process.
+    """
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError, IndexError):
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and os.fsencode(folder) in (entry / "cmdline").read_bytes():
+                os.kill(int(entry.name), signal.SIGKILL)
 
 
 def _is_alive(process: int) -> bool:
