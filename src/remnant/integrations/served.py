@@ -27,7 +27,7 @@ import urllib.request
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from email.message import Message
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -331,9 +331,11 @@ class _Request(urllib.request.Request):
 
 
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, *arguments: Any, sockets: list[socket.socket], **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, sockets: list[socket.socket] | None = None, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
-        self._sockets = sockets
+        self._sockets = [] if sockets is None else sockets
 
     def connect(self) -> None:
         super().connect()
@@ -341,9 +343,11 @@ class _Connection(http.client.HTTPConnection):
 
 
 class _SecureConnection(http.client.HTTPSConnection):
-    def __init__(self, *arguments: Any, sockets: list[socket.socket], **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, sockets: list[socket.socket] | None = None, **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
-        self._sockets = sockets
+        self._sockets = [] if sockets is None else sockets
 
     def connect(self) -> None:
         super().connect()
@@ -363,7 +367,14 @@ class _Https(urllib.request.HTTPSHandler):
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Follows no redirect, which could carry the token to another machine."""
 
-    def http_error_302(self, *_: Any) -> None:
+    def http_error_302(
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+    ) -> None:
         """Return None, without a look at the address: the redirect becomes an error."""
 
     http_error_301 = http_error_303 = http_error_307 = http_error_308 = http_error_302
