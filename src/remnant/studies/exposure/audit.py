@@ -28,13 +28,13 @@ from remnant.studies.exposure.coarse_costs import (
     settled_costs,
 )
 from remnant.studies.exposure.expected_nodes import nodes_expected, nodes_under, total_costs
+from remnant.studies.exposure.formats import WHOLE_TEXTS
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
 Method = Literal["auto", "exact", "sampled"]
 MAX_NODES = 2_000_000
 REFERENCES = 10_000
-WHOLE_TEXTS = "the model scores whole texts only"
 PILOT = 256  # references that show how much of the tree a walk visits
 
 

@@ -29,7 +29,6 @@ from remnant.report.numerals import (
     whole_text,
 )
 from remnant.report.quoting import printable
-from remnant.studies.exposure.audit import WHOLE_TEXTS
 from remnant.studies.exposure.audit_result import (
     AuditedCanary,
     AuditedSet,
@@ -42,7 +41,12 @@ from remnant.studies.exposure.audit_result import (
     Ranks,
 )
 from remnant.studies.exposure.charts import planted_chart
-from remnant.studies.exposure.formats import exposure_cell, exposure_number, repeats_text
+from remnant.studies.exposure.formats import (
+    WHOLE_TEXTS,
+    exposure_cell,
+    exposure_number,
+    repeats_text,
+)
 from remnant.studies.exposure.page import TITLES, gate_reading
 from remnant.studies.exposure.result import ExposureBits, ExposureGate
 from remnant.studies.shared.pages import headline

@@ -8,6 +8,7 @@ from remnant.report.numerals import bits_number, count_text
 from remnant.studies.exposure.result import ExposureBits
 
 _CLOSE = 0.005  # bits; ends that print alike
+WHOLE_TEXTS = "the model scores whole texts only"  # why a served model is sampled
 
 
 def exposure_number(exposure: ExposureBits) -> str:
