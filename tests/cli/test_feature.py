@@ -138,7 +138,9 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
     lines = done.out.splitlines()
     told = json.loads(command(*asked, "--text", "K", "--twin", trained / "twin.pt2", "--json").out)
     assert lines[0] == f"FINDING: {told['headline']}. {told['sentence']}"
-    assert lines[1] == f"  what to do: {told['advice']}"
+    assert lines[1].startswith("  controls: twin at chance (p = ")
+    assert lines[1].endswith("; ".join(check["text"] for check in told["beside"]))
+    assert lines[2] == f"  what to do: {told['advice']}"
     tested, not_tested = lines.index("  tested:"), lines.index("  not tested:")
     assert lines[tested + 1 : not_tested] == [f"  - {line}" for line in told["tested"]]
     assert lines[not_tested + 1 :] == [f"  - {line}" for line in told["not_tested"]]
@@ -169,7 +171,8 @@ def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, 
     passed = command(*twin, "--limit", 1)
     assert passed.code == 0
     assert passed.out.startswith("PASS: There is no evidence")
-    claim = passed.out.splitlines()[1].strip()
+    controls, claim = map(str.strip, passed.out.splitlines()[1:3])
+    assert controls == "controls: task learnt"
     assert claim.startswith("claim: In this one model M of this patch is at most ")
     assert "up to 95 % of trainings may be missing from one" in claim
     told = json.loads(command(*twin, "--limit", 1, "--json").out)["task"]
@@ -239,7 +242,8 @@ def test_an_untrained_network_does_not_pass(command, asked, tmp_path):
     assert done.code == 3, done.out
     assert done.out.startswith("INCONCLUSIVE: There is no evidence that the model learnt its task")
     assert "as --task-images" in done.out.splitlines()[0]
-    assert done.out.splitlines()[1].startswith("  claim: No claim: there is no evidence that the ")
+    assert done.out.splitlines()[1] == "  controls: task not learnt; twin not measured"
+    assert done.out.splitlines()[2].startswith("  claim: No claim: there is no evidence that the ")
     assert not json.loads(command(*asked, "--json").out)["task"]["learnt"]
 
 

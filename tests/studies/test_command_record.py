@@ -17,7 +17,7 @@ import pytest
 from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record, list_runs
 from remnant.records.typed import Absent, page_only, read_result
-from remnant.report.blocks import Block, prose, walk
+from remnant.report.blocks import Block, Check, prose, walk
 from remnant.studies import command_record
 from remnant.studies.command_record import check_command_folder, write_command_record
 from remnant.studies.registry import QUESTIONS, Question
@@ -60,8 +60,12 @@ class ParcelsResult:
         return parts
 
 
+def beside(result: ParcelsResult) -> tuple[Check, ...]:
+    return (Check(name="scales", status="agrees", text="scales agree"),)
+
+
 def page(result: ParcelsResult, run: Run) -> Iterator[Block]:
-    yield headline(result.verdict, {})
+    yield headline(result.verdict, {}, checks=beside(result))
     if isinstance(result.measured, Weighed):
         unit = result.measured.unit
         for parcel in result.measured.parcels:
@@ -94,6 +98,7 @@ def _own_question(monkeypatch):
             result=f"{__name__}:ParcelsResult",
             page=f"{__name__}:page",
             heading=f"{__name__}:TITLE",
+            beside=f"{__name__}:beside",
             repeatable=False,
         ),
     )

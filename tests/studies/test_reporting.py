@@ -14,7 +14,7 @@ from remnant.errors import RecordError, RemnantWarning
 from remnant.records import Record
 from remnant.records.listing import SHADOW_POOL
 from remnant.records.typed import Absent
-from remnant.report.blocks import Block, Tile, Tiles
+from remnant.report.blocks import Block, Check, Tile, Tiles
 from remnant.report.terminal import summary
 from remnant.studies.registry import QUESTIONS, Question
 from remnant.studies.reporting import read_page, read_pages, write_report
@@ -42,8 +42,12 @@ class KeysResult:
         return stored
 
 
+def beside(result: KeysResult) -> tuple[Check, ...]:
+    return (Check(name="scales", status="agrees", text="scales agree"),)
+
+
 def page(result: KeysResult, run: Run) -> Iterator[Block]:
-    yield headline(result.verdict, {"PASS": "Within the limit"})
+    yield headline(result.verdict, {"PASS": "Within the limit"}, checks=beside(result))
     if isinstance(result.exposure, Exposed):
         yield Tiles((Tile("Highest exposure", f"{result.exposure.highest:.2f} bits"),))
     yield scope_section(result.scope)
@@ -57,6 +61,7 @@ def _own_question(monkeypatch):
         result=f"{__name__}:KeysResult",
         page=f"{__name__}:page",
         heading=f"{__name__}:TITLE",
+        beside=f"{__name__}:beside",
     )
     monkeypatch.setitem(QUESTIONS, "exposure", question)
 
@@ -101,7 +106,8 @@ def test_a_record_becomes_a_page(make_keys):
     audited = dict(found.audited)
     assert audited.pop("Date").endswith(" (UTC)")
     assert audited == {"Model": "kind lstm", "Remnant": "0.2.0"}
-    assert summary(found).splitlines()[1:] == ["  Highest exposure: 2.50 bits"]
+    lines = ["  controls: scales agree", "  Highest exposure: 2.50 bits"]
+    assert summary(found).splitlines()[1:] == lines
 
 
 @pytest.mark.parametrize(

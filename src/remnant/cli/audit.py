@@ -142,6 +142,7 @@ def audit(
     import numpy as np
 
     from remnant.report import terminal
+    from remnant.studies.beside.membership import beside
     from remnant.studies.membership.page import TITLE, page
 
     require(
@@ -183,7 +184,7 @@ def audit(
             given=given,
         )
     if as_json:
-        print_json(ended.result)
+        print_json(ended.result, checks=beside(ended.result))
     else:
         shown = command_page(TITLE, page(ended.result))
         show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")

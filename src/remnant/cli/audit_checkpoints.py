@@ -84,6 +84,7 @@ def audit_checkpoints(
     from remnant.integrations.training.logged_run import ledger_audit, measured_ledger
     from remnant.records.outcomes import EXIT_CODES
     from remnant.report import terminal
+    from remnant.studies.beside.training_audit import beside
     from remnant.studies.membership.verdict import void_sentence
     from remnant.studies.shared.parts import Gate
     from remnant.studies.training_audit.page import TITLE, page
@@ -111,7 +112,7 @@ def audit_checkpoints(
         except NotEnoughEvidence as fault:
             raise _in_words(fault) from fault
     if as_json:
-        click.echo(json_text(result, **_facts(scored)))
+        click.echo(json_text(result, checks=beside(result), **_facts(scored)))
     else:
         shown = command_page(TITLE, page(result))
         show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")

@@ -125,11 +125,13 @@ def exposure(
 
     from remnant.integrations import load_sequence_model
     from remnant.records.outcomes import EXIT_CODES
+    from remnant.studies.beside.exposure import of_sets
     from remnant.studies.exposure.audit_gate import judge_sets
     from remnant.studies.exposure.audit_result import ExposureAuditResult, audited_set
     from remnant.studies.exposure.canary_sets import measure_canaries
     from remnant.studies.exposure.cost_estimate import estimate_search
     from remnant.studies.exposure.exposure_record import QUESTION, stored
+    from remnant.studies.exposure.result import ExposureGate
 
     require(
         _method_faults(method, references, reference_models, extrapolate)
@@ -224,7 +226,8 @@ def exposure(
         verdict=verdict,
     )
     if as_json:
-        print_json(result)
+        gate = None if verdict is None else ExposureGate(**verdict.row())
+        print_json(result, checks=of_sets(result, gate))
     else:
         show(_text(result))
     out_folder.write_out(

@@ -18,7 +18,7 @@ from remnant.cli.options.classifier_options import (
 from remnant.cli.options.feature_models import ModelOptions, read_inputs, read_shape
 from remnant.cli.options.feature_patch import PatchOptions, ReadPatch, other_words, read_patch
 from remnant.cli.options.naming import blaming, naming
-from remnant.cli.output import print_json
+from remnant.cli.output import json_text
 from remnant.cli.progress import ProgressBar
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, RemnantError, require
@@ -120,8 +120,15 @@ def feature(
       remnant feature --model net.pt2 --text-file name.txt --images scans --twin twin.pt2
     """
     from remnant.report import terminal
+    from remnant.report.blocks import checks_json
+    from remnant.studies.beside.features import of_audit
     from remnant.studies.features.audit import Settings
-    from remnant.studies.features.patch_audit import PatchAudit, audit_result, unrecorded_page
+    from remnant.studies.features.patch_audit import (
+        PatchAudit,
+        audit_result,
+        feature_audit_result,
+        unrecorded_page,
+    )
 
     patch_options = PatchOptions(against=against, **{name: given.pop(name) for name in _PATCH})
     scored = {name: given.pop(name) for name in _SCORE}
@@ -142,7 +149,8 @@ def feature(
             out, audit, model=options.model, most_images=options.count, device=options.device
         )
     if as_json:
-        print_json(audit_result(audit, report=report))
+        checks = checks_json(of_audit(feature_audit_result(audit)))
+        click.echo(json_text(audit_result(audit, report=report), beside=checks))
     else:
         shown = [terminal.summary(unrecorded_page(audit))]
         shown += [] if report is None else [f"report: {report} (it shows the patch)"]

@@ -9,24 +9,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from remnant.report.blocks import Block, Page
+    from remnant.report.blocks import Block, Check, Page
 
 
-def json_text(result: Any, **facts: Any) -> str:
+def json_text(result: Any, *, checks: Iterable[Check] = (), **facts: Any) -> str:
     """Return a result, a dataclass, as JSON.
 
     Args:
         result: The result.
+        checks: What stands beside its outcome; put under its verdict, where it has one.
         facts: What else to say, after the fields of the result.
     """
     from remnant.records.typed import plain
+    from remnant.report.blocks import checks_json
 
-    return json.dumps({**plain(result), **facts}, indent=2, allow_nan=False)
+    data = plain(result)
+    if data.get("verdict") is not None and (beside := checks_json(checks)):
+        data["verdict"]["beside"] = beside
+    return json.dumps({**data, **facts}, indent=2, allow_nan=False)
 
 
-def print_json(result: Any) -> None:
-    """Print a result, a dataclass, as JSON."""
-    click.echo(json_text(result))
+def print_json(result: Any, *, checks: Iterable[Check] = ()) -> None:
+    """Print a result, a dataclass, as JSON; see ``json_text``."""
+    click.echo(json_text(result, checks=checks))
 
 
 def command_page(title: str, blocks: Iterable[Block]) -> Page:

@@ -167,6 +167,7 @@ def scan(
     from remnant.canaries.natural import KINDS, scan_files
     from remnant.canaries.natural.files import files_of
     from remnant.canaries.natural.scanning import check_scan
+    from remnant.studies.beside.found_secrets import of_scan
     from remnant.studies.found_secrets.page import TITLE, page
     from remnant.studies.found_secrets.result import compared_twin, model_exposure, scan_result
     from remnant.studies.found_secrets.scan_record import QUESTION, stored
@@ -219,9 +220,9 @@ def scan(
         cleaned=cleaned,
     )
     if out is not None and record_folder is None:
-        write_whole("--out", out, json_text(result) + "\n")
+        write_whole("--out", out, json_text(result, checks=of_scan(result)) + "\n")
     if as_json:
-        click.echo(json_text(result))
+        click.echo(json_text(result, checks=of_scan(result)))
     else:
         show(outcome_and_page_text(TITLE, page(result)))
     if out is not None and record_folder is None and (reveal or not as_json):

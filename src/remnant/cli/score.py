@@ -74,6 +74,7 @@ def score(
 
     from remnant.integrations.membership.scores import audit_scores
     from remnant.report import terminal
+    from remnant.studies.beside.membership import beside
     from remnant.studies.membership.page import TITLE, page
 
     require(
@@ -92,7 +93,7 @@ def score(
     with naming(**_OPTIONS):
         ended = audit_scores(**arrays, rng=np.random.default_rng(seed), **given)
     if as_json:
-        print_json(ended.result)
+        print_json(ended.result, checks=beside(ended.result))
     else:
         shown = command_page(TITLE, page(ended.result))
         show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")

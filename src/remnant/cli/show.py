@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,7 +35,7 @@ def show(run: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None
     if gate:
         require_gated(records)
     if as_json:
-        first, *others = (record.summary() for record in records)
+        first, *others = map(_json, records)
         names = [record.folder.name for record in records[1:]]
         runs = {"runs": dict(zip(names, others, strict=True))} if others else {}
         click.echo(json.dumps(first | runs, indent=2))
@@ -62,6 +62,16 @@ def _records(run: Path) -> list[Record]:
             records.append(record)
     # If there are only pools, opening the folder itself raises the right error.
     return records or [Record.open(run)]
+
+
+def _json(record: Record) -> dict[str, Any]:
+    """A run's summary, with what stands beside its outcome."""
+    from remnant.studies.reporting import checks_beside
+
+    whole, beside = record.summary(), checks_beside(record)
+    if beside is not None:
+        whole["results"]["verdict"]["beside"] = beside
+    return whole
 
 
 def _text(record: Record, *, alone: bool) -> str:

@@ -9,11 +9,15 @@ from typing import Any, Literal
 
 from remnant.report.charts.figure import Key
 from remnant.report.charts.shapes import Chart, Strip
+from remnant.report.curve import SPACE
 
 Depth = Literal["summary", "show", "page"]
 """How far a block travels: into the lines after a run, into ``remnant show``, or the page only."""
 Tone = Literal["plain", "lead", "note", "notice", "small", "proven", "open"]
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE", "FINDING"]
+Status = Literal[
+    "found", "not found", "at chance", "not at chance", "agrees", "disagrees", "not measured"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,29 @@ class Reading:
     n: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """A control or a second test beside an outcome.
+
+    Attributes:
+        name: Of the control or test.
+        status: What it showed.
+        text: The same in a few words, with its number.
+        contradicts: Whether it speaks against the outcome, by its own interval or test.
+    """
+
+    name: str
+    status: Status
+    text: str
+    contradicts: bool = False
+
+
+def checks_json(checks: Iterable[Check]) -> list[dict[str, Any]]:
+    """Checks as plain data, with plain spaces."""
+    rows = [dataclasses.asdict(check) for check in checks]
+    return [row | {"text": row["text"].replace(SPACE, " ")} for row in rows]
+
+
 @dataclass(frozen=True, slots=True)
 class Headline:
     """The outcome of a gate, or a finding, in a few words and in a sentence.
@@ -56,6 +83,7 @@ class Headline:
         claim: What a gate claims; empty where the sentence says it.
         advice: What to do.
         reading: The number it rests on; None where nothing was measured.
+        checks: The controls beside it, and what contradicts it.
     """
 
     outcome: Outcome | None
@@ -64,6 +92,17 @@ class Headline:
     claim: str = ""
     advice: str = ""
     reading: Reading | None = None
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def contrary(self) -> tuple[Check, ...]:
+        """The checks that contradict it."""
+        return tuple(check for check in self.checks if check.contradicts)
+
+    @property
+    def supporting(self) -> tuple[Check, ...]:
+        """The other checks."""
+        return tuple(check for check in self.checks if not check.contradicts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from markupsafe import Markup, escape
 
 from remnant.report.blocks import Figure, Headline, Outcome, Page, Scope, Table, walk
 from remnant.report.html_blocks import (
+    chips,
     download,
     heading,
     join,
@@ -151,7 +152,7 @@ def _study(page: Page, ident: str) -> Markup:
         if block.advice
         else Markup("")
     )
-    return wrap("li", first + measured(block) + advice)
+    return wrap("li", first + measured(block) + chips(block.contrary) + advice)
 
 
 def _facts(pages: Sequence[Page]) -> list[Markup]:

@@ -14,6 +14,7 @@ from remnant.report.blocks import (
     Beside,
     Block,
     Cell,
+    Check,
     Code,
     Column,
     Facts,
@@ -130,6 +131,7 @@ class BlockWriter:
             block.outcome,
             heading(_titled(block), level, ident)
             + wrap("p", escape(sentence), "sentence")
+            + chips(block.checks)
             + beneath(block)
             + (_NOTHING if block.reading is None else measured(block)),
             labelled=ident,
@@ -206,6 +208,17 @@ def beneath(block: Headline) -> Markup:
         for name, text in lines
         if text
     )
+
+
+def chips(checks: Sequence[Check]) -> Markup:
+    """A chip for each check; one that contradicts the outcome is red, and says so."""
+    items = join(
+        wrap("li", Markup("<strong>✕ contradicts:</strong> {}").format(check.text), "contrary")
+        if check.contradicts
+        else wrap("li", escape(check.text))
+        for check in checks
+    )
+    return wrap("ul", items, "checks") if checks else _NOTHING
 
 
 def measured(block: Headline) -> Markup:

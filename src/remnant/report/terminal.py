@@ -83,8 +83,18 @@ def _headline(page: Page) -> list[str]:
     under = (("claim", block.claim), ("what to do", block.advice))
     return [
         f"{block.outcome}: {title}{block.sentence}",
+        *_checks(block),
         *(f"{_INDENT}{name}: {text}" for name, text in under if text),
     ]
+
+
+def _checks(block: Headline) -> list[str]:
+    """The controls beside an outcome and what contradicts it, in one line; none without any."""
+    parts = (("controls", block.supporting), ("contradicts", block.contrary))
+    said = [
+        f"{name}: {'; '.join(each.text for each in checks)}" for name, checks in parts if checks
+    ]
+    return [f"{_INDENT}{' | '.join(said)}"] if said else []
 
 
 def _block(block: Block, depth: Depth) -> list[str]:

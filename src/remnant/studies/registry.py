@@ -31,6 +31,8 @@ class Question:
         result: The class that a record's results are read into.
         page: Makes the page of a result: ``page(result, run)``.
         heading: The heading of the page, a text.
+        beside: Returns the controls beside the outcome and what contradicts it:
+            ``beside(result)``.
         recipe: The room's ``Recipe``: study, plans and sections. Empty, as are the next two, for
             what a command measures without a recipe.
         run: Runs a study: ``run(study, folder, execution, *, progress=None)``.
@@ -42,13 +44,16 @@ class Question:
     result: str
     page: str
     heading: str
+    beside: str
     recipe: str = ""
     run: str = ""
     estimate: str = ""
     repeatable: bool = True
 
 
-def _room(room: str, title: str, *, run: str, result: str, repeatable: bool = True) -> Question:
+def _room(
+    room: str, title: str, *, run: str, result: str, repeatable: bool = True, beside: str = ""
+) -> Question:
     """Return the entry of a room whose files have the usual names.
 
     Args:
@@ -57,6 +62,7 @@ def _room(room: str, title: str, *, run: str, result: str, repeatable: bool = Tr
         run: What ``run_`` and ``estimate_`` are followed by.
         result: The result class.
         repeatable: Whether a record of it holds the whole recipe.
+        beside: The module in ``studies.beside``, where it is that of another room.
     """
     home = f"remnant.studies.{room}"
     return Question(
@@ -64,6 +70,7 @@ def _room(room: str, title: str, *, run: str, result: str, repeatable: bool = Tr
         result=f"{home}.result:{result}",
         page=f"{home}.page:page",
         heading=f"{home}.page:TITLE",
+        beside=f"remnant.studies.beside.{beside or room}:beside",
         recipe=f"{home}.recipe:RECIPE",
         run=f"{home}.run:run_{run}",
         estimate=f"{home}.run:estimate_{run}",
@@ -71,13 +78,14 @@ def _room(room: str, title: str, *, run: str, result: str, repeatable: bool = Tr
     )
 
 
-def _measurement(module: str, title: str, *, result: str = "") -> Question:
+def _measurement(module: str, title: str, *, result: str = "", beside: str = "beside") -> Question:
     """Return the entry of what a command measures without a recipe.
 
     Args:
         module: In ``remnant.studies``; it has ``page``, ``TITLE`` and the result class ``Stored``.
         title: The question in one sentence.
         result: The result class, where it is another one.
+        beside: Name of the function in the room's module in ``studies.beside``.
     """
     home = f"remnant.studies.{module}"
     return Question(
@@ -85,6 +93,7 @@ def _measurement(module: str, title: str, *, result: str = "") -> Question:
         result=result or f"{home}:Stored",
         page=f"{home}:page",
         heading=f"{home}:TITLE",
+        beside=f"remnant.studies.beside.{module.partition('.')[0]}:{beside}",
         repeatable=False,  # the model is the user's own
     )
 
@@ -113,12 +122,14 @@ QUESTIONS: dict[str, Question] = {
         "How fast does a recogniser of speech forget utterances that it was trained on?",
         run="speech_forgetting",
         result="SpeechForgettingResult",
+        beside="text_forgetting",
     ),
     "speech-one-run": _room(
         "speech_one_run",
         "How fast does one ordinary training run of a recogniser of speech forget?",
         run="speech_one_run",
         result="SpeechOneRunResult",
+        beside="one_run",
     ),
     "prediction": _room(
         "prediction",
@@ -131,6 +142,7 @@ QUESTIONS: dict[str, Question] = {
         "Which samples will a fine-tuned language model memorise?",
         run="text_prediction",
         result="TextPredictionResult",
+        beside="prediction",
     ),
     "unique-features": _room(
         "features",
@@ -150,6 +162,7 @@ QUESTIONS: dict[str, Question] = {
         "How exposed is a secret in a translator's training pairs?",
         run="translation",
         result="TranslationResult",
+        beside="exposure",
     ),
     "defences": _room(
         "defences",
@@ -177,22 +190,29 @@ QUESTIONS: dict[str, Question] = {
         "features.audit_page",
         "Did this model memorise a patch?",
         result="remnant.studies.features.audit_result:FeatureAuditResult",
+        beside="of_audit",
     ),
     "exposure-audit": _measurement(
-        "exposure.exposure_record", "How exposed are these canaries in this model?"
+        "exposure.exposure_record",
+        "How exposed are these canaries in this model?",
+        beside="of_audit",
     ),
     "extraction": _measurement(
-        "exposure.extract_record", "What are the likeliest secrets of this model?"
+        "exposure.extract_record",
+        "What are the likeliest secrets of this model?",
+        beside="of_extraction",
     ),
     "found-secrets": _measurement(
         "found_secrets.scan_record",
         "Which secrets are in this text, and how exposed are they in a model?",
     ),
     "early-prediction": _measurement(
-        "prediction.early_record", "Which samples will this model memorise?"
+        "prediction.early_record", "Which samples will this model memorise?", beside="of_early"
     ),
     "attack-curve": _measurement(
-        "forgetting.curve_record", "How fast does the success of this attack fall?"
+        "forgetting.curve_record",
+        "How fast does the success of this attack fall?",
+        beside="of_curve",
     ),
 }
 RECIPES = tuple(name for name, question in QUESTIONS.items() if question.recipe)

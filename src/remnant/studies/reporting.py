@@ -9,12 +9,13 @@ import re
 import shlex
 import warnings
 from pathlib import Path
+from typing import Any
 
 from remnant.errors import RecordError, RemnantWarning
 from remnant.records import Record
 from remnant.records.listing import SHADOW_POOL, runs_covered
 from remnant.records.typed import read_result
-from remnant.report.blocks import Block, Headline, Page, Tiles, prose
+from remnant.report.blocks import Block, Headline, Page, Tiles, checks_json, prose
 from remnant.report.html import DamagedRun, render, write_page
 from remnant.studies.recipe_text import recipe_text
 from remnant.studies.registry import QUESTIONS, load
@@ -69,6 +70,18 @@ def read_page(record: Record) -> Page:
         recipe=recipe_text(run.recipe) if question.repeatable else "",
         private=execution.get(PRIVATE) is True,
     )
+
+
+def checks_beside(record: Record) -> list[dict[str, Any]] | None:
+    """The controls beside a record's outcome and what contradicts it, as plain data.
+
+    None where the record has no outcome, or asks a question that is not one of ours.
+    """
+    question, row = QUESTIONS.get(record.question), record.results().get("verdict", {})
+    if question is None or not {"outcome", "headline"} & row.keys():
+        return None
+    result = read_result(record, load(question.result))
+    return checks_json(load(question.beside)(result))
 
 
 def read_pages(folder: str | Path) -> tuple[Page, ...]:

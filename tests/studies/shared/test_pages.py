@@ -21,9 +21,12 @@ def made(outcome, *, detected, sentence="Under the limit."):
 @pytest.mark.parametrize("sentence", ["Under the limit.", "Not yet trained, and under the limit."])
 def test_a_pass_beside_which_something_was_detected_says_so_first(sentence):
     plain_pass = made("PASS", detected=False, sentence=sentence)
-    assert headline(plain_pass, {}, advice=ADVICE).advice == "No action is needed."
+    assert headline(plain_pass, {}, checks=(), advice=ADVICE).advice == "No action is needed."
     found = made("PASS", detected=True, sentence=sentence)
-    assert headline(found, {}, advice=ADVICE).advice == f"{FIRST} No other action is needed."
+    assert (
+        headline(found, {}, checks=(), advice=ADVICE).advice
+        == f"{FIRST} No other action is needed."
+    )
 
 
 def test_only_a_pass_has_the_field_and_older_records_do_not():
@@ -32,4 +35,4 @@ def test_only_a_pass_has_the_field_and_older_records_do_not():
         assert gate.detected is None
         assert "detected" not in plain(gate)
     older = gate_row(outcome="PASS", sentence="Yet.", claim="", limit=0.6)
-    assert headline(Gate(**older), {}, advice=ADVICE).advice == "No action is needed."
+    assert headline(Gate(**older), {}, checks=(), advice=ADVICE).advice == "No action is needed."

@@ -22,6 +22,7 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
+from remnant.studies.beside.defences import beside
 from remnant.studies.defences.charts import front_chart
 from remnant.studies.defences.result import Defences, DefencesResult, MeasuredRemedy
 from remnant.studies.shared.pages import Run, closing, headline, scope_section, task_sentence
@@ -66,7 +67,7 @@ def page(result: DefencesResult, run: Run) -> Iterator[Block]:
     """Yield the blocks of the page."""
     defences = result.defences
     reading = None if isinstance(defences, Absent) else _reading(result, defences)
-    yield headline(result.verdict, _TITLES, reading=reading, advice=_ADVICE)
+    yield headline(result.verdict, _TITLES, checks=beside(result), reading=reading, advice=_ADVICE)
     if not isinstance(defences, Absent):
         yield Tiles(tuple(_tiles(defences)))
     yield section("In plain words", _plain_words(result))

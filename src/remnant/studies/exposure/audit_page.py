@@ -29,6 +29,7 @@ from remnant.report.numerals import (
     whole_text,
 )
 from remnant.report.quoting import printable
+from remnant.studies.beside.exposure import of_sets
 from remnant.studies.exposure.audit_result import (
     AuditedCanary,
     AuditedSet,
@@ -69,7 +70,13 @@ def exposure_page(result: ExposureAuditResult) -> Iterator[Block]:
     """The verdict where there is a limit, then one section a set."""
     gate = None if result.verdict is None else ExposureGate(**result.verdict.row())
     if gate is not None:
-        yield headline(gate, TITLES, reading=audit_reading(result, gate), advice=ADVICE)
+        yield headline(
+            gate,
+            TITLES,
+            checks=of_sets(result, gate),
+            reading=audit_reading(result, gate),
+            advice=ADVICE,
+        )
     yield from set_sections(result, limit=None if gate is None else gate.limit)
 
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
+from remnant.studies.beside.exposure import of_audit
 from remnant.studies.exposure.audit_page import (
     ADVICE,
     EXPOSURE_TITLE,
@@ -60,7 +61,7 @@ def page(result: Stored, run: Run) -> Iterator[Block]:
     reading = None
     if gate is not None and isinstance(measured, ExposureAuditResult):
         reading = audit_reading(measured, gate)
-    yield headline(verdict, TITLES, reading=reading, advice=ADVICE)
+    yield headline(verdict, TITLES, checks=of_audit(result), reading=reading, advice=ADVICE)
     if isinstance(measured, Absent):
         yield section("Exposure", [Missing("Exposure", measured.reason)])
     else:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
+from remnant.studies.beside.exposure import of_extraction
 from remnant.studies.exposure.audit_page import EXTRACT_TITLE, extract_page, known_as
 from remnant.studies.exposure.audit_result import ExtractResult, FoundSecret
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
@@ -61,7 +62,7 @@ def stored(result: ExtractResult) -> Stored:
 
 def page(result: Stored, run: Run) -> Iterator[Block]:
     """Yield the page of a record."""
-    yield headline(result.verdict, {})
+    yield headline(result.verdict, {}, checks=of_extraction(result))
     measured = result.measured
     blocks = (
         [Missing("The search", measured.reason)]

@@ -37,6 +37,7 @@ from remnant.report.numerals import (
     small_text,
     times_text,
 )
+from remnant.studies.beside.exposure import beside
 from remnant.studies.exposure.charts import (
     ceiling_in_sight,
     costs_chart,
@@ -100,7 +101,13 @@ _OPEN_ROWS = 16
 
 def page(result: ExposureResult, run: Run) -> Iterator[Block]:
     """The page of an exposure result, of a language model or of a translator."""
-    yield headline(result.verdict, TITLES, reading=exposure_reading(result), advice=ADVICE)
+    yield headline(
+        result.verdict,
+        TITLES,
+        checks=beside(result),
+        reading=exposure_reading(result),
+        advice=ADVICE,
+    )
     yield Tiles(tuple(exposure_tiles(result)))
     warning = useless_sentence(result.task)
     if warning:

@@ -27,6 +27,7 @@ from remnant.report.blocks import (
 from remnant.report.charts.shapes import Bars, Chart, Flag
 from remnant.report.curve import percent, short_percent
 from remnant.report.numerals import counted, p_equals, pvalue_text
+from remnant.studies.beside.features import of_audit
 from remnant.studies.features.audit_result import (
     NULL_VALUES,
     Audit,
@@ -63,11 +64,17 @@ def page(result: FeatureAuditResult, run: Run) -> Iterator[Block]:
     """Yield the page of a result."""
     audit = result.audit
     if isinstance(audit, Absent):
-        yield headline(result.verdict, _TITLES, advice=_ADVICE)
+        yield headline(result.verdict, _TITLES, checks=of_audit(result), advice=_ADVICE)
         missing = Missing("The audit", audit.reason, depth="summary")
         yield section("Does the model react to the patch?", [missing])
     else:
-        yield headline(result.verdict, _TITLES, reading=_reading(audit), advice=_ADVICE)
+        yield headline(
+            result.verdict,
+            _TITLES,
+            checks=of_audit(result),
+            reading=_reading(audit),
+            advice=_ADVICE,
+        )
         yield _tiles(audit)
         yield section("In plain words", _in_plain_words(audit))
         yield section("Does the model react to the patch?", _scores(audit, run))

@@ -28,6 +28,7 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import percent, short_percent
 from remnant.report.numerals import count_text, counted, epoch_text, epochs_text, pvalue_text
+from remnant.studies.beside.features import beside
 from remnant.studies.features.charts import (
     activations_chart,
     canary_chart,
@@ -86,14 +87,16 @@ def page(result: FeaturesResult, run: Run) -> Iterator[Block]:
     """Yield the page of a result."""
     features = result.features
     if isinstance(features, Absent):
-        yield headline(result.verdict, _TITLES, advice=_ADVICE)
+        yield headline(result.verdict, _TITLES, checks=beside(result), advice=_ADVICE)
         yield _in_plain_words(result, run)
         missing = Missing("Reactions to the patch", features.reason, depth="summary")
         yield section("How many models react to the patch", [missing])
     else:
         limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
         reading = _reading(features, limit)
-        yield headline(result.verdict, _TITLES, reading=reading, advice=_ADVICE)
+        yield headline(
+            result.verdict, _TITLES, checks=beside(result), reading=reading, advice=_ADVICE
+        )
         yield _tiles(features.plain, limit)
         yield _in_plain_words(result, run)
         yield from _sections(features)

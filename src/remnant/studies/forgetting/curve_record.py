@@ -10,6 +10,7 @@ from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
 from remnant.report.curve import SPACE, Curve, Point, lag_text
+from remnant.studies.beside.forgetting import of_curve
 from remnant.studies.shared.curve_blocks import curve_page, measured_by
 from remnant.studies.shared.curves import CurveResult
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
@@ -59,7 +60,7 @@ def stored(result: CurveResult) -> Stored:
 
 def page(result: Stored, run: Run) -> Iterator[Block]:
     """Yield the page of a record."""
-    yield headline(result.verdict, {})
+    yield headline(result.verdict, {}, checks=of_curve(result))
     measured = result.measured
     blocks = (
         [Missing("The curve", measured.reason)]

@@ -19,6 +19,7 @@ from remnant.report.blocks import (
     section,
 )
 from remnant.report.curve import Curve, lag_text, percent, short_percent
+from remnant.studies.beside.forgetting import beside
 from remnant.studies.forgetting.decision_blocks import decision_section
 from remnant.studies.forgetting.result import ForgettingResult
 from remnant.studies.residual_memory.blocks import residual_memory_section, searches
@@ -94,7 +95,13 @@ def page(result: ForgettingResult, run: Run) -> Iterator[Block]:
 
     curves = _Curves(shown(result.curve), shown(result.curve_aa), shown(result.curve_controls))
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
-    yield headline(result.verdict, _TITLES, reading=_reading(curves.main, limit), advice=_ADVICE)
+    yield headline(
+        result.verdict,
+        _TITLES,
+        checks=beside(result),
+        reading=_reading(curves.main, limit),
+        advice=_ADVICE,
+    )
     tiles = tuple(_tiles(result, curves))
     if tiles:
         yield Tiles(tiles)

@@ -9,6 +9,7 @@ from remnant.canaries.natural import CleanedFile, ScannedFile
 from remnant.report.blocks import Block, Cell, Column, Prose, Table, Tone, prose, section
 from remnant.report.numerals import counted, times_text, whole_text
 from remnant.report.quoting import printable
+from remnant.studies.beside.found_secrets import of_scan
 from remnant.studies.found_secrets.parts import MeanByTimes, RankCorrelation, TriedExtraction
 from remnant.studies.found_secrets.result import (
     CleanedText,
@@ -30,7 +31,7 @@ _TEXT = attrgetter("text")
 def page(result: ScanResult) -> Iterator[Block]:
     """The verdict of a gate, and then the sections."""
     if result.verdict is not None:
-        yield headline(result.verdict, TITLES, advice=ADVICE)
+        yield headline(result.verdict, TITLES, checks=of_scan(result), advice=ADVICE)
     yield from sections(result)
     if result.verdict is None and not result.secrets and result.cleaned is None:
         yield _line(NO_PROOF, "notice")  # a cleaned copy says the same

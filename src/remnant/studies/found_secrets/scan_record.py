@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
+from remnant.studies.beside.found_secrets import beside
 from remnant.studies.found_secrets import page as scan_page
 from remnant.studies.found_secrets.result import ScanResult
 from remnant.studies.found_secrets.verdict import (
@@ -53,7 +54,7 @@ def stored(result: ScanResult) -> Stored:
 
 def page(result: Stored, run: Run) -> Iterator[Block]:
     """Yield the page of a record."""
-    yield headline(result.verdict, TITLES, advice=ADVICE)
+    yield headline(result.verdict, TITLES, checks=beside(result), advice=ADVICE)
     measured = result.measured
     if isinstance(measured, Absent):
         yield section("What was found", [Missing("The scan", measured.reason)])

@@ -23,6 +23,7 @@ from remnant.report.blocks import (
 from remnant.report.charts.shapes import Chart, Dot, Dots, Rule
 from remnant.report.curve import percent
 from remnant.report.numerals import bits_text, count_text, counted, power_text, pvalue_text
+from remnant.studies.beside.membership import beside
 from remnant.studies.membership.result import (
     AS_A_FIELD,
     Attacks,
@@ -89,7 +90,11 @@ def page(result: MembershipResult, run: Run | None = None) -> Iterator[Block]:
     """Yield the page of a result; ``run`` is None for what a command prints without a record."""
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
     yield headline(
-        result.verdict, TITLES, reading=_reading(result.judged, result.rows, limit), advice=ADVICE
+        result.verdict,
+        TITLES,
+        checks=beside(result),
+        reading=_reading(result.judged, result.rows, limit),
+        advice=ADVICE,
     )
     yield Tiles(tuple(_tiles(result)))
     yield section("How well each attack does", _attacks(result.attacks, result.judged, limit))

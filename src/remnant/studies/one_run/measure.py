@@ -82,6 +82,7 @@ def curves_from(
         measured: What was measured.
         starts, window, steps, ends: See ``OneRunCurves``.
     """
+    control = measured.positive_control()
     return OneRunCurves(
         **{name: getattr(measured, name) for name in _SETTINGS},
         starts=starts,
@@ -89,6 +90,8 @@ def curves_from(
         steps=steps,
         **{name: _known(getattr(measured, name)) for name in ("lags", *COLUMNS)},
         ends=ends,
+        found=control.found,
+        found_at=control.lag,
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
@@ -26,6 +25,7 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import Point, percent, short_percent
 from remnant.report.numerals import count_text, counted, times_text
+from remnant.studies.beside.one_run import beside
 from remnant.studies.one_run.charts import effect_chart, line_keys, success_chart, timeline
 from remnant.studies.one_run.formats import (
     after_text,
@@ -34,7 +34,7 @@ from remnant.studies.one_run.formats import (
     uses_text,
     whole_lag,
 )
-from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunResult
+from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunParts, OneRunResult
 from remnant.studies.one_run.score_words import LOG_ODDS, ScoreWords
 from remnant.studies.shared.pages import (
     UNDECIDED,
@@ -44,7 +44,7 @@ from remnant.studies.shared.pages import (
     scope_section,
     task_sentence,
 )
-from remnant.studies.shared.parts import Gate, SpeechTask, Task, Tested
+from remnant.studies.shared.parts import SpeechTask
 from remnant.studies.shared.wording import listed
 
 TITLE = "One-run forgetting"
@@ -85,19 +85,6 @@ class _Scored:
     effect: Point | None
 
 
-class OneRunParts(Protocol):
-    """The parts of a result that the page of one run shows."""
-
-    @property
-    def verdict(self) -> Gate | Absent: ...  # noqa: D102
-    @property
-    def one_run(self) -> OneRunCurves | Absent: ...  # noqa: D102
-    @property
-    def task(self) -> Task | Absent: ...  # noqa: D102
-    @property
-    def scope(self) -> Tested | Absent: ...  # noqa: D102
-
-
 def page(result: OneRunResult, run: Run) -> Iterator[Block]:
     """Yield the blocks of the page."""
     yield from run_blocks(result, run, LOG_ODDS)
@@ -117,7 +104,7 @@ def run_blocks(
     curves = result.one_run
     limit = None if isinstance(result.verdict, Absent) else result.verdict.limit
     reading = None if isinstance(curves, Absent) else end_reading(curves, limit)
-    yield headline(result.verdict, TITLES, reading=reading, advice=ADVICE)
+    yield headline(result.verdict, TITLES, checks=beside(result), reading=reading, advice=ADVICE)
     if not isinstance(curves, Absent):
         yield Tiles(tuple(_tiles(curves, result)))
     yield section("In plain words", _plain_words(result, planted))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Protocol
 
 from remnant.errors import require
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
-from remnant.studies.shared.parts import ClassifierTask, Gate, Tested
+from remnant.studies.shared.parts import ClassifierTask, Gate, Task, Tested
 
 COLUMNS = (
     *("success", "low", "high", "effect", "effect_low", "effect_high"),
@@ -72,6 +72,8 @@ class OneRunCurves:
         checkpoint: The step after which the row was scored, counted from 0.
         ends: Where windows are those of the last uses of logged examples: the step after the last
             of each, and ``window`` is the longest. None where all windows are ``window`` steps.
+        found, found_at: Whether the attack found the canaries planted first at any checkpoint, and
+            at which lag; None in older records.
     """
 
     rate: Literal["tpr", "precision", "auc", "accuracy"]
@@ -96,6 +98,8 @@ class OneRunCurves:
     checkpoint: tuple[float, ...]
     n_seen: tuple[int, ...]
     ends: tuple[int, ...] | None = optional()
+    found: bool | None = optional()
+    found_at: float | None = optional()
 
     def __post_init__(self) -> None:
         rows, windows = len(self.lags), len(self.starts)
@@ -216,6 +220,19 @@ class OneRunCurves:
                 if gap > most:
                     furthest, most = Disagreement(later, end, first, near), gap
         return furthest
+
+
+class OneRunParts(Protocol):
+    """The parts of a result that every result of one run has."""
+
+    @property
+    def verdict(self) -> Gate | Absent: ...  # noqa: D102
+    @property
+    def one_run(self) -> OneRunCurves | Absent: ...  # noqa: D102
+    @property
+    def task(self) -> Task | Absent: ...  # noqa: D102
+    @property
+    def scope(self) -> Tested | Absent: ...  # noqa: D102
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
 from remnant.report.curve import SPACE
+from remnant.studies.beside.prediction import of_early
 from remnant.studies.prediction import early_page
 from remnant.studies.prediction.early_result import EarlyResult, NotMeasured
 from remnant.studies.prediction.formats import share_text
@@ -70,7 +71,7 @@ def stored(result: EarlyResult) -> Stored:
 
 def page(result: Stored, run: Run) -> Iterator[Block]:
     """Yield the page of a record."""
-    yield headline(result.verdict, {})
+    yield headline(result.verdict, {}, checks=of_early(result))
     measured = result.measured
     blocks = (
         [Missing("The prediction", measured.reason)]

@@ -27,6 +27,7 @@ from remnant.report.blocks import (
 from remnant.report.charts.shapes import Chart
 from remnant.report.curve import percent, short_percent
 from remnant.report.numerals import count_text, counted, epoch_text
+from remnant.studies.beside.prediction import beside
 from remnant.studies.prediction.charts import (
     CHANCE,
     layer_chart,
@@ -86,7 +87,7 @@ _SQUARE, _FLAT, _LOW = 410, 240, 340  # heights of charts
 def page(result: PredictionResult, run: Run) -> Iterator[Block]:
     """The blocks of a prediction run's page."""
     prediction = result.prediction
-    yield headline(result.verdict, {}, reading=headline_reading(result))
+    yield headline(result.verdict, {}, checks=beside(result), reading=headline_reading(result))
     if tiles := tuple(_tiles(result)):
         yield Tiles(tiles)
     words = [prose(sentence, tone="lead") for sentence in in_plain_words(result)]

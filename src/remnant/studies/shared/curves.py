@@ -64,6 +64,9 @@ class CurveResult:
         steps_to: The lag at which success falls to a level, by level; None where it does not.
         smoothed: A moving average of ``value``.
         epsilon: The heuristic epsilon of each lag, or why there is none.
+        found: Whether the attack found the canaries at any lag, by the rule of the gate (its
+            positive control); None in older records.
+        found_at: The first such lag.
         traditional: A variant's accuracy and loss; None for the study's own curve.
     """
 
@@ -84,6 +87,8 @@ class CurveResult:
     steps_to: dict[str, float | None] | None = optional()
     smoothed: Numbers | None = optional()
     epsilon: Unmeasured | EpsilonColumns | None = optional()
+    found: bool | None = optional()
+    found_at: float | None = optional()
     traditional: Traditional | None = optional()
 
     def __post_init__(self) -> None:

@@ -12,7 +12,7 @@ _LEVELS = (0.1, 0.2, 0.4)  # of the way from chance to 1
 
 def curve_result(curve: ForgettingCurve) -> CurveResult:
     """A measured curve in its stored form."""
-    chance = curve.chance
+    chance, control = curve.chance, curve.positive_control()
     alphas = sorted({round(chance + (1 - chance) * share, 3) for share in _LEVELS})
     return CurveResult(
         success=curve.success,
@@ -31,6 +31,8 @@ def curve_result(curve: ForgettingCurve) -> CurveResult:
         steps_to={str(alpha): curve.steps_to(alpha) for alpha in alphas},
         smoothed=tuple(curve.smoothed().tolist()),
         epsilon=_epsilon(curve),
+        found=control.found,
+        found_at=control.lag,
     )
 
 

@@ -13,6 +13,7 @@ from remnant.records import Record
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
     Block,
+    Check,
     Column,
     Depth,
     Facts,
@@ -122,6 +123,7 @@ def headline(
     verdict: Verdict | Absent,
     titles: Mapping[str, str],
     *,
+    checks: Iterable[Check],
     reading: Reading | None = None,
     advice: Mapping[str, str] | None = None,
 ) -> Headline:
@@ -130,6 +132,7 @@ def headline(
     Args:
         verdict: Of the result.
         titles: A few words for each outcome of a gate.
+        checks: What the question's ``beside`` returns; not shown where there is no verdict.
         reading: The number it rests on.
         advice: What to do, for each outcome of a gate; a finding has its own.
     """
@@ -142,6 +145,7 @@ def headline(
             verdict.sentence,
             advice=verdict.advice or "",
             reading=reading,
+            checks=tuple(checks),
         )
     what_to_do = (advice or {}).get(verdict.outcome, "")
     if verdict.outcome == "PASS" and verdict.detected:
@@ -153,6 +157,7 @@ def headline(
         claim=verdict.claim_apart,
         advice=what_to_do,
         reading=reading,
+        checks=tuple(checks),
     )
 
 

@@ -23,6 +23,7 @@ from remnant.report.blocks import (
 from remnant.report.curve import lag_text, percent
 from remnant.report.numerals import bits_text, counted
 from remnant.report.sounds import wav
+from remnant.studies.beside.text_forgetting import beside
 from remnant.studies.residual_memory.blocks import residual_memory_section, searches
 from remnant.studies.shared.curve_blocks import comparison_section, control_holds
 from remnant.studies.shared.curve_charts import comparison_chart
@@ -92,7 +93,11 @@ def page(result: SpeechForgettingResult, run: Run) -> Iterator[Block]:
     exposure, control = measured(result.curve_exposure), measured(result.curve_exposure_aa)
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
     yield headline(
-        result.verdict, _TITLES, reading=exposure_reading(exposure, limit), advice=_ADVICE
+        result.verdict,
+        _TITLES,
+        checks=beside(result),
+        reading=exposure_reading(exposure, limit),
+        advice=_ADVICE,
     )
     if exposure is not None:
         yield Tiles(tuple(exposure_tiles(exposure, control, limit)))

@@ -88,6 +88,7 @@ def put_twin_curves(record: Record, study: SequenceStudy, task: Task) -> None:
 
 def exposure_result(curve: ExposureCurve, limit: float) -> ExposureCurveResult:
     """Return an exposure curve in its stored form."""
+    control = curve.positive_control()
     levels = sorted({bits for bits in (*_LEVELS, float(limit)) if bits < curve.ceiling})
     return ExposureCurveResult(
         chance=curve.null,
@@ -105,6 +106,8 @@ def exposure_result(curve: ExposureCurve, limit: float) -> ExposureCurveResult:
         per_trial=tuple(tuple(row) for row in curve.per_trial.tolist()),
         steps_to={f"{bits:g}": curve.steps_to(bits) for bits in levels},
         safe_after=SafeAfter(**asdict(curve.safe_after(limit))),
+        found=control.found,
+        found_at=control.lag,
     )
 
 

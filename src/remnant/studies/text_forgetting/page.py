@@ -22,6 +22,7 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import SPACE, Point, lag_text, percent
 from remnant.report.numerals import bits_number, bits_text, counted
+from remnant.studies.beside.text_forgetting import beside
 from remnant.studies.residual_memory.blocks import residual_memory_section, searches
 from remnant.studies.shared.curve_blocks import (
     ComparedCurve,
@@ -91,7 +92,11 @@ def page(result: TextForgettingResult, run: Run) -> Iterator[Block]:
     control = measured(result.curve_exposure_aa)
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
     yield headline(
-        result.verdict, _TITLES, reading=exposure_reading(exposure, limit), advice=_ADVICE
+        result.verdict,
+        _TITLES,
+        checks=beside(result),
+        reading=exposure_reading(exposure, limit),
+        advice=_ADVICE,
     )
     if exposure is not None:
         yield Tiles(tuple(exposure_tiles(exposure, control, limit)))

@@ -54,6 +54,7 @@ class ExposureCurveResult:
         per_trial: Mean exposure of each trial, one row a lag.
         steps_to: The lag at which exposure falls to a level in bits, by level.
         safe_after: From which lag on the limit holds, or why that was not judged.
+        found, found_at: As in ``CurveResult``.
     """
 
     label: str | None = optional()
@@ -74,6 +75,8 @@ class ExposureCurveResult:
     per_trial: tuple[Numbers, ...] | None = optional()
     steps_to: dict[str, float | None] | None = optional()
     safe_after: Unmeasured | SafeAfter
+    found: bool | None = optional()
+    found_at: float | None = optional()
 
     def __post_init__(self) -> None:
         names = ("value", "low", "high", "saturated", "per_trial")

@@ -30,6 +30,7 @@ from remnant.report.numerals import (
     pvalue_text,
     times_text,
 )
+from remnant.studies.beside.training_audit import beside
 from remnant.studies.exposure.page import (
     ADVICE,
     TITLES,
@@ -90,7 +91,11 @@ def page(result: TrainingAuditResult, run: Run | None = None) -> Iterator[Block]
         return
     exposure = _as_exposure(result)
     yield _claim_headline(result) or headline(
-        result.verdict, TITLES, reading=exposure_reading(exposure), advice=ADVICE
+        result.verdict,
+        TITLES,
+        checks=beside(result),
+        reading=exposure_reading(exposure),
+        advice=ADVICE,
     )
     yield Tiles((*_epsilon_tiles(result), *exposure_tiles(exposure), *_tiles(result)))
     yield from _epsilon_section(result)
@@ -115,7 +120,11 @@ def examples_page(
     judged = isinstance(gate, ExposureGate) and not result.claim_is_broken
     limit = gate.limit if isinstance(gate, ExposureGate) and judged else None
     yield _claim_headline(result) or headline(
-        gate, _FOUND_TITLES, reading=_auc_reading(detected, limit), advice=_FOUND_ADVICE
+        gate,
+        _FOUND_TITLES,
+        checks=beside(result),
+        reading=_auc_reading(detected, limit),
+        advice=_FOUND_ADVICE,
     )
     yield Tiles((*_epsilon_tiles(result), *_detection_tiles(detected), *_tiles(result)))
     yield from _epsilon_section(result)
@@ -145,7 +154,13 @@ def _claim_headline(result: TrainingAuditResult) -> Headline | None:
         show=_epsilon_text,
         n=f"{counted(epsilon.canaries, 'canary', 'canaries')}, one training",
     )
-    return headline(result.verdict, _CLAIM_TITLES, reading=reading, advice=_CLAIM_ADVICE)
+    return headline(
+        result.verdict,
+        _CLAIM_TITLES,
+        checks=beside(result),
+        reading=reading,
+        advice=_CLAIM_ADVICE,
+    )
 
 
 def _epsilon_tiles(result: TrainingAuditResult) -> Iterator[Tile]:
@@ -301,6 +316,7 @@ def _ledger_page(
     yield headline(
         gate,
         one_run_page.TITLES,
+        checks=beside(result),
         reading=one_run_page.end_reading(forgetting.curves, limit),
         advice=one_run_page.ADVICE,
     )

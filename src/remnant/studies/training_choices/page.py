@@ -24,6 +24,7 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
+from remnant.studies.beside.training_choices import beside
 from remnant.studies.shared.pages import Run, closing, headline, scope_section, task_sentence
 from remnant.studies.training_choices.charts import (
     estimate_chart,
@@ -76,7 +77,7 @@ def page(result: TrainingResult, run: Run) -> Iterator[Block]:
     """Yield the blocks of the page."""
     training = result.training
     reading = None if isinstance(training, Absent) else _reading(training)
-    yield headline(result.verdict, {}, reading=reading)
+    yield headline(result.verdict, {}, checks=beside(result), reading=reading)
     if not isinstance(training, Absent):
         yield Tiles(tuple(_tiles(training, result)))
     yield section("In plain words", _plain_words(result))

@@ -1,0 +1,1 @@
+"""What stands beside the outcome of each question: its controls, and what contradicts it."""
