@@ -50,7 +50,9 @@ def test_show_says_the_outcome_with_gate_alone(run, show, outcome, code, allowed
     folder = run(_gate(outcome))
     plain = show(folder)
     assert plain.code == 0
-    assert plain.out.splitlines()[:2] == [f"{outcome}: Why.", "  claim: At most 3 of 9."]
+    said, controls, claim = plain.out.splitlines()[:3]
+    assert (said, claim) == (f"{outcome}: Why.", "  claim: At most 3 of 9.")
+    assert controls.startswith("  controls: positive control not measured")
     assert (show(folder, "--gate").code, show(folder, "--gate").out) == (
         code,
         plain.out,
@@ -78,7 +80,9 @@ def test_an_interrupted_run_is_inconclusive_whatever_its_row_says(run, show, out
 def test_findings_have_no_gate(run, show):
     folder = run(FINDING, question="prediction")
     assert show(folder).code == 0
-    assert show(folder).out.startswith("FINDING: A few words. One sentence.\n  what to do: Do")
+    lines = show(folder).out.splitlines()
+    assert lines[0] == "FINDING: A few words. One sentence."
+    assert lines[2].startswith("  what to do: Do")
     gated = show(folder, "--gate")
     assert gated.code == 2
     assert "--gate needs a run with a limit" in gated.err
