@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import errno
 import re
+import zipfile
+import zlib
 from pathlib import Path
+from tokenize import TokenError
 
 
 class RemnantError(Exception):
@@ -166,6 +169,13 @@ def disk_full(path: Path, reason: str | None = None) -> RecordError:
     """Return the error for a full disk: what is stored stays, and the same command continues."""
     said = f" ({reason})" if reason else ""
     return RecordError(f"{path} cannot be written: the disk is full{said}.", hint=_DISK_FULL_HINT)
+
+
+# What NumPy raises for files that are no arrays of its own.
+NO_ARRAYS = (
+    *(OSError, ValueError, EOFError, MemoryError, SyntaxError, TokenError, TypeError),
+    *(OverflowError, RuntimeError, zipfile.BadZipFile, zlib.error),
+)
 
 
 def is_out_of_memory(fault: BaseException) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
+import zipfile
 from collections.abc import Iterator
 
 import click
@@ -35,6 +37,18 @@ EVERY = [
     for name, command in every_command(commands)
     for param in paths_of(command)
 ]
+NUMBERS = [
+    (name, param.opts[0], isinstance(param.type, click.types.FloatParamType))
+    for name, command in every_command(commands)
+    for param in command.params
+    if isinstance(param.type, click.types.IntParamType | click.types.FloatParamType)
+]
+SINGLE = [
+    (name, param.opts[0])
+    for name, command in every_command(commands)
+    for param in command.params
+    if isinstance(param, click.Option) and not (param.multiple or param.is_flag or param.count)
+]
 
 
 def test_the_list_of_paths_is_not_empty():
@@ -55,6 +69,52 @@ def test_a_fifo_is_refused_in_one_sentence(command, tmp_path, name, option):
     assert (done.code, done.out) == (2, "")
     said = f"{option} {pipe}" if option else str(pipe)
     assert done.err == f"remnant: {said} is a FIFO, not a regular file. Pass a file or folder.\n"
+
+
+@pytest.mark.parametrize(("name", "option"), EVERY)
+def test_a_loop_of_links_is_refused_in_one_sentence(command, tmp_path, name, option):
+    loop = tmp_path / "loop"
+    loop.symlink_to(loop)
+    named = ["digits-inject"] if name == "recipe copy" else []
+    done = command(*name.split(), *named, *([option] if option else []), loop)
+    assert (done.code, done.out) == (2, "")
+    said = f"{option} {loop}" if option else str(loop)
+    assert done.err == f"remnant: {said} is a loop of links. Pass a file or folder.\n"
+
+
+@pytest.mark.parametrize(("name", "option", "real"), NUMBERS)
+def test_numbers_without_sense_are_refused_in_one_sentence(command, name, option, real):
+    for number in (10**23, -(10**23), *(["1e-320", "-1e-320"] if real else [])):
+        done = command(*name.split(), f"{option}={number}")
+        assert (done.code, done.out) == (2, ""), number
+        assert len(done.err.splitlines()) == 1
+        assert option in done.err
+
+
+@pytest.mark.parametrize(
+    ("name", "option"), [("canaries", "--repeats"), ("feature", "--mean"), ("predict", "--std")]
+)
+def test_numbers_without_sense_in_lists_are_refused(command, name, option):
+    needed = {
+        "canaries": ["pin {digits:6}", "--out", "gone/x.jsonl"],
+        "feature": ["--model", "x", "--images", "x"],
+        "predict": ["--model", "x"],
+    }
+    done = command(name, *needed[name], option, f"1,{10**23}")
+    assert (done.code, done.out) == (2, "")
+    assert f"{option} 1e+23 is too large." in done.err
+
+
+@pytest.mark.parametrize(("name", "option"), SINGLE)
+def test_an_option_of_one_value_is_given_once(command, name, option):
+    done = command(*name.split(), option, "x", option, "x")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == f"remnant: {option} is given 2 times and takes one value. Give it once.\n"
+
+
+def test_the_lists_of_numbers_and_options_are_not_empty():
+    assert len(NUMBERS) > 50
+    assert len(SINGLE) > 150
 
 
 def test_a_device_and_a_socket_are_refused(command, tmp_path, monkeypatch):
@@ -103,6 +163,88 @@ def test_complex_samples_are_refused(command, tmp_path, field):
     )
     assert (done.code, done.out) == (2, "")
     assert f"{tmp_path / 'data.npz'} holds complex numbers" in done.err
+
+
+def npy(shape: str) -> bytes:
+    """An npy file whose header states a shape that NumPy never wrote."""
+    header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    header = header.ljust(117) + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(80)
+
+
+SHAPES = ("(True,)", f"({10**26},)", f"({10**12},)", "(-1,)", "(2.0,)", "(" * 300)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_arrays_of_odd_shapes_are_refused(command, tmp_path, shape):
+    odd, fine = tmp_path / "odd.npy", tmp_path / "fine.npy"
+    odd.write_bytes(npy(shape))
+    np.save(fine, np.arange(30.0))
+    done = command("score", "--seen", odd, "--unseen", fine)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"remnant: --seen {odd} is not a plain npy file. Write it with numpy.save.\n"
+    )
+    with zipfile.ZipFile(tmp_path / "odd.npz", "w") as archive:
+        archive.writestr("images.npy", npy(shape))
+    refuses_samples(command, tmp_path / "odd.npz", "is damaged, or holds something else")
+
+
+def refuses_samples(command, path, words):
+    path.with_name("model.safetensors").write_bytes(b"")
+    done = command(
+        *("predict", "--model", path.with_name("model.safetensors"), "--architecture", "mlp1"),
+        *("--data", path),
+    )
+    assert (done.code, done.out) == (2, "")
+    assert len(done.err.splitlines()) == 1
+    assert f"{path} {words}" in done.err
+
+
+def test_a_file_in_an_npz_that_is_no_npy_is_refused(command, tmp_path):
+    for name in ("images", "images.npy"):
+        with zipfile.ZipFile(tmp_path / "odd.npz", "w") as archive:
+            archive.writestr(name, b"hello")
+        refuses_samples(command, tmp_path / "odd.npz", "is damaged, or holds something else")
+
+
+NO_NUMBERS = (
+    np.arange(30).astype("datetime64[D]"),
+    np.arange(30).astype("timedelta64[s]"),
+    np.zeros(30, dtype=[("score", "f8")]),
+    np.array([b"1"] * 30),
+    np.array(["1"] * 30),
+)
+
+
+@pytest.mark.parametrize("scores", NO_NUMBERS, ids=lambda scores: scores.dtype.kind)
+def test_scores_that_are_no_numbers_are_refused(command, tmp_path, scores):
+    odd, fine = tmp_path / "odd.npy", tmp_path / "fine.npy"
+    np.save(odd, scores)
+    np.save(fine, np.arange(30.0))
+    done = command("score", "--seen", fine, "--unseen", odd)
+    assert (done.code, done.out) == (2, "")
+    assert f"--unseen {odd} holds values of type {scores.dtype}, not numbers." in done.err
+    with pytest.raises(InvalidInput, match="unseen_scores is not an array of numbers"):
+        auc(seen_scores=np.ones(5), unseen_scores=scores, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("images", NO_NUMBERS[:3], ids=lambda images: images.dtype.kind)
+def test_samples_that_are_no_numbers_are_refused(command, tmp_path, images):
+    np.savez(tmp_path / "odd.npz", images=images, labels=np.arange(30) % 2)
+    refuses_samples(command, tmp_path / "odd.npz", "holds values of type")
+
+
+def test_a_loop_of_links_in_a_folder_is_skipped_and_counted(command, tmp_path):
+    folder = tmp_path / "mail"
+    folder.mkdir()
+    (folder / "loop").symlink_to("loop")
+    (folder / "mail.txt").write_text("call 650-253" + "-0147\n")
+    done = command("scan", folder, "--json", "--redact", tmp_path / "cleaned")
+    assert (done.code, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert [skipped["path"] for skipped in found["skipped"]] == [str(folder / "loop")]
+    assert [secret["kind"] for secret in found["secrets"]] == ["phone"]
 
 
 def test_complex_scores_are_refused_by_the_measures():

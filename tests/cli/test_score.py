@@ -143,7 +143,7 @@ WRONG = {
     "too few": (noise(0, 19), "19 seen and 300 unseen records are too few; it takes at least 20"),
     "none": (np.zeros(0), "--seen is empty"),
     "complex": (noise(0) + 1j, "seen.npy holds complex numbers"),
-    "texts": (np.array(["a"] * N), "--seen is not an array of numbers"),
+    "texts": (np.array(["a"] * N), "seen.npy holds values of type <U1, not numbers"),
 }
 
 

@@ -14,6 +14,7 @@ from remnant.cli.options import declared
 from remnant.cli.options.canary_sets import secrets_of
 from remnant.cli.options.naming import naming
 from remnant.cli.options.out_files import other_content
+from remnant.cli.options.parameters import check_number
 from remnant.cli.options.planting import Lines, planting
 from remnant.cli.options.templates import read_templates
 from remnant.cli.redaction import withheld
@@ -148,12 +149,15 @@ def _check_files(
 
 def _read_repeats(given: str) -> list[int]:
     try:
-        return [int(part) for part in given.split(",")]
+        times = [int(part) for part in given.split(",")]
     except ValueError:
         raise InvalidInput(
             f"--repeats {given!r} is not a list of whole numbers.",
             hint="Separate them by commas, such as 1,4,16.",
         ) from None
+    for number in times:
+        check_number("--repeats", number)
+    return times
 
 
 def _check_out(out: Path, sets: list[CanarySet], *, force: bool) -> None:

@@ -16,7 +16,7 @@ from remnant.cli.demo import demo
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
 from remnant.cli.feature import feature
-from remnant.cli.options.paths import plain_paths
+from remnant.cli.options.parameters import OnceOnly, checked
 from remnant.cli.predict import predict
 from remnant.cli.recipe import recipe
 from remnant.cli.report import report
@@ -31,6 +31,7 @@ from remnant.errors import RemnantError, is_disk_full, is_out_of_memory, write_e
 
 
 @click.group(
+    cls=OnceOnly,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine or PASS, 1 FAIL, 2 usage error (the message says which), "
     "3 INCONCLUSIVE, 130 interrupted.",
@@ -55,7 +56,7 @@ _COMMANDS = (
     *(feature, scan, audit, score, speech),
 )
 for _command in _COMMANDS:
-    commands.add_command(plain_paths(_command))
+    commands.add_command(checked(_command))
 
 
 def main() -> None:

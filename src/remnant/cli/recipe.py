@@ -8,10 +8,11 @@ from pathlib import Path
 import click
 
 from remnant.cli.options import declared
+from remnant.cli.options.parameters import OnceOnly
 from remnant.cli.terminal import show
 
 
-@click.group(short_help="Find, copy and write recipes; print their JSON schema.")
+@click.group(cls=OnceOnly, short_help="Find, copy and write recipes; print their JSON schema.")
 def recipe() -> None:
     """Find, copy and write recipes, the TOML files that `remnant run` runs.
 

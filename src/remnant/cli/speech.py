@@ -10,12 +10,13 @@ import click
 
 from remnant.cli.options import declared
 from remnant.cli.options.naming import naming
+from remnant.cli.options.parameters import OnceOnly
 from remnant.cli.progress import ProgressBar
 
 _VOICES = "slt,en-us+f3,rms,awb"
 
 
-@click.group(short_help="Make synthetic speech from a text file.")
+@click.group(cls=OnceOnly, short_help="Make synthetic speech from a text file.")
 def speech() -> None:
     """Make speech for recipes with the questions speech-forgetting and speech-one-run.
 

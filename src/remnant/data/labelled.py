@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from tokenize import TokenError
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import InvalidInput
+from remnant.errors import NO_ARRAYS, InvalidInput
 
 # How many channels an image may have; other numbers say that the axis is height or width.
 CHANNELS = (1, 3, 4)
@@ -181,31 +178,39 @@ def _load(path: Path) -> NDArray[Any] | dict[str, NDArray[Any]]:
         with path.open("rb") as file:
             loaded = np.load(file, allow_pickle=False)
             if isinstance(loaded, np.ndarray):
-                return _real(path, loaded)
+                return _plain(path, loaded)
             with loaded:
-                return {name: _real(path, loaded[name]) for name in loaded.files}
+                return {name: _plain(path, loaded[name]) for name in loaded.files}
     except InvalidInput:
         raise
     except FileNotFoundError:
         raise InvalidInput(f"{path} is not there.", hint="Check its path.") from None
-    except (
-        *(OSError, ValueError, EOFError, MemoryError, SyntaxError, TokenError),
-        *(zipfile.BadZipFile, zlib.error),
-    ) as fault:
+    except NO_ARRAYS as fault:
         if str(fault).startswith("Object arrays"):
             raise InvalidInput(
                 f"{path} holds pickled objects, which are never loaded.",
                 hint="Save arrays of numbers or of texts: labels.astype(str), not objects.",
             ) from fault
-        raise InvalidInput(
-            f"{path} is damaged, or holds something else than plain arrays.",
-            hint="Write it with numpy.save or numpy.savez.",
-        ) from fault
+        raise _damaged(path) from fault
 
 
-def _real(path: Path, array: NDArray[Any]) -> NDArray[Any]:
+def _plain(path: Path, array: Any) -> NDArray[Any]:
+    """An array of real numbers or texts."""
+    if not isinstance(array, np.ndarray):  # a file in an npz that is no npy
+        raise _damaged(path)
     if array.dtype.kind == "c":
         raise InvalidInput(
             f"{path} holds complex numbers.", hint="Save real ones, such as their absolute values."
         )
+    if array.dtype.kind not in "biufSU":
+        raise InvalidInput(
+            f"{path} holds values of type {array.dtype}.", hint="Save numbers or texts."
+        )
     return array
+
+
+def _damaged(path: Path) -> InvalidInput:
+    return InvalidInput(
+        f"{path} is damaged, or holds something else than plain arrays.",
+        hint="Write it with numpy.save or numpy.savez.",
+    )

@@ -57,7 +57,7 @@ def files_of(
     if unlisted is not None:
         walked = [path.resolve() for path in map(Path, paths) if path.is_dir()]
         for path, why in passed_over.items():
-            target = path.resolve()
+            target = Path(os.path.realpath(path))  # resolve() raises at a loop of links
             known = target in seen or any(folder in (target, *target.parents) for folder in walked)
             if not (why == LINK and known):
                 unlisted[path] = why
@@ -91,7 +91,13 @@ def files_under(
             continue
         for entry in inside:
             path = here / entry.name
-            if not entry.is_dir():
+            try:
+                is_folder = entry.is_dir()
+            except OSError as fault:  # a loop of links
+                if unlisted is not None:
+                    unlisted[path] = f"cannot be read: {fault.strerror}"
+                continue
+            if not is_folder:
                 yield path
             elif not enter(path):
                 continue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remnant.errors import InvalidInput
+from remnant.errors import NO_ARRAYS, InvalidInput
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,10 +20,8 @@ def read_npy(option: str, path: Path, *, holds: str) -> NDArray[Any]:
         holds: What the file of this option holds, for errors.
 
     Raises:
-        InvalidInput: It is not there, is no plain npy file, or holds complex numbers.
+        InvalidInput: It is not there, is no plain npy file, or holds no real numbers.
     """
-    from tokenize import TokenError
-
     import numpy as np
 
     try:
@@ -34,7 +32,7 @@ def read_npy(option: str, path: Path, *, holds: str) -> NDArray[Any]:
             f"{option} {path} is not there.",
             hint=f"{option} takes an npy file with {holds}; write it with numpy.save.",
         ) from fault
-    except (OSError, ValueError, EOFError, MemoryError, SyntaxError, TokenError) as fault:
+    except NO_ARRAYS as fault:
         raise InvalidInput(
             f"{option} {path} is not a plain npy file.", hint="Write it with numpy.save."
         ) from fault
@@ -44,4 +42,9 @@ def read_npy(option: str, path: Path, *, holds: str) -> NDArray[Any]:
         )
     if array.dtype.kind == "c":
         raise InvalidInput(f"{option} {path} holds complex numbers.", hint="Save real scores.")
+    if array.dtype.kind not in "biuf":
+        raise InvalidInput(
+            f"{option} {path} holds values of type {array.dtype}, not numbers.",
+            hint=f"{option} takes {holds}.",
+        )
     return array

@@ -13,6 +13,7 @@ import click
 
 from remnant.cli.options.declared import Command, given, option_names
 from remnant.cli.options.naming import naming
+from remnant.cli.options.parameters import check_number
 from remnant.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -76,11 +77,14 @@ def _numbers(
     if text is None:
         return None
     try:
-        return tuple(float(number) for number in text.split(","))
+        numbers = tuple(float(number) for number in text.split(","))
     except ValueError:
         raise InvalidInput(
             f"{parameter.opts[0]} {text} is not a list of numbers.", hint="Such as 0.49,0.48,0.45."
         ) from None
+    for number in numbers:
+        check_number(parameter.opts[0], number)
+    return numbers
 
 
 def _settings(

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from remnant.data.speech.utterance import Utterance, check_sound
 from remnant.data.speech.wav import RATE, read_wav, resampled
-from remnant.errors import InvalidInput, MissingExtra, RecordError, require
+from remnant.errors import NO_ARRAYS, InvalidInput, MissingExtra, RecordError, require
 
 SEXES = ("female", "male")
 PACKAGES = {"flite": "flite", "espeak-ng": "espeak-ng"}
@@ -255,7 +255,7 @@ def _kept(path: Path) -> NDArray[np.float32] | None:
     try:
         with path.open("rb") as file:
             sound = np.load(file, allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+    except NO_ARRAYS:
         return None
     if sound.dtype != np.float32 or sound.ndim != 1:
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, require
-from remnant.measures.statistics.checks import check_share
+from remnant.measures.statistics.checks import check_share, real_numbers
 
 Floats = NDArray[np.float64]
 
@@ -127,7 +127,7 @@ def _read_logs(given: ArrayLike, faults: list[str]) -> Floats:
 def _read(name: str, given: ArrayLike, faults: list[str]) -> Floats:
     """The float64 array, with one dimension at least; empty where it is faulty."""
     try:
-        array = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        array = np.atleast_1d(np.asarray(real_numbers(given), dtype=np.float64))
     except (TypeError, ValueError):
         faults.append(f"{name} is not an array of numbers")
         return np.empty(0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remnant.measures.statistics.checks import real_numbers
+
 Floats = NDArray[np.float64]
 
 
@@ -20,7 +22,7 @@ def read_losses(name: str, given: ArrayLike, faults: list[str]) -> Floats | None
         faults: Grows by one sentence part where something is wrong.
     """
     try:
-        array = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        array = np.atleast_1d(np.asarray(real_numbers(given), dtype=np.float64))
     except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
         faults.append(f"{name} is not an array of numbers")
         return None

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, require
+from remnant.measures.statistics.checks import real_numbers
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -155,7 +156,7 @@ def _samples(hidden: Any, faults: list[str], on_gpu: bool) -> Any:
             hidden = settle(tensor)
             if tensor_of(hidden) is not None:
                 return read_tensor(hidden, faults)
-        array = np.asarray(hidden)
+        array = real_numbers(hidden)
         narrow = array.dtype in (np.float16, np.float32)
         array = array.astype(np.float32 if narrow else np.float64, copy=False)
     except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient

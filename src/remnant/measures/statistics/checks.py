@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+
+
+def real_numbers(given: ArrayLike) -> NDArray[Any]:
+    """The array in ``given``, of real numbers in their own type.
+
+    Raises:
+        TypeError: It holds something else, such as dates, texts or records, which NumPy would
+            make numbers of.
+        ValueError: It is no array.
+    """
+    array = np.asarray(given)
+    if array.dtype.kind not in "biufO":
+        raise TypeError(f"{array.dtype} is not a type of real numbers")
+    return array
 
 
 def read_floats(
@@ -26,7 +41,7 @@ def read_floats(
         if np.iscomplexobj(given):
             faults.append(f"{name} holds complex numbers")
             return None
-        array = np.asarray(given, dtype=np.float64)
+        array = np.asarray(real_numbers(given), dtype=np.float64)
     except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
         faults.append(f"{name} is not an array of numbers")
         return None
