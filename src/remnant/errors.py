@@ -144,7 +144,7 @@ def require(
 
 
 _DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-_DISK_FULL_HINT = "Free some space, then run the same command again: it continues from there."
+DISK_FULL_HINT = "Free some space, then run the same command again."
 
 
 def is_disk_full(error: OSError) -> bool:
@@ -166,9 +166,9 @@ def write_error(path: Path, error: OSError, *, hint: str | None = None) -> Recor
 
 
 def disk_full(path: Path, reason: str | None = None) -> RecordError:
-    """Return the error for a full disk: what is stored stays, and the same command continues."""
+    """Return the error for a full disk."""
     said = f" ({reason})" if reason else ""
-    return RecordError(f"{path} cannot be written: the disk is full{said}.", hint=_DISK_FULL_HINT)
+    return RecordError(f"{path} cannot be written: the disk is full{said}.", hint=DISK_FULL_HINT)
 
 
 # What NumPy raises for files that are no arrays of its own.

@@ -615,7 +615,7 @@ def test_faults_are_one_sentence(command, planted, tmp_path):
         assert done.out == ""
 
 
-def test_an_interrupt_says_that_nothing_was_written(command, weighted, monkeypatch):
+def test_an_interrupt_says_that_the_command_starts_over(command, weighted, monkeypatch):
     def interrupted(*arguments, **options):
         raise KeyboardInterrupt
 
@@ -625,7 +625,7 @@ def test_an_interrupt_says_that_nothing_was_written(command, weighted, monkeypat
     for done in (run(command, weighted), command(*asked)):
         assert (done.code, done.err.strip()) == (
             130,
-            "remnant: interrupted; nothing was written.",
+            "remnant: interrupted; nothing was written; the same command starts over.",
         )
 
 

@@ -16,8 +16,10 @@ import warnings
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
+from remnant.canaries import read_canary_sets
 from remnant.cli.main import main
 from remnant.data import catalogue
 from remnant.errors import RemnantWarning
@@ -148,7 +150,7 @@ def test_a_full_disk_is_one_sentence_and_the_same_command_continues(recipe, cut,
 
     arguments = ("run", recipe, "--out", cut, "--checkpoint-seconds", 0)
     done = alone(*arguments, preexec_fn=limit)
-    is_one_sentence(done, "the disk is full", "Free some space, then run the same command")
+    is_one_sentence(done, "the disk is full", "run the same command again: it continues from what")
     assert path.read_bytes() == before
     assert Record.open(cut).status == "running"
     continues_to_the_same_bits(recipe, cut, made)
@@ -215,6 +217,100 @@ def test_checkpoints_that_a_kill_left_in_a_complete_run_are_removed(recipe, whol
     (whole / "checkpoint-primary.safetensors").write_bytes(b"left")
     assert remnant("run", recipe, "--out", whole).returncode == 0
     assert not list(whole.glob("checkpoint*"))
+
+
+# -- signals, and writes that fail after the result ----------------------------------------------
+
+# Sends itself a signal when a module is asked for a function.
+SIGNALLED = """
+import os, signal, importlib
+module, name = {where!r}.rsplit(".", 1)
+module = importlib.import_module(module)
+def stop(*arguments, **options):
+    os.kill(os.getpid(), signal.{signal})
+    signal.pause()
+setattr(module, name, stop)
+"""
+
+
+@pytest.mark.parametrize(
+    ("signal", "code", "word"), [("SIGTERM", 143, "terminated"), ("SIGINT", 130, "interrupted")]
+)
+def test_a_signal_is_one_sentence_that_says_how_to_go_on(recipe, cut, made, signal, code, word):
+    stopped = SIGNALLED.format(where="remnant.records.Record.put_result", signal=signal)
+    stopped = stopped.replace("importlib.import_module(module)", "remnant.records.Record")
+    done = alone("run", recipe, "--out", cut, before=f"import remnant.records\n{stopped}")
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.strip() == f"remnant: {word}; run the same command again to go on."
+    continues_to_the_same_bits(recipe, cut, made)
+    where = "remnant.canaries.insert_into_file"
+    corpus = made / "corpus.txt"
+    corpus.write_text("a line\n" * 9)
+    folder = cut.parent / "planted"
+    folder.mkdir()
+    done = alone(
+        *("canaries", "pin {digits:6}", "--out", folder / "canaries.jsonl"),
+        *("--insert", corpus, "--into", folder / "planted.txt"),
+        before=SIGNALLED.format(where=where, signal=signal),
+    )
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.strip() == (
+        f"remnant: {word}; nothing was written; the same command starts over."
+    )
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def scores(tmp_path):
+    """Scores, and the command that judges them."""
+    np.save(tmp_path / "seen.npy", np.arange(30.0))
+    np.save(tmp_path / "unseen.npy", np.arange(30.0) - 1)
+    return "score", "--seen", tmp_path / "seen.npy", "--unseen", tmp_path / "unseen.npy"
+
+
+@pytest.mark.parametrize("as_json", [[], ["--json"]])
+def test_nothing_is_printed_where_the_record_cannot_be_written(scores, tmp_path, full, as_json):
+    done = remnant(*scores, "--out", tmp_path / "out", *as_json)
+    is_one_sentence(done, "the disk is full", "Free some space, then run the same command again.")
+    assert done.stdout == ""
+    assert "continues" not in done.stderr
+    full.undo()
+    assert remnant(*scores, "--out", tmp_path / "out", *as_json).returncode == 0
+
+
+def test_a_full_disk_under_the_output_is_one_sentence(scores):
+    with open("/dev/full", "w") as out:
+        code = [sys.executable, "-c", MAIN, *map(str, scores)]
+        done = subprocess.run(code, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+    is_one_sentence(done, "the disk is full")
+
+
+def test_of_parallel_commands_on_one_file_one_wins(tmp_path):
+    (tmp_path / "corpus.txt").write_text("a line\n" * 2000)
+    running = [
+        subprocess.Popen(
+            [
+                *(sys.executable, "-c", MAIN, "canaries", "pin {digits:6}", "--seed", str(seed)),
+                *("--out", tmp_path / f"{seed}.jsonl", "--insert", tmp_path / "corpus.txt"),
+                *("--into", tmp_path / "planted.txt"),
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for seed in range(3)
+    ]
+    ended = [(*process.communicate(), process.returncode) for process in running]
+    assert sorted(code for *_, code in ended) == [0, 2, 2]
+    winner = [code for *_, code in ended].index(0)
+    text = (tmp_path / "planted.txt").read_text()
+    planted = read_canary_sets(tmp_path / f"{winner}.jsonl")[0].canaries
+    assert all(canary.text in text for canary in planted)
+    for seed, (out, err, code) in enumerate(ended):
+        if code:
+            assert out == ""
+            assert "planted.txt exists already, with other content" in err
+            assert not (tmp_path / f"{seed}.jsonl").exists()
 
 
 # -- damaged checkpoints ------------------------------------------------------------------------

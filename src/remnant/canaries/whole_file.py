@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -19,6 +20,7 @@ except ImportError:  # pragma: no cover - Windows
     fcntl = None  # type: ignore[assignment]
 
 _PREFIX = ".remnant-"
+_TRIES = 100
 _UNFINISHED = re.compile(re.escape(_PREFIX) + r"[a-z0-9_]{8}")
 
 
@@ -38,12 +40,12 @@ def writing_whole(path: Path, *, mode: int) -> Iterator[BinaryIO]:
         raise InvalidInput(f"{path} is a folder, not a file.")
     clear_leftovers(path.parent)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=_PREFIX, dir=path.parent)
+        handle, temporary = _locked(lambda: tempfile.mkstemp(prefix=_PREFIX, dir=path.parent))
     except OSError as error:
         raise InvalidInput(f"{path} cannot be written: {error.strerror}.") from error
     try:
         # A second descriptor of the same file holds the lock until the file is in its place.
-        with _held(os.dup(handle)), open(handle, "wb") as file:
+        with _closed(os.dup(handle)), open(handle, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -69,12 +71,25 @@ def folder_beside(path: Path) -> Iterator[Path]:
         OSError: It cannot be made.
     """
     clear_leftovers(path.parent)
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=path.parent))
+    descriptor, folder = _locked(lambda: _new_folder(path.parent))
     try:
-        with _held(os.open(folder, os.O_RDONLY)):
-            yield folder
+        with _closed(descriptor):
+            yield Path(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def one_writer(*paths: Path) -> Iterator[None]:
+    """Let one process at a time check what is at ``paths`` and write there; the others wait."""
+    with ExitStack() as stack:
+        for folder in sorted({path.parent.resolve() for path in paths}):
+            if fcntl is not None:
+                with suppress(OSError):  # some network file systems have no locks
+                    descriptor = os.open(folder, os.O_RDONLY)
+                    stack.callback(os.close, descriptor)
+                    fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def clear_leftovers(folder: Path) -> None:
@@ -92,35 +107,44 @@ def clear_leftovers(folder: Path) -> None:
             if entry.is_symlink() or entry.stat().st_uid != os.getuid():
                 continue
             if entry.is_dir():
-                if _is_left(entry.path):
-                    shutil.rmtree(entry.path, ignore_errors=True)
-            elif entry.is_file() and _is_left(entry.path):
-                with suppress(OSError):
-                    os.unlink(entry.path)
+                _remove_left(entry.path, lambda path: shutil.rmtree(path, ignore_errors=True))
+            elif entry.is_file():
+                _remove_left(entry.path, os.unlink)
 
 
-def _is_left(path: str) -> bool:
-    """Whether nobody holds the lock of an unfinished file or folder."""
-    try:
+def _remove_left(path: str, remove: Callable[[str], object]) -> None:
+    """Remove an unfinished file or folder whose lock nobody holds, and hold it meanwhile."""
+    with suppress(OSError):
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)
-    return True
+        with _closed(descriptor):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            remove(path)
+
+
+def _new_folder(parent: Path) -> tuple[int, str]:
+    folder = tempfile.mkdtemp(prefix=_PREFIX, dir=parent)
+    return os.open(folder, os.O_RDONLY), folder
+
+
+def _locked(make: Callable[[], tuple[int, str]]) -> tuple[int, str]:
+    """Make a file or folder and lock it; again, if another process took it for a left one."""
+    for _ in range(_TRIES):
+        with suppress(FileNotFoundError):
+            descriptor, path = make()
+            if fcntl is None:
+                return descriptor, path
+            with suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if os.path.lexists(path):
+                return descriptor, path
+            os.close(descriptor)
+    raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
 
 @contextmanager
-def _held(descriptor: int) -> Iterator[None]:
-    """Hold the lock of an open file or folder, and close it on leaving."""
+def _closed(descriptor: int) -> Iterator[None]:
+    """Close a descriptor on leaving, which ends its lock."""
     try:
-        if fcntl is not None:
-            with suppress(OSError):  # some network file systems have no locks
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     finally:
         os.close(descriptor)

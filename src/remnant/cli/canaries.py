@@ -85,6 +85,7 @@ def canaries(
         --insert corpus.txt --into planted.txt
     """
     from remnant.canaries import make_canary_set, write_canary_sets
+    from remnant.canaries.whole_file import one_writer
 
     _check_files(out, words, corpus, into, field, place_seed)
     times = _read_repeats(repeats)
@@ -102,12 +103,18 @@ def canaries(
     with withheld(secrets_of(sets)):
         _check_out(out, sets, force=force)
         if corpus is None or into is None:
-            with naming("--out", out):
+            with one_writer(out), naming("--out", out):
+                _check_out(out, sets, force=force)
                 write_canary_sets(sets, out)
         else:
-            with planting(
-                sets, corpus=corpus, into=into, field=field, seed=place_seed, force=force
-            ) as planted:
+            with (
+                planting(
+                    sets, corpus=corpus, into=into, field=field, seed=place_seed, force=force
+                ) as planted,
+                one_writer(out, into),
+            ):
+                _check_out(out, sets, force=force)
+                planted.check()
                 with naming("--out", out):
                     write_canary_sets(sets, out)
                 planted.settle()

@@ -13,6 +13,7 @@ from remnant.cli.audit import audit
 from remnant.cli.canaries import canaries
 from remnant.cli.curve import curve
 from remnant.cli.demo import demo
+from remnant.cli.endings import ending, held_output, terminable
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
 from remnant.cli.feature import feature
@@ -34,7 +35,7 @@ from remnant.errors import RemnantError, is_disk_full, is_out_of_memory, write_e
     cls=OnceOnly,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine or PASS, 1 FAIL, 2 usage error (the message says which), "
-    "3 INCONCLUSIVE, 130 interrupted.",
+    "3 INCONCLUSIVE, 130 interrupted, 143 terminated.",
 )
 @click.version_option(__version__, prog_name="remnant")
 def commands() -> None:
@@ -67,11 +68,13 @@ def main() -> None:
 
 def _main() -> None:
     try:
-        code = commands.main(prog_name="remnant", standalone_mode=False)
+        with held_output(), terminable():
+            code = commands.main(prog_name="remnant", standalone_mode=False)
     except RemnantError as fault:
         _stop(one_line(str(fault)))
     except click.exceptions.Abort as fault:
-        _stop(f"interrupted; {str(fault) or 'nothing was written'}.", code=130)
+        sentence, code = ending(fault)
+        _stop(sentence, code=code)
     except BrokenPipeError:  # the reader has seen enough
         sys.stderr.close()
         sys.exit(0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from remnant.cli.endings import resumable
 from remnant.cli.options.exit_codes import exit_by_gates, require_gate
 from remnant.cli.options.naming import blaming
 from remnant.cli.progress import ProgressBar
@@ -67,16 +68,14 @@ def run_studies(
         require_gate(study.to_dict()["question"] for study in studies.values())
     check_extras(studies.values())
     workers = execution.executor or nullcontext()
-    try:
+    with resumable():
         with workers, ProgressBar() as bar:
             for folder, study in studies.items():
                 with naming_recipe(out / folder, of=len(studies)):
                     home = (recipe_folders or {}).get(folder)
                     own = replace(execution, recipe_folder=home)
                     run_study(study, out / folder, own, progress=bar)
-    except KeyboardInterrupt:
-        raise click.exceptions.Abort("run the same command again to go on") from None
-    report = write_report(out)
+        report = write_report(out)
     records = {folder: Record.open(out / folder) for folder in studies}
     if as_json:
         first, *others = ((folder, record.summary()) for folder, record in records.items())

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.endings import resumable
 from remnant.cli.options import declared
 from remnant.cli.options.naming import naming
 from remnant.cli.options.parameters import OnceOnly
@@ -56,7 +57,7 @@ def make(sentences: Path, folder: Path, voices: str, seed: int, as_json: bool) -
     if seed < 0:
         raise InvalidInput(f"--seed {seed} is less than 0.", hint="Pass a whole number from 0.")
     names = [name.strip() for name in voices.split(",") if name.strip()]
-    with naming(voices="--voices"), ProgressBar() as bar:
+    with resumable(), naming(voices="--voices"), ProgressBar() as bar:
         made = make_folder(sentences, folder, voices=names, seed=seed, progress=bar)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(made), indent=2))

@@ -90,7 +90,7 @@ def write_out(
         record: Its other arguments.
 
     Raises:
-        RecordError: The record cannot be written; what was measured was printed before.
+        RecordError: The record cannot be written.
     """
     if folder is None:
         return

@@ -28,11 +28,24 @@ class Planted:
         copy: Its temporary place.
         place: Its final place.
         lines: For each set and each of its canaries, the lines that hold it, counted from 1.
+        force: Whether another file at ``place`` may be overwritten.
     """
 
     copy: Path
     place: Path
     lines: Lines
+    force: bool
+
+    def check(self) -> None:
+        """Refuse to overwrite a file of other content.
+
+        Raises:
+            InvalidInput: There is one at ``place``, and ``force`` is not set.
+        """
+        if self.force or not self.place.exists():
+            return
+        if not filecmp.cmp(self.copy, self.place, shallow=False):
+            raise other_content("--into", self.place)
 
     def settle(self) -> None:
         """Move the copy to its final place; only its owner can read it.
@@ -70,7 +83,7 @@ def planting(
         force: Whether another file at ``into`` may be overwritten.
 
     Raises:
-        InvalidInput: See ``insert_into_file``; or ``into`` exists or cannot be written.
+        InvalidInput: See ``insert_into_file``; or ``into`` is no place for a file.
     """
     check_place("--into", into)
     if into.exists() and corpus.exists() and into.samefile(corpus):
@@ -91,9 +104,7 @@ def planting(
             if source is not corpus:
                 source.unlink()
             source = copy
-        if into.exists() and not force and not filecmp.cmp(source, into, shallow=False):
-            raise other_content("--into", into)
-        yield Planted(source, into, [[[at + 1 for at in c] for c in each] for each in lines])
+        yield Planted(source, into, [[[at + 1 for at in c] for c in each] for each in lines], force)
 
 
 @contextmanager
