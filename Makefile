@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-.PHONY: install demo test test-gpu lint reference wheel browser voices bench factors papers clean
+.PHONY: install demo test test-gpu lint reference wheel pins browser voices bench factors papers clean
 
 install: $(INSTALLED)
 
@@ -43,6 +43,16 @@ wheel: install
 	.venv-wheel/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt dist/*.whl
 	cd dist && ../.venv-wheel/bin/python ../tests/import_everything.py
 	rm -rf .venv-wheel build
+
+# Pin the newest versions of all that a complete install brings; torch stays as it is pinned.
+pins:
+	rm -rf .venv-pins
+	$(PYTHON) -m venv .venv-pins
+	grep '^torch==' constraints.txt > .venv-pins/torch.txt
+	.venv-pins/bin/python -m pip install --quiet --disable-pip-version-check -c .venv-pins/torch.txt -e '.[dev]'
+	.venv-pins/bin/python tests/write_pins.py > .venv-pins/constraints.txt
+	mv .venv-pins/constraints.txt constraints.txt
+	rm -rf .venv-pins
 
 # The report's tests need a browser; Debian's is installed where there is none.
 browser:
@@ -87,4 +97,4 @@ papers: factors
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-one-run.toml --data $(DATA) --out runs/fashion-mnist-one-run
 
 clean:
-	rm -rf $(VENV) .venv-wheel build dist demo
+	rm -rf $(VENV) .venv-wheel .venv-pins build dist demo
