@@ -24,6 +24,7 @@ from remnant.integrations.pretrained import (
     read_model,
     read_tokenizer,
 )
+from remnant.integrations.time_bound import check_patterns
 
 CONFIG, WEIGHTS, PICKLE = "adapter_config.json", "adapter_model.safetensors", "adapter_model.bin"
 # Types whose merged weights are tested against the live adapter.
@@ -187,6 +188,8 @@ def _with_adapter(
         UnsupportedModel: The merged model differs from the live adapter.
     """
     peft = peft_library()
+    if parts.adapter is not None:
+        check_patterns(parts.adapter / CONFIG, fields, (name for name, _ in model.named_modules()))
     with _fitting(parts, "its configuration cannot be used"):
         config = peft.PeftConfig.from_peft_type(**fields)
         config.inference_mode, config.task_type = True, None

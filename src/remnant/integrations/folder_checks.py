@@ -18,6 +18,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from remnant.errors import InvalidInput
+from remnant.integrations.time_bound import check_rules
 
 _SAVE = "Save it again with model.save_pretrained(folder)."
 _SAVE_TOKENIZER = "Write it again with tokenizer.save_pretrained(folder)."
@@ -149,7 +150,9 @@ def check_tokenizer(path: Path) -> None:
     """
     for name in ("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"):
         if (path / name).exists():
-            read_object(path / name, hint=_SAVE_TOKENIZER)
+            fields = read_object(path / name, hint=_SAVE_TOKENIZER)
+            if name == "tokenizer.json":
+                check_rules(path / name, fields)
     for name in ("added_tokens.json", "vocab.json"):
         if (path / name).exists():
             tokens = read_object(path / name, hint=_SAVE_TOKENIZER)
