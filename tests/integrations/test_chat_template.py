@@ -73,3 +73,12 @@ def test_a_broken_template_is_no_fault_of_the_messages(template, words):
         rendered(template)
     assert not isinstance(raised.value, RefusedMessages)
     assert words in str(raised.value)
+
+
+def test_a_template_that_does_not_end_is_one_sentence(monkeypatch):
+    monkeypatch.setattr("remnant.integrations.chat_template.SECONDS", 0.3)
+    loop = "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}"
+    with pytest.raises(InvalidInput, match=r"takes longer than 0\.3 seconds") as raised:
+        rendered(loop)
+    assert not isinstance(raised.value, RefusedMessages)  # no other row would fare better
+    assert SECRET not in str(raised.value)

@@ -15,6 +15,7 @@ from jinja2.exceptions import SecurityError, TemplateError, TemplateSyntaxError,
 from remnant.errors import InvalidInput
 from remnant.integrations.adapter_folder import tokenizer_folder
 from remnant.integrations.pretrained import is_library_fault, read_tokenizer
+from remnant.integrations.time_bound import SECONDS, time_bound
 from remnant.studies.membership.result import AS_A_FIELD
 
 _NAMES = re.compile(r"'([^']+)' is undefined|has no attribute '([^']+)'")
@@ -39,11 +40,19 @@ def render_chat(tokenizer: Any, messages: list[Any]) -> str:
     Raises:
         RefusedMessages: The template raises on these messages. What it says is repeated only where
             it is a string of the template: anything else may quote the messages.
-        InvalidInput: The template cannot be compiled, or is none.
+        InvalidInput: The template cannot be compiled, does not end, or is none.
     """
     template = _chosen(tokenizer)
     try:
-        return str(tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False))
+        with time_bound(SECONDS):
+            text = tokenizer.apply_chat_template(messages, chat_template=template, tokenize=False)
+        return str(text)
+    except TimeoutError:
+        raise InvalidInput(
+            f"The tokenizer's chat template takes longer than {SECONDS:g} seconds for one "
+            "conversation.",
+            hint=f"Save the tokenizer with the template that it was trained with. {AS_A_FIELD}",
+        ) from None
     except TemplateSyntaxError as fault:
         raise InvalidInput(
             f"The tokenizer's chat template is broken at line {fault.lineno}.",
