@@ -113,3 +113,9 @@ def test_grey_sheets_are_read_as_three_equal_colours(cifar):
     folder, *_ = cifar
     Image.fromarray(np.full((ROWS, 1024), 51, np.uint8)).save(folder / "test_batch.png")
     np.testing.assert_allclose(read_cifar10(folder)[1].images, 0.2, rtol=1e-6)
+
+
+def test_bytes_become_the_rounded_quotients():
+    pixels = np.arange(256, dtype=np.uint8)
+    quotients = np.divide(pixels, np.float32(255), dtype=np.float32)
+    np.testing.assert_array_equal(quotients, (pixels / 255).astype(np.float32))

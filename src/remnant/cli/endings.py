@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import TextIO
 
 import click
 
@@ -85,6 +86,6 @@ def held_output() -> Iterator[None]:
     _release(stream, held)
 
 
-def _release(stream: io.TextIOBase, held: io.StringIO) -> None:
+def _release(stream: TextIO, held: io.StringIO) -> None:
     stream.write(held.getvalue())
     stream.flush()
