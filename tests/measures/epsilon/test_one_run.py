@@ -167,6 +167,43 @@ def test_scores_are_guessed_from_both_ends():
     assert one_run_from_scores(scores, coins.astype(int), guesses=4, delta=0.0) == result
 
 
+@pytest.mark.parametrize("method", ONE_RUN_METHODS)
+def test_scores_that_are_all_one_number_bound_epsilon_by_0(method):
+    coins = np.repeat([False, True], 100)
+    for guesses in (100, (20, 100, 200)):
+        for seed in range(20):
+            bound = one_run_from_scores(
+                np.full(200, 0.7), coins, guesses=guesses, delta=1e-5, method=method, seed=seed
+            )
+            assert bound.value == 0.0
+            assert bound.mu in (None, 0.0)
+
+
+def test_ties_are_broken_at_random_whatever_the_order_of_the_canaries():
+    rng = np.random.default_rng(8)
+    accused = 0
+    for seed in range(400):
+        coins = np.sort(rng.random(200) < 0.5)  # those that were left out come first
+        scores = rng.integers(0, 3, 200)
+        accused += (
+            one_run_from_scores(scores, coins, guesses=100, delta=1e-5, seed=seed).value > 0
+        )
+    assert accused <= stats.binom.isf(1e-4, 400, 0.05)
+
+
+def test_the_same_seed_gives_the_same_guesses():
+    coins = np.repeat([False, True], 50)
+    scores = np.repeat([0.0, 1.0, 2.0, 1.0], 25)
+
+    def correct(seed=0):
+        return one_run_from_scores(scores, coins, guesses=60, delta=0.0, seed=seed).correct
+
+    assert correct() == correct(0) == correct(np.random.default_rng(0))
+    assert len({correct(seed) for seed in range(20)}) > 1
+    with pytest.raises(InvalidInput, match="seed=-1 is no seed"):
+        correct(-1)
+
+
 def test_several_numbers_of_guesses_are_corrected():
     rng = np.random.default_rng(6)
     coins = rng.random(400) < 0.5

@@ -8,8 +8,8 @@ improbable, although all canaries share one training.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -208,12 +208,13 @@ def one_run_from_scores(
     delta: float,
     confidence: float = 0.95,
     method: OneRunMethod = "binomial",
+    seed: int | Sequence[int] | np.random.Generator = 0,
 ) -> OneRunEpsilon:
     """Guess the coins of the canaries with the most extreme scores, and bound ε.
 
     The half of ``guesses`` with the highest scores is guessed to be included, the half with the
     lowest not to be. The scores must not depend on the coins except through the model. Ties are
-    broken by position, which the coins do not know.
+    broken at random, since the order in which canaries are given may know the coins.
 
     Args:
         scores: One score per canary, shape ``(canaries,)``; higher means included.
@@ -222,6 +223,11 @@ def one_run_from_scores(
             by one, each at ``1 - (1 - confidence) / count`` (Bonferroni); the highest bound is
             returned with the confidence that was asked for.
         delta, confidence, method: As in ``one_run_epsilon``.
+        seed: Breaks ties; a number, or a generator. The same seed gives the same bound.
+
+    Guarantees:
+        * Exceeds the true ε in at most ``1 - confidence`` of audits, ties included.
+        * 0 where all scores are one number: there is nothing to guess by.
 
     Raises:
         InvalidInput: Arrays of unequal length, scores that are not finite, odd ``guesses`` or more
@@ -235,7 +241,7 @@ def one_run_from_scores(
         >>> bound.correct, round(bound.value, 2)
         (367, 2.1)
     """
-    ordered = _coins_by_score(scores, included)
+    ordered, alike = _coins_by_score(scores, included, _generator(seed))
     numbers = tuple(guesses) if isinstance(guesses, tuple | list) else (guesses,)
     faults: list[str] = []
     check_one_run_confidence(confidence, faults)
@@ -259,20 +265,23 @@ def one_run_from_scores(
         for number in numbers
     ]
     best = max(bounds, key=lambda bound: bound.value)
-    return OneRunEpsilon(
-        best.value,
-        best.guesses,
-        best.correct,
-        best.canaries,
-        best.delta,
-        float(confidence),
-        method,
-        best.mu,
-    )
+    best = replace(best, confidence=float(confidence))
+    return replace(best, value=0.0, mu=None if best.mu is None else 0.0) if alike else best
 
 
-def _coins_by_score(scores: ArrayLike, included: ArrayLike) -> NDArray[np.bool_]:
-    """The coins in the order of rising scores."""
+def _generator(seed: int | Sequence[int] | np.random.Generator) -> np.random.Generator:
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput(
+            f"seed={seed!r} is no seed.", hint="Pass a whole number from 0 on."
+        ) from fault
+
+
+def _coins_by_score(
+    scores: ArrayLike, included: ArrayLike, rng: np.random.Generator
+) -> tuple[NDArray[np.bool_], bool]:
+    """The coins in the order of rising scores, and whether all scores are one number."""
     numbers = np.asarray(scores, dtype=np.float64)
     coins = np.asarray(included)
     if numbers.ndim != 1 or coins.shape != numbers.shape or not len(numbers):
@@ -284,4 +293,5 @@ def _coins_by_score(scores: ArrayLike, included: ArrayLike) -> NDArray[np.bool_]
         raise InvalidInput("scores holds values that are NaN or infinite.")
     if coins.dtype != np.bool_ and not np.isin(coins, (0, 1)).all():
         raise InvalidInput("included holds values other than True and False.")
-    return np.asarray(coins.astype(bool)[np.argsort(numbers, kind="stable")])
+    order = np.lexsort((rng.permutation(numbers.size), numbers))
+    return np.asarray(coins.astype(bool)[order]), bool(np.ptp(numbers) == 0.0)

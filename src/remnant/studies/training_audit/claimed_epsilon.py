@@ -63,19 +63,22 @@ def measured_epsilon(
         unseen_scores: Of the others.
         claimed: The ε that the training claims at ``delta``.
         delta: The δ of the claim.
-        seed: Draws the order in which equal scores are guessed, which the coins do not know.
+        seed: Draws the order in which equal scores are guessed.
 
     Guarantees:
         * Exceeds the true ε in at most 5 % of audits.
-        * Scores that are all equal give 0 in all but 5 % of audits.
+        * Scores that are all equal give 0.
     """
     seen, unseen = np.asarray(seen_scores), np.asarray(unseen_scores)
     scores = np.concatenate([seen, unseen])
     included = np.repeat([True, False], [len(seen), len(unseen)])
-    order = np.random.default_rng([seed, _STREAM]).permutation(len(scores))
-    numbers = _guesses(len(scores))
     bound = one_run_from_scores(
-        scores[order], included[order], guesses=numbers, delta=delta, confidence=CONFIDENCE
+        scores,
+        included,
+        guesses=_guesses(len(scores)),
+        delta=delta,
+        confidence=CONFIDENCE,
+        seed=[seed, _STREAM],
     )
     largest = largest_bound(len(scores), delta=delta)
     enough = claimed is None or largest > claimed
