@@ -109,8 +109,16 @@ def test_ties_count_one_half_and_constants_are_chance(command, saved):
     constant = np.ones(N)
     options = saved(seen=constant, unseen=constant, control=np.full(50, 2.0))
     done = command("score", *options, "--limit", 0.6)
-    assert done.code == 0, done.out  # the control shows that the score is not constant as such
+    assert done.code == 3, done.out  # whatever the control: nothing may have been computed
     assert "an AUC of 0.500" in done.out
+    assert "all scores are one number, seen and unseen" in done.out
+    twice = [*options[:2], "--unseen", options[1], *options[4:]]  # one file of constants
+    assert command("score", *twice, "--limit", 0.6).code == 3
+    mostly = np.where(np.arange(N) % 10 == 0, noise(0), 1.0)
+    options = saved(seen=mostly, unseen=mostly[::-1].copy(), control=np.full(50, 9.0))
+    done = command("score", *options, "--limit", 0.7)
+    assert done.code == 3, done.out
+    assert "81% of the pairs of a seen and an unseen score tie" in done.out
     rng = np.random.default_rng(0)
     seen, unseen = rng.integers(0, 3, N), rng.integers(0, 3, N)
     found = audit_scores(seen=seen, unseen=unseen, rng=rng).auc
@@ -181,7 +189,7 @@ def test_the_same_scores_twice_are_refused(command, saved, tmp_path):
     options = saved(seen=noise(0))
     same = command("score", *options, "--unseen", tmp_path / "seen.npy")
     assert same.code == 2
-    assert "--seen and --unseen are the same file." in same.err
+    assert "--seen and --unseen hold the same scores" in same.err
     copied = command("score", *saved(seen=noise(0), unseen=noise(0)))
     assert copied.code == 2
     assert "--seen and --unseen hold the same scores" in copied.err

@@ -13,7 +13,7 @@ from remnant.cli.options.arrays import read_npy
 from remnant.cli.options.naming import naming
 from remnant.cli.output import command_page, print_json
 from remnant.cli.terminal import show
-from remnant.errors import InvalidInput, require
+from remnant.errors import require
 
 if TYPE_CHECKING:
     from remnant.integrations.membership.outcome import MembershipAudit
@@ -84,7 +84,6 @@ def score(
     )
     files = {"--seen": seen, "--unseen": unseen}
     files |= {} if control is None else {"--control": control}
-    _refuse_twice(files)
     folder = out_folder.out_folder(out)
     arrays: dict[str, Any] = {
         option.removeprefix("--"): read_npy(option, path, holds=HOLDS)
@@ -101,17 +100,6 @@ def score(
         _write_record(folder, ended, files, arrays, {**given, "seed": seed}, as_json)
     if ended.exit_code and not (ended.outcome == "INCONCLUSIVE" and allow_inconclusive):
         sys.exit(ended.exit_code)
-
-
-def _refuse_twice(files: dict[str, Path]) -> None:
-    known: dict[Path, str] = {}
-    for option, path in files.items():
-        other = known.setdefault(path.resolve(), option)
-        if other != option:
-            raise InvalidInput(
-                f"{other} and {option} are the same file.",
-                hint="Pass scores of different records.",
-            )
 
 
 def _write_record(

@@ -185,9 +185,7 @@ def test_ties_are_broken_at_random_whatever_the_order_of_the_canaries():
     for seed in range(400):
         coins = np.sort(rng.random(200) < 0.5)  # those that were left out come first
         scores = rng.integers(0, 3, 200)
-        accused += (
-            one_run_from_scores(scores, coins, guesses=100, delta=1e-5, seed=seed).value > 0
-        )
+        accused += one_run_from_scores(scores, coins, guesses=100, delta=1e-5, seed=seed).value > 0
     assert accused <= stats.binom.isf(1e-4, 400, 0.05)
 
 

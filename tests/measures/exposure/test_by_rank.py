@@ -12,7 +12,7 @@ from remnant.measures.exposure.by_rank import references_to_show
 
 LOSS = st.one_of(st.integers(-4, 4).map(float), st.floats(-50, 50), st.just(np.inf))
 LOSSES = st.lists(LOSS, min_size=1, max_size=40)
-ARRAYS = ("bits", "low", "high", "saturated", "at_or_under")
+ARRAYS = ("bits", "low", "high", "saturated", "at_or_under", "tied")
 
 
 def by_hand(canaries, references):
@@ -89,6 +89,19 @@ def test_a_model_that_scores_everything_alike_exposes_nothing():
     assert found.low.tolist() == [0.0, 0.0]
     assert not np.signbit(found.low).any()
     assert not found.saturated.any()
+    assert found.tied.tolist() == [50, 50]
+    assert found.high.tolist() == [np.inf, np.inf]  # they may be capped
+
+
+def test_the_upper_end_allows_for_ties():
+    """It is that of a canary that costs a little less."""
+    rng = np.random.default_rng(0)
+    canaries, references = rng.integers(0, 9, 20) / 2, rng.integers(0, 9, 300) / 2
+    found = exposure(canary_losses=canaries, reference_losses=references)
+    apart = exposure(canary_losses=canaries - 0.25, reference_losses=references)
+    np.testing.assert_array_equal(found.high, np.maximum(apart.high, found.bits))
+    np.testing.assert_array_equal(found.tied, found.at_or_under - apart.at_or_under)
+    assert (found.tied > 0).all()
 
 
 def test_one_number_is_one_canary_and_an_infinite_loss_is_the_dearest():

@@ -229,6 +229,43 @@ def test_scores_and_costs_that_are_all_alike_at_the_end_do_not_pass():
         assert curve.safe_after(limit).lag is None
 
 
+def test_a_lag_at_which_nothing_was_computed_is_not_safe():
+    """Nor is any lag before it, though the bounds of all of them are under the limit."""
+    rng = np.random.default_rng(3)
+    gain = np.array([4.0, 0.0, 0.0, 0.0])[:, None, None]
+    seen, unseen = rng.normal(size=(4, 8, 40)) + gain, rng.normal(size=(4, 8, 200))
+
+    def safe():
+        made = {"lags": [10, 20, 30, 40], "rng": np.random.default_rng(1), "draws": 20}
+        attacked = forgetting_curve(seen_scores=seen, unseen_scores=unseen, success="auc", **made)
+        exposed = exposure_curve(canary_losses=-seen, reference_losses=-unseen, **made)
+        return attacked.safe_after(0.7), exposed.safe_after(4.0)
+
+    assert [found.lag for found in safe()] == [20, 20]
+    seen[2], unseen[2] = 0.0, 0.0
+    attacked, exposed = safe()
+    assert (attacked.lag, exposed.lag) == (40, 40)
+    assert "at lag 30 all scores are one number" in attacked.reason
+    assert "at lag 30 canaries cost exactly as much as references" in exposed.reason
+    seen[2, 0], unseen[2, 0] = rng.normal(size=40), rng.normal(size=200)  # one trial of eight
+    assert [found.lag for found in safe()] == [40, 40]
+
+
+def test_scores_most_of_which_tie_do_not_pass():
+    """Nine in ten are capped: what is left shows little, and the caps nothing."""
+    rng = np.random.default_rng(2)
+    gain = np.array([4.0, 0.5])[:, None, None]
+    seen, unseen = rng.normal(size=(2, 8, 40)) + gain, rng.normal(size=(2, 8, 200))
+    cap = np.quantile(unseen[1], 0.1)
+    seen[1], unseen[1] = np.minimum(seen[1], cap), np.minimum(unseen[1], cap)
+    curve = forgetting_curve(
+        seen_scores=seen, unseen_scores=unseen, success="auc", lags=[10, 20], rng=rng, draws=20
+    )
+    verdict = curve.verdict(0.7)
+    assert (verdict.outcome, curve.safe_after(0.7).lag) == ("INCONCLUSIVE", None)
+    assert "of the pairs of a seen and an unseen score at the end tie" in verdict.claim
+
+
 def test_a_limit_that_no_precision_can_reach_proves_nothing():
     """At FPR 50 % precision is at most .667: a total leak would pass a limit of .75."""
     leak = faded(np.random.default_rng(0), shifts=(6.0, 6.0, 6.0), success="precision", fpr=0.5)

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from remnant.errors import NotEnoughEvidence
-from remnant.measures import pooled_exposure_test
+from remnant.measures import exposure, pooled_exposure_test
 from remnant.records.outcomes import RULES
 from remnant.studies.exposure.verdict import (
     CanaryPool,
@@ -365,6 +365,39 @@ def test_models_that_score_everything_alike_do_not_pass():
     found = judged([canary(1, 0.0)] * 20 + [canary(64, 0.0)] * 3, [canary(0, 0.0)] * 20)
     assert (found.outcome, found.control) == ("INCONCLUSIVE", None)
     assert found.claim == "No claim: no planted canaries were found."
+
+
+def test_costs_that_are_capped_do_not_pass():
+    """Uncapped, canaries have up to 10 bits; a cap makes them cost as much as references."""
+    rng = np.random.default_rng(0)
+    reference_costs, canary_costs = rng.normal(40, 3, 2000), rng.normal(33, 1, 20)
+
+    def outcome(least):
+        found = exposure(
+            canary_losses=np.maximum(canary_costs, least),
+            reference_losses=np.maximum(reference_costs, least),
+            space=10**6,
+        )
+        rows = [
+            MeasuredCanary(
+                name=f"canary {i}",
+                repeats=1,
+                trial=0,
+                bits=float(found.bits[i]),
+                low=float(found.low[i]),
+                high=float(found.high[i]),
+                saturated=bool(found.saturated[i]),
+                sampled=True,
+                tied=bool(2 * found.tied[i] > found.at_or_under[i]),
+            )
+            for i in range(20)
+        ]
+        return judged(rows, limit=8.0)
+
+    assert outcome(0.0).outcome != "PASS"
+    capped = outcome(35.0)
+    assert capped.outcome == "INCONCLUSIVE"
+    assert "compute them in full" in capped.sentence
 
 
 def copied(rng, *, trials=5, controls=20, mean=10.0, most=CEILING, remembered=0.0):

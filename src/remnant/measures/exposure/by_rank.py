@@ -36,9 +36,11 @@ class Exposure:
         bits: Exposure per canary, shape ``(canaries,)``, in the order given.
         low, high: The interval of each canary's exact exposure, for that canary alone; it always
             holds ``bits``. ``high`` is ``inf`` where no reference was at or under the canary and
-            no ``space`` was given.
+            no ``space`` was given. References that cost exactly as much as a canary count as
+            dearer in ``high``: costs that are capped or rounded tie like this.
         saturated: True where no reference was at or under the canary: read ``bits`` as "at least".
         at_or_under: How many references were.
+        tied: How many of them cost exactly as much.
         n_references: How many references there were.
         ceiling: ``log2(n_references + 1)``, the maximum of ``bits``.
         space: How many secrets there are; None where it was not given.
@@ -51,6 +53,7 @@ class Exposure:
     high: Floats
     saturated: NDArray[np.bool_]
     at_or_under: NDArray[np.int64]
+    tied: NDArray[np.int64]
     n_references: int
     ceiling: float
     space: int | None
@@ -92,7 +95,8 @@ def exposure(
         confidence: Of each canary's interval.
 
     Guarantees:
-        * A model that scores everything alike exposes nothing (ties count against the canary).
+        * A model that scores everything alike exposes nothing (ties count against the canary);
+          ``high`` then says nothing.
         * Any strictly increasing map of all losses leaves the result unchanged.
         * The order of the references does not matter; the canaries keep theirs.
         * Each interval covers its canary's exact exposure with at least ``confidence``.
@@ -117,7 +121,9 @@ def exposure(
 
     n, k = references.size, at_or_under(canaries, references)
     bits = np.log2(n + 1.0) - np.log2(k + 1.0)
-    least, most = count_ends(k, n, float(confidence))
+    cheaper = at_or_under(np.nextafter(canaries, -math.inf), references)
+    most = count_ends(k, n, float(confidence))[1]
+    least = count_ends(cheaper, n, float(confidence))[0]
     top = math.inf
     if space is not None:
         upto = at_or_under(canaries, canaries)
@@ -134,6 +140,7 @@ def exposure(
         high=np.maximum(np.minimum(high, top), bits),
         saturated=k == 0,
         at_or_under=k,
+        tied=k - cheaper,
         n_references=n,
         ceiling=math.log2(n + 1),
         space=None if space is None else int(space),

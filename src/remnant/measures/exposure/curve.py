@@ -224,11 +224,9 @@ class ExposureCurve:
             confidence=confidence,
             most=self.ceiling,
             control=self.positive_control() if control else None,
-            doubtful=np.array(
-                [self.more_saturated_than_chance(at) for at in range(len(self.lags))]
-            ),
+            doubts=self._doubts(limit, confidence),
             reversed_at=np.array([self.below_chance(at) for at in range(len(self.lags))]),
-            void=self._void(limit) if control else "",
+            void=self._void() if control else "",
             trials=self.trials,
         )
 
@@ -238,8 +236,8 @@ class ExposureCurve:
         As ``ForgettingCurve.verdict``. A canary that no reference was as cheap as counts with the
         ceiling, though it may have any more bits: where there are more of these than chance
         explains at 1 %, the mean is only a lower bound and there is no PASS. Nor is there one where
-        canaries cost exactly as much as references, and the mean is above the limit if these ties
-        count for them: costs that are saturated or rounded look like this.
+        canaries cost exactly as much as references, and the bound is above the limit if these ties
+        count for them: costs that are capped, saturated or rounded look like this.
 
         Args:
             limit: In bits, above ``null`` and under ``ceiling``.
@@ -287,20 +285,38 @@ class ExposureCurve:
         elif self.below_chance():
             doubt = REVERSED
         else:
-            doubt = self._void(limit)
+            doubt = self._void() or self._ties(-1, limit, last.high)
         return judge(last, limit, self.positive_control(), doubt=doubt)
 
-    def _void(self, limit: float) -> str:
-        """Why no bound of this curve proves anything about a limit; empty where one may."""
-        if self.repeated:
-            return REPEATED
-        generous = float(self.evidence.generous[-1].mean())
-        if self.value[-1] <= limit < generous:
-            return (
-                "canaries cost exactly as much as references at the end: with these ties counted "
-                f"for the canary, mean exposure is {generous:.2f} bits"
-            )
-        return ""
+    def _void(self) -> str:
+        """Why no bound of this curve proves anything; empty where one may."""
+        return REPEATED if self.repeated else ""
+
+    def _doubts(self, limit: float, confidence: float) -> list[str]:
+        """Why the bound of each lag proves nothing about a limit; empty where it may."""
+        return [
+            "more canaries are at the ceiling than chance explains"
+            if self.more_saturated_than_chance(lag)
+            else self._ties(lag, limit, float(high))
+            for lag, high in enumerate(self.evidence.upper(confidence))
+        ]
+
+    def _ties(self, lag: int, limit: float, high: float) -> str:
+        """Why ties between canaries and references leave a limit open; empty where they do not.
+
+        Args:
+            lag: The place of the lag.
+            limit: In bits.
+            high: The upper bound, which counts ties against the canary.
+        """
+        gap = float(self.evidence.generous[lag].mean() - self.value[lag])
+        if not high <= limit < high + gap:
+            return ""
+        where = " at the end" if lag == -1 else ""
+        return (
+            f"canaries cost exactly as much as references{where}: with these ties counted for the "
+            f"canary, mean exposure may be up to {high + gap:.2f} bits"
+        )
 
     def below_chance(self, lag: int = -1) -> bool:
         """Whether canaries are shown to cost more than references at a lag, at 2.5 %.

@@ -17,12 +17,13 @@ from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.decay import Decay, Law, fit_decay
 from remnant.measures.forgetting.protect_last import ProtectLast, protect_last
 from remnant.measures.forgetting.safe_after import SafeAfter, check_claim, safe_after
-from remnant.measures.forgetting.verdict import ALIKE, REVERSED, LastLag, Verdict, judge
+from remnant.measures.forgetting.verdict import REVERSED, LastLag, Verdict, judge
 from remnant.measures.statistics.checks import (
     check_share,
     read_floats,
     unseen_needed,
 )
+from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.groups import NO_GROUPS, read_group_pair
 from remnant.measures.statistics.smoothing import moving_average
 from remnant.measures.statistics.success import (
@@ -125,6 +126,7 @@ class ForgettingCurve:
             * With ``control``, an attack that sees nothing makes no lag safe, but with a
               probability of 2.5 % at most; and a lag at which success is below chance, so that the
               reversed attack succeeds, is not safe.
+            * With ``control``, no lag is safe at which most scores tie.
             * With ``control``, no lag is safe where two trials have the same scores at all lags, or
               where no attack can exceed ``limit``: where ``verdict`` makes no claim for a reason
               that is about the whole curve, this makes none either.
@@ -141,6 +143,7 @@ class ForgettingCurve:
             success=self.success,
             confidence=confidence,
             void=self._void(limit) if control else "",
+            doubts=[alike_fault(share) for share in self.evidence.tied_pairs],
             control=self.positive_control() if control else None,
             trials=self.trials,
         )
@@ -149,7 +152,7 @@ class ForgettingCurve:
         """Judge the last lag of the curve, and no other.
 
         PASS where the one-sided upper bound is at or under ``limit``, the attack found the canaries
-        (``positive_control``), and scores are not all alike; FAIL where the lower bound is above
+        (``positive_control``), and most scores do not tie; FAIL where the lower bound is above
         it; otherwise INCONCLUSIVE, with a rough number of trials that would decide. No lag is
         searched for: the first lag that looks safe is wrong far more often than the bound's
         confidence says.
@@ -195,7 +198,7 @@ class ForgettingCurve:
             per_trial=tuple(self.per_trial[-1].tolist()),
             reversed=self._below_chance(),
         )
-        doubt = self._void(limit)
+        doubt = self._void(limit) or alike_fault(self.evidence.tied_pairs[-1], " at the end")
         if not doubt and last.high < self.chance:
             doubt = REVERSED
         return judge(last, limit, self.positive_control(), doubt=doubt)
@@ -213,8 +216,6 @@ class ForgettingCurve:
         """Why no bound of this curve proves anything about a limit; empty where one may."""
         if self.evidence.repeated:
             return "two trainings have the same scores at all lags, so they are one training"
-        if self.evidence.alike[-1]:
-            return ALIKE
         return out_of_reach(limit, self.success, self.fpr)
 
     def protect_last(self, limit: float, *, batch: int, confidence: float = 0.95) -> ProtectLast:

@@ -13,7 +13,6 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.forgetting.control import ERROR, Control
 from remnant.measures.forgetting.safe_after import check_claim
 from remnant.measures.forgetting.verdict import (
-    ALIKE,
     CHECK_SIGN,
     PLANT_MORE,
     REVERSED,
@@ -28,6 +27,7 @@ from remnant.measures.statistics.checks import (
     read_floats,
     unseen_needed,
 )
+from remnant.measures.statistics.evidence_faults import alike_fault, tied_pairs
 from remnant.measures.statistics.groups import NO_GROUPS, GroupPair, read_groups
 from remnant.measures.statistics.rank_sum import rank_sum_p_value
 from remnant.measures.statistics.resampling import Groups
@@ -132,7 +132,7 @@ class OneRunForgetting:
 
         Where they were planted more or less often, all of them have to be within the limit. PASS
         where every one-sided upper bound is at or under ``limit``, the attack found the canaries at
-        some checkpoint (``positive_control``), the scores that are judged are not all alike, and no
+        some checkpoint (``positive_control``), most scores that are judged do not tie, and no
         later window at half that lag or more is still beyond the limit at the end. FAIL where a
         lower bound, corrected for their number, is above the limit. Otherwise INCONCLUSIVE. The
         claim names the window that was judged, and how many later windows are not shown to be
@@ -178,7 +178,7 @@ class OneRunForgetting:
             sentence = f"{said}: not under the limit of {limit:g}. Plant more canaries."
             return made("INCONCLUSIVE", sentence, claim)
         under = f"{said}: under the limit of {limit:g}"
-        doubt = ALIKE if self.evidence.alike[judged].any() else ""
+        doubt = alike_fault(float(self.evidence.tied_pairs[judged].max()), " at the end")
         doubt = doubt or out_of_reach(limit, self.rate, self.fpr)
         if not doubt and upper[judged].min() < self.chance:
             doubt = REVERSED
@@ -232,13 +232,13 @@ class OneRunEvidence:
         measured: The success of each cohort, in the order of the rows.
         rank_p_values: One-sided rank-sum tests of each row, shape ``(2, rows)``: of the scores, and
             of their rise since the last checkpoint before the window; NaN where there is none.
-        alike: Whether all scores of a row, of the cohort and of the controls, are one number,
-            calibrated or not; shape ``(rows,)``.
+        tied_pairs: The share of tied pairs of a score of the cohort and one of the controls,
+            calibrated or not, whichever is larger; shape ``(rows,)``.
     """
 
     measured: tuple[Measured, ...]
     rank_p_values: Floats
-    alike: NDArray[np.bool_]
+    tied_pairs: Floats
 
     def lower(self, confidence: float) -> Floats:
         """The one-sided lower bound of success at each row."""
@@ -352,7 +352,7 @@ def one_run_forgetting(
         measured.append(cohort)
     joined = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
     ranks = np.stack([joined.pop("rank_score"), joined.pop("rank_rise")])
-    evidence = OneRunEvidence(tuple(measured), ranks, joined.pop("alike") > 0.0)
+    evidence = OneRunEvidence(tuple(measured), ranks, joined.pop("tied"))
     what = "canary" if clusters is None else "cluster"
     return OneRunForgetting(
         **{name: joined[name] for name in joined if name not in ("cohort", "repeats", "n_seen")},
@@ -428,8 +428,7 @@ def _row(
     groups = NO_GROUPS
     if clusters is not None:
         groups = _numbered(clusters[mine]), _numbered(clusters[controls])
-    alike = (np.ptp(seen, axis=1) == 0.0) & (np.ptp(unseen, axis=1) == 0.0)
-    alike &= seen[:, 0] == unseen[:, 0]
+    tied = tied_pairs(seen, unseen)
     effect = np.full((3, after.size), np.nan)
     ranked = np.full((2, after.size), np.nan)
     ranked[0] = _rank_p_values(seen, unseen, groups)
@@ -463,7 +462,7 @@ def _row(
         "effect_high": value + reach,
         "rank_score": ranked[0],
         "rank_rise": ranked[1],
-        "alike": (alike | measured.alike) * same,
+        "tied": np.maximum(tied, measured.tied_pairs),
         "checkpoint": given.checkpoints[after],
         "cohort": number * same,
         "planted_from": given.begins(number) * same,

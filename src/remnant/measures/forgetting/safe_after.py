@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ def safe_after(
     confidence: float,
     most: float = 1.0,
     control: Control | None,
-    doubtful: NDArray[np.bool_] | None = None,
+    doubts: Sequence[str] = (),
     reversed_at: NDArray[np.bool_] | None = None,
     void: str = "",
     trials: int | None = None,
@@ -64,7 +65,7 @@ def safe_after(
         most: What no value can pass.
         control: Whether the attack found the canaries; None asks for no control and takes the
             bounds as they are.
-        doubtful: Lags whose bound proves nothing.
+        doubts: Why the bound of each lag proves nothing; empty where it may.
         reversed_at: Lags at which the reversed attack succeeds; those whose upper bound is under
             chance, if not given.
         void: Why the limit proves nothing at any lag, such as one that no attack can pass.
@@ -77,13 +78,13 @@ def safe_after(
     if void:
         return SafeAfter(None, f"{void[0].upper()}{void[1:]}.", limit, confidence, 0)
     bounds = upper(float(confidence))
-    doubts = np.full(lags.size, "", dtype=object)
+    found = [""] * lags.size
     if control is not None:
-        if doubtful is not None:
-            doubts[doubtful] = "more canaries are at the ceiling than chance explains"
         turned = bounds < chance if reversed_at is None else reversed_at
-        doubts[turned] = f"{success} is below chance: the reversed attack succeeds"
-    claim = _backward(lags, bounds, doubts, limit, confidence, success)
+        reverse = f"{success} is below chance: the reversed attack succeeds"
+        found = [reverse * bool(below) for below in turned]
+        found = [doubt or below for doubt, below in zip_longest(doubts, found, fillvalue="")]
+    claim = _backward(lags, bounds, np.array(found, dtype=object), limit, confidence, success)
     if control is not None and not control.found and claim.lag is not None:
         return replace(claim, lag=None, reason=control.reason)
     if trials == 1 and claim.lag is not None:

@@ -13,10 +13,6 @@ from remnant.measures.statistics.skewed_trials import Skew, unseen_trainings, up
 
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 REVERSED = "that is below chance, so the reversed attack succeeds"
-ALIKE = (
-    "all scores at the end are one number, seen and unseen: an attack that is saturated, rounded "
-    "or not computed looks like this too"
-)
 CHECK_SIGN = "Check that higher scores mean more likely seen."
 PLANT_MORE = "Plant more canaries, plant them more often, or use another kind."
 

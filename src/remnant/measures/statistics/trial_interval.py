@@ -48,6 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from remnant.measures.statistics.evidence_faults import tied_pairs
 from remnant.measures.statistics.groups import GroupPair
 from remnant.measures.statistics.intervals import beta_ends, student_inflation
 from remnant.measures.statistics.resampling import (
@@ -372,7 +373,7 @@ class Measured:
         units: How many canaries, or clusters of them, each trial has on either side.
         clustered: Whether they are clusters.
         repeated: Whether two trials have the same scores at all lags: they are one training.
-        alike: Lags at which all scores of a trial, seen and unseen, are one number.
+        tied_pairs: The largest share of tied pairs of any trial, at each lag (see ``tied_pairs``).
     """
 
     evidence: TrialEvidence
@@ -385,7 +386,7 @@ class Measured:
     units: tuple[int, int]
     clustered: bool
     repeated: bool
-    alike: NDArray[np.bool_]
+    tied_pairs: Floats
 
     def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
         """The low and high end at each lag.
@@ -473,7 +474,7 @@ def measure(
         units=both,
         clustered=clustered,
         repeated=repeated_trials(together),
-        alike=(together == together[:, :, :1]).all(axis=2).any(axis=1),
+        tied_pairs=tied_pairs(seen, unseen).max(axis=1),
     )
 
 

@@ -53,6 +53,8 @@ class SecretExposure:
             costs are too close to be distinguished.
         saturated: No reference was as cheap: the references cannot show more.
         skew_normal_bits: Extrapolated from the references, where requested; see ``ks_pvalue``.
+        tied: Most sampled references at or under it cost exactly as much, which widens its
+            interval.
     """
 
     bits: float
@@ -63,6 +65,7 @@ class SecretExposure:
     rank_low: int | None
     saturated: bool
     skew_normal_bits: float | None
+    tied: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,10 +298,12 @@ def _audit(
                 for off in (tolerance, -tolerance)
             ]
             low, high = np.minimum(low, ends[0].low), np.maximum(high, ends[1].high)
-        columns = (ranked.bits, low, high, own, ranked.saturated)
+        tied = 2 * ranked.tied > ranked.at_or_under
+        columns = (ranked.bits, low, high, own, ranked.saturated, tied)
         rows = zip(*(column.tolist() for column in columns), guesses, strict=True)
         each = tuple(
-            SecretExposure(b, lo, hi, c, None, None, sat, g) for b, lo, hi, c, sat, g in rows
+            SecretExposure(b, lo, hi, c, None, None, sat, g, tied)
+            for b, lo, hi, c, sat, tied, g in rows
         )
     return ExposureAudit(
         method="sampled" if exact is None else "exact",

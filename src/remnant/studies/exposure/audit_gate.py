@@ -63,4 +63,5 @@ def _measured(canary: CanaryExposure, number: int) -> MeasuredCanary:
         high=measured.high,
         saturated=measured.saturated,
         sampled=measured.rank is None,
+        tied=measured.tied,
     )

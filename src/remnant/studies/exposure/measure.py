@@ -156,6 +156,7 @@ def canary_pool(exposure: Exposures, repeats: ExposureByRepeats) -> CanaryPool:
             high=math.inf if row.high is None else row.high,
             saturated=row.saturated,
             sampled=row.rank is None,
+            tied=bool(row.tied),
         )
 
     return CanaryPool(
@@ -258,6 +259,7 @@ def _exposed(trial: TrialExposure, j: int, *, name: str, number: int) -> Exposed
         cost=secret.cost if math.isfinite(secret.cost) else None,
         saturated=secret.saturated,
         skew_normal_bits=secret.skew_normal_bits,
+        tied=secret.tied or None,
         twin_bits=None if trial.twin is None else trial.twin.each[j].bits,
     )
 

@@ -73,6 +73,8 @@ class ExposedCanary:
         saturated: No reference was as cheap: the exposure is at least ``low``.
         skew_normal_bits: Extrapolated from the references, where that was done.
         twin_bits: Exposure of the same canary in the twin, which was trained on none.
+        tied: True where most sampled references at or under it cost exactly as much; None
+            otherwise.
     """
 
     name: str
@@ -87,6 +89,7 @@ class ExposedCanary:
     saturated: bool
     skew_normal_bits: float | None
     twin_bits: float | None
+    tied: bool | None = optional()
 
     @property
     def shown(self) -> float:

@@ -41,6 +41,8 @@ class MeasuredCanary:
         low, high: What the exposure lies between; ``high`` may be infinite.
         saturated: True where no reference was as cheap: read ``bits`` as "at least ``low``".
         sampled: True where ``low`` and ``high`` are a 95 % interval, False where they are certain.
+        tied: True where most references at or under it cost exactly as much, which ``high``
+            allows for.
     """
 
     name: str
@@ -51,6 +53,7 @@ class MeasuredCanary:
     high: float
     saturated: bool = False
     sampled: bool = False
+    tied: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -263,6 +266,11 @@ def more_evidence(
     if not any(canary.sampled for canary in canaries):
         return f"raise {budget}"
     if not any(canary.saturated for canary in canaries):
+        if any(canary.tied for canary in canaries):
+            return (
+                "references cost exactly as much, as costs that are capped, rounded or not "
+                "computed do: compute them in full"
+            )
         return f"draw several times as many references{f', or raise {budget}' if budget else ''}"
     needed = references_to_show(limit)
     if needed <= _DRAWN or not budget:

@@ -15,6 +15,7 @@ from remnant.measures.membership.attacks import DESCRIPTIONS
 from remnant.measures.membership.blind import BlindBaseline
 from remnant.measures.membership.verbatim import WindowRows
 from remnant.measures.statistics.checks import check_rng, check_share, unseen_needed
+from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.rank_sum import rank_sum_p_value
 from remnant.measures.statistics.success import (
@@ -247,6 +248,7 @@ def _judged(measured: Measured, settings: Settings) -> Judged:
         high=float(measured.upper(settings.confidence)[0]),
         chance=chance_level(success, settings.fpr),
         confidence=settings.confidence,
+        alike=alike_fault(float(measured.tied_pairs[0])) or None,
     )
 
 

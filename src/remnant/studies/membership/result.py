@@ -78,6 +78,7 @@ class Judged:
         estimate: With its two-sided interval.
         low, high: One-sided bounds, each of ``confidence``.
         chance: What an attack without knowledge reaches.
+        alike: Why scores most of which tie prove nothing; None where they may.
     """
 
     success: Success
@@ -87,6 +88,7 @@ class Judged:
     high: float
     chance: float
     confidence: float
+    alike: str | None = optional()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,8 +4,9 @@ Beside an upper bound under the limit, a PASS needs: two sets that a blind class
 distinguish; a model that learnt its task; a reference model, because attacks without one can be
 weak, that learnt something and does not distinguish the two sets itself; seen records that the
 model predicts better than the reference does, because otherwise nothing shows that it was trained
-on them; no attack that is above the limit or below chance; no significant verbatim text; records of
-which nearly all tokens were scored; and a positive control that the same gate fails.
+on them; scores most of which do not tie; no attack that is above the limit or below chance; no
+significant verbatim text; records of which nearly all tokens were scored; and a positive control
+that the same gate fails.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from remnant.studies.shared.parts import Finding, Gate
 _REVERSED = "an attack is below chance: it scores unseen records higher than seen ones"
 _SWAPPED = "Check that the seen and the unseen records are not swapped."
 _OTHER_REFERENCE = "Pass the model that the training started from as the reference model."
+_FINER = "Pass scores that differ, such as losses in full precision."
 _ASSUMED = "if the seen records are what the model was trained on"
 _UNSCORED = 0.1  # share of tokens that may be beyond what the model reads, or of rows without text
 _WITH_REFERENCE = ("ratio", "ez", "bits")
@@ -206,6 +208,8 @@ def _doubt(evidence: Evidence, limit: float) -> tuple[str, str] | None:
         )
     if evidence.reference_fault:
         return evidence.reference_fault, _OTHER_REFERENCE
+    if judged.alike:
+        return judged.alike, _FINER
     if judged.high <= judged.chance or evidence.reversed is not None:
         return _REVERSED, _SWAPPED
     if judged.high > limit:
@@ -341,6 +345,13 @@ def _finding(evidence: Evidence) -> Finding:
             sentence=sentence,
             advice="Look at the records at the highest risk. Remove duplicates, train for fewer "
             "epochs, or set --limit to decide whether this is acceptable.",
+            rules=RULES,
+        )
+    if judged.alike:
+        return Finding(
+            headline="The scores are all alike",
+            sentence=f"{sentence} But {judged.alike}.",
+            advice=_FINER,
             rules=RULES,
         )
     return Finding(

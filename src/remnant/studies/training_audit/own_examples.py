@@ -21,6 +21,7 @@ from remnant.measures.forgetting.verdict import (
     rounded_down,
     rounded_up,
 )
+from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.success import trial_success
 from remnant.records.outcomes import Outcome, finding_row, gate_row
 from remnant.records.typed import Absent
@@ -170,7 +171,8 @@ def judge_detection(
 
     FAIL where the one-sided lower bound of a judged group, corrected for their number, is above the
     limit. PASS where every judged group's one-sided upper bound is at or under it, its examples
-    were in batches as often as they were planted, no control was in a batch, and the attack found
+    were in batches as often as they were planted, no control was in a batch, most scores do not tie
+    with those of controls, and the attack found
     some group, judged or not, which is the positive control. Otherwise INCONCLUSIVE.
 
     Args:
@@ -210,6 +212,9 @@ def judge_detection(
             "INCONCLUSIVE", f"{said}: not under the limit of {limit:g}. {_MORE_EXAMPLES}", claim
         )
     under = f"{said}: under the limit of {limit:g}"
+    alike = alike_fault(float(detected.evidence.evidence.tied_pairs[rows].max()))
+    if alike:
+        return made("INCONCLUSIVE", f"{under}; but {alike}.", f"No claim: {alike}.")
     if upper[rows].min() < 0.5:
         return made(
             "INCONCLUSIVE", f"{under}; but {REVERSED}. {CHECK_SIGN}", f"No claim: {REVERSED}."
