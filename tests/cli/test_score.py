@@ -203,7 +203,7 @@ def test_the_same_scores_twice_are_refused(command, saved, tmp_path):
         (("--limit", 0.5), "is not above chance"),
         (("--limit", 1.0), "--limit 1"),
         (("--limit", 0.05, "--success", "tpr"), "is not above chance"),
-        (("--confidence", 0.4), "--confidence 0.4 is not between 0.8 and 0.9999"),
+        (("--confidence", 0.4), "--confidence 0.4 is under 0.8, the least that a gate takes"),
         (("--fpr", 1.5), "--fpr 1.5 is not between 0 and 1"),
         (("--fpr", 0.001, "--success", "tpr"), "cannot place a threshold at FPR 0.001"),
         (("--seed", -1), "--seed -1"),

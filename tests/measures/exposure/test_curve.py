@@ -183,7 +183,7 @@ def test_safe_after_is_tested_backward_in_bits():
         curve.safe_after(6.0)
     with pytest.raises(InvalidInput, match="limit='2' is not a number"):
         curve.safe_after("2")
-    with pytest.raises(InvalidInput, match="above one half"):
+    with pytest.raises(InvalidInput, match=r"confidence=0\.4 is under 0\.8"):
         curve.safe_after(3.0, confidence=0.4)
 
 

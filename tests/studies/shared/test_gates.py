@@ -7,12 +7,16 @@ import dataclasses
 import numpy as np
 import pytest
 
+from remnant.errors import PlanError
 from remnant.measures import exposure_curve, forgetting_curve
 from remnant.measures.forgetting.verdict import Verdict
 from remnant.plans import InjectPlan
 from remnant.records import Record, gate_row
 from remnant.studies import Execution, run_study
+from remnant.studies.defences.recipe import LimitedMeasureSettings
+from remnant.studies.features.recipe import ScoreSettings
 from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
+from remnant.studies.one_run.recipe import OneRunSettings
 from remnant.studies.shared.gates import (
     not_learnt,
     put_verdict,
@@ -22,6 +26,8 @@ from remnant.studies.shared.gates import (
     with_residual_memory,
 )
 from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.text_forgetting.recipe import TextAttackSettings
+from remnant.studies.training_choices.recipe import TrainedMeasureSettings
 
 PASS = Verdict("PASS", "Under the limit.", "At most 0.55.", 0.6, 100.0)
 FAIL = dataclasses.replace(PASS, outcome="FAIL", sentence="Above it.", claim="At least 0.7.")
@@ -154,11 +160,17 @@ def test_models_that_learnt_nothing_do_not_pass(tmp_path):
     assert results["decision"]["protect_last"]["examples"] is None
 
 
-def test_a_confidence_that_claims_nothing_is_absent(tmp_path):
-    attack = dataclasses.replace(BLIND.attack, confidence=0.5)
-    run_study(dataclasses.replace(BLIND, attack=attack), tmp_path / "run", Execution())
-    verdict = Record.open(tmp_path / "run").results()["verdict"]
-    assert "confidence=0.5 is not above one half" in verdict["absent"]
+def test_a_confidence_that_claims_nothing_is_refused():
+    for section, name in (
+        (BLIND.attack, "attack"),
+        (OneRunSettings(), "attack"),
+        (TextAttackSettings(), "attack"),
+        (ScoreSettings(), "score"),
+        (LimitedMeasureSettings(), "measure"),
+    ):
+        with pytest.raises(PlanError, match=f"{name}.confidence=0.55 is under 0.8, the least"):
+            dataclasses.replace(section, confidence=0.55)
+    assert TrainedMeasureSettings(confidence=0.55).confidence == 0.55  # judges nothing
 
 
 def test_a_verdict_is_put_once_it_is_judged():

@@ -198,14 +198,14 @@ class ExposureCurve:
 
         Args:
             limit: In bits, above ``null`` and under ``ceiling``.
-            confidence: That no lag which is claimed has a mean exposure above ``limit``; above one
-                half.
+            confidence: That no lag which is claimed has a mean exposure above ``limit``; at least
+                0.8.
             control: Whether the canaries have to have been exposed at some lag; without it, the
                 bare bound.
 
         Raises:
             InvalidInput: ``limit`` is at or under the null or not under the ceiling,
-                ``confidence`` is not between one half and 1, or all lags lie before planting.
+                ``confidence`` is not from 0.8 up to 1, or all lags lie before planting.
         """
         check_claim(
             self.lags,
@@ -227,7 +227,7 @@ class ExposureCurve:
             doubts=self._doubts(limit, confidence),
             reversed_at=np.array([self.below_chance(at) for at in range(len(self.lags))]),
             void=self._void() if control else "",
-            trials=self.trials,
+            per_trial=self.per_trial,
         )
 
     def verdict(self, limit: float) -> Verdict:
@@ -244,7 +244,7 @@ class ExposureCurve:
 
         Raises:
             InvalidInput: ``limit`` is at or under the null, not under the ceiling, the curve's
-                confidence is not above one half, or it ends before planting.
+                confidence is under 0.8, or it ends before planting.
         """
         check_claim(
             self.lags,

@@ -118,7 +118,7 @@ class ForgettingCurve:
 
         Args:
             limit: In the units of ``success``, above chance.
-            confidence: That no lag which is claimed has a success above ``limit``; above one half.
+            confidence: That no lag which is claimed has a success above ``limit``; at least 0.8.
             control: Whether the attack has to have found the canaries (``positive_control``).
                 Without it, the bare bound: an attack that sees nothing then makes every lag safe.
 
@@ -133,7 +133,7 @@ class ForgettingCurve:
 
         Raises:
             InvalidInput: ``limit`` is at or under chance or not under 1, ``confidence`` is not
-                between one half and 1, or all lags lie before planting.
+                from 0.8 up to 1, or all lags lie before planting.
         """
         return safe_after(
             lags=self.lags,
@@ -145,7 +145,7 @@ class ForgettingCurve:
             void=self._void(limit) if control else "",
             doubts=[alike_fault(share) for share in self.evidence.tied_pairs],
             control=self.positive_control() if control else None,
-            trials=self.trials,
+            per_trial=self.per_trial,
         )
 
     def verdict(self, limit: float) -> Verdict:
@@ -162,7 +162,7 @@ class ForgettingCurve:
 
         Raises:
             InvalidInput: ``limit`` is at or under chance (nothing can be shown to lie there) or not
-                under 1, the curve's confidence is not above one half, or it ends before planting.
+                under 1, the curve's confidence is under 0.8, or it ends before planting.
 
         Example:
             >>> rng = np.random.default_rng(0)

@@ -143,7 +143,7 @@ class OneRunForgetting:
 
         Raises:
             InvalidInput: ``limit`` is at or under chance or not under 1, or the curve's confidence
-                is not above one half.
+                is under 0.8.
         """
         check_claim(
             self.lags,

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, require
 from remnant.measures.forgetting.control import Control
-from remnant.measures.statistics.checks import check_share
+from remnant.measures.forgetting.verdict import cannot_exclude
+from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.measures.statistics.success import check_limit
 
 Floats = NDArray[np.float64]
@@ -25,7 +26,8 @@ class SafeAfter:
     Attributes:
         lag: The smallest lag that holds; None where not even the last one does, or where the
             attack never found the canaries.
-        reason: In one sentence, what was shown and what stopped the test.
+        reason: What was shown, what stopped the test, and what rare behaviour of trainings it
+            cannot exclude.
         limit: The largest success allowed.
         confidence: That the claim is true of every lag from ``lag`` on that was measured.
         tested: How many lags were tested, the one that failed included.
@@ -51,7 +53,7 @@ def safe_after(
     doubts: Sequence[str] = (),
     reversed_at: NDArray[np.bool_] | None = None,
     void: str = "",
-    trials: int | None = None,
+    per_trial: Floats | None = None,
 ) -> SafeAfter:
     """Test the lags from the last backward until one fails.
 
@@ -61,7 +63,7 @@ def safe_after(
         limit: The largest success allowed, above ``chance``.
         chance: What an attack without knowledge reaches.
         success: Its name, for the sentence.
-        confidence: Of the claim, between one half and 1.
+        confidence: Of the claim, from 0.8 up to 1.
         most: What no value can pass.
         control: Whether the attack found the canaries; None asks for no control and takes the
             bounds as they are.
@@ -69,7 +71,8 @@ def safe_after(
         reversed_at: Lags at which the reversed attack succeeds; those whose upper bound is under
             chance, if not given.
         void: Why the limit proves nothing at any lag, such as one that no attack can pass.
-        trials: Trainings behind the curve; where there is one, the reason says so.
+        per_trial: Success of each training behind the curve, shape ``(lags, trials)``: the reason
+            says what so many trainings cannot exclude.
 
     Raises:
         InvalidInput: As in ``ForgettingCurve.safe_after``.
@@ -87,9 +90,13 @@ def safe_after(
     claim = _backward(lags, bounds, np.array(found, dtype=object), limit, confidence, success)
     if control is not None and not control.found and claim.lag is not None:
         return replace(claim, lag=None, reason=control.reason)
-    if trials == 1 and claim.lag is not None:
+    if per_trial is None or claim.lag is None:
+        return claim
+    if per_trial.shape[1] == 1:
         return replace(claim, reason=f"{claim.reason} {_ONE_TRAINING}")
-    return claim
+    above = int((per_trial[lags >= claim.lag] > limit).any(axis=0).sum())
+    others = cannot_exclude(per_trial.shape[1], above=above)
+    return replace(claim, reason=f"{claim.reason} {others}.")
 
 
 def check_claim(
@@ -99,12 +106,10 @@ def check_claim(
 
     Raises:
         InvalidInput: ``limit`` is at or under chance or not under ``most``, ``confidence`` is not
-            between one half and 1, or all lags lie before planting.
+            from 0.8 up to 1, or all lags lie before planting.
     """
     faults: list[str] = []
-    check_share("confidence", confidence, faults)
-    if not faults and confidence <= 0.5:
-        faults.append(f"confidence={confidence:g} is not above one half")
+    check_gate_confidence("confidence", confidence, faults)
     require(faults, hint="Pass a share, such as confidence=0.95.")
     check_limit(limit, chance=chance, success=success, most=most)
     if lags[-1] < 0:

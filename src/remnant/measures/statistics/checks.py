@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
+GATE_CONFIDENCE = 0.8
 
 
 def real_numbers(given: ArrayLike) -> NDArray[Any]:
@@ -66,6 +67,14 @@ def check_share(name: str, given: float, faults: list[str]) -> None:
         faults.append(f"{name}={given!r} is not a number")
     elif not 0.0 < float(given) < 1.0:
         faults.append(f"{name}={given} is not between 0 and 1")
+
+
+def check_gate_confidence(name: str, given: float, faults: list[str]) -> None:
+    """The confidence of a gate: bounds of less than 80 % prove nothing."""
+    before = len(faults)
+    check_share(name, given, faults)
+    if len(faults) == before and given < GATE_CONFIDENCE:
+        faults.append(f"{name}={given:g} is under {GATE_CONFIDENCE:g}, the least that a gate takes")
 
 
 def check_rng(given: object, faults: list[str]) -> None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from remnant.errors import NotEnoughEvidence
+from remnant.errors import NotEnoughEvidence, require
 from remnant.measures import adjusted_p_values, m_score, probability_gain, white_box_m_score
 from remnant.measures.features.divergence import FLOOR
 from remnant.measures.features.feature_score import TIE
+from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.measures.statistics.mean_interval import mean_interval
 from remnant.records.outcomes import RULES, Outcome
 from remnant.studies.features.audit_result import NEVER_PLANTED
@@ -65,8 +66,13 @@ class Settings:
         """Refuse what could never show anything.
 
         Raises:
+            InvalidInput: There is a limit, and the confidence is too low for a gate.
             NotEnoughEvidence: No p-value could be at or under the significance.
         """
+        faults: list[str] = []
+        if self.limit is not None:
+            check_gate_confidence("confidence", self.confidence, faults)
+        require(faults)
         needed = math.ceil(self.tests / self.significance - 1e-9) - 1
         if self.nulls < needed:
             raise NotEnoughEvidence(

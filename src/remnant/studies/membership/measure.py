@@ -14,7 +14,12 @@ from remnant.measures import Success, clopper_pearson, leak_probability
 from remnant.measures.membership.attacks import DESCRIPTIONS
 from remnant.measures.membership.blind import BlindBaseline
 from remnant.measures.membership.verbatim import WindowRows
-from remnant.measures.statistics.checks import check_rng, check_share, unseen_needed
+from remnant.measures.statistics.checks import (
+    check_gate_confidence,
+    check_rng,
+    check_share,
+    unseen_needed,
+)
 from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.rank_sum import rank_sum_p_value
@@ -46,7 +51,7 @@ Floats = NDArray[np.float64]
 LEAST = 20  # records of a side
 _RESAMPLED = 2_000_000  # scores that are resampled for an interval, at most
 _SHOWN = 20
-_CONFIDENCES = (0.8, 0.9999)  # bounds of less prove nothing, those of more cannot be computed
+_MOST_CONFIDENCE = 0.9999  # bounds of more cannot be computed
 _ALARM = 0.02  # chance that a sound reference model is refused
 _UNTRAINED = 0.99  # of the bits of a guess by frequencies: what a language model has to be under
 
@@ -96,10 +101,9 @@ def check_settings(settings: Settings, *, rng: np.random.Generator) -> None:
     faults: list[str] = []
     check_rng(rng, faults)
     check_share("fpr", settings.fpr, faults)
-    check_share("confidence", settings.confidence, faults)
-    low, high = _CONFIDENCES
-    if not faults and not low <= settings.confidence <= high:
-        faults.append(f"confidence={settings.confidence!r} is not between {low} and {high}")
+    check_gate_confidence("confidence", settings.confidence, faults)
+    if not faults and settings.confidence > _MOST_CONFIDENCE:
+        faults.append(f"confidence={settings.confidence!r} is above {_MOST_CONFIDENCE}")
     if settings.success not in SUCCESSES:
         faults.append(f"success={settings.success!r} is not one of {', '.join(SUCCESSES)}")
     require(faults)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from remnant.errors import PlanError, require
+from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.plans.bounds import field_faults
 
 
@@ -23,8 +24,16 @@ class Section:
         cls.NAME = name or cls.NAME
 
     def __post_init__(self) -> None:
-        faults = field_faults(self, prefix=f"{self.NAME}.") or self._contradictions()
+        faults = field_faults(self, prefix=f"{self.NAME}.")
+        faults = faults or [*self._gate_faults(), *self._contradictions()]
         require(faults, error=PlanError, hint=self.HINT)
+
+    def _gate_faults(self) -> list[str]:
+        """A section with a limit and a confidence is that of a gate."""
+        faults: list[str] = []
+        if hasattr(self, "limit") and hasattr(self, "confidence"):
+            check_gate_confidence(f"{self.NAME}.confidence", self.confidence, faults)
+        return faults
 
     def _contradictions(self) -> list[str]:
         """Return what is wrong with fields together, where each is within its bound."""

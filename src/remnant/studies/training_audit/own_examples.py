@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import NotEnoughEvidence
+from remnant.errors import NotEnoughEvidence, require
 from remnant.measures.exposure.detection import Detection, detection
 from remnant.measures.forgetting.control import ERROR
 from remnant.measures.forgetting.recency import Uses
@@ -21,6 +21,7 @@ from remnant.measures.forgetting.verdict import (
     rounded_down,
     rounded_up,
 )
+from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.success import trial_success
 from remnant.records.outcomes import Outcome, finding_row, gate_row
@@ -188,6 +189,9 @@ def judge_detection(
     Returns:
         The row of the gate.
     """
+    faults: list[str] = []
+    check_gate_confidence("confidence", detected.confidence, faults)
+    require(faults)
     rows = np.flatnonzero(detected.repeats <= (judged or detected.repeats.max()))
     upper = detected.upper(detected.confidence)
     lower = detected.lower(1.0 - (1.0 - detected.confidence) / rows.size)
