@@ -36,7 +36,7 @@ def test_a_row_of_today_is_shown_as_it_is(question, outcome):
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 @pytest.mark.parametrize("question", GATES)
-@pytest.mark.parametrize("rules", [{}, {"rules": 1}, {"rules": "x"}])
+@pytest.mark.parametrize("rules", [{}, {"rules": 1}, {"rules": 2}, {"rules": "x"}])
 def test_an_older_outcome_is_not_judged_again(tmp_path, question, outcome, rules):
     row = {"outcome": outcome, "sentence": "Why.", "limit": 0.5, "lag": 3, **rules}
     shown = current(row, question=question)

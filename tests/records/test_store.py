@@ -17,6 +17,7 @@ from hypothesis.extra import numpy as hnp
 import remnant
 from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record, gather_provenance, list_runs
+from remnant.records.outcomes import RULES
 
 JSON = st.recursive(
     st.none()
@@ -240,7 +241,7 @@ def test_summary_is_plain_json(create):
 
 def test_runs_are_listed_with_their_state_and_a_damaged_one_does_not_hide_them(create, tmp_path):
     with create("a") as done:
-        done.put_result("verdict", {"outcome": "PASS", "rules": 2})
+        done.put_result("verdict", {"outcome": "PASS", "rules": RULES})
         done.finish()
     create("b").close()
     with create("c"):

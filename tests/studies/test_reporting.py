@@ -13,6 +13,7 @@ import pytest
 from remnant.errors import RecordError, RemnantWarning
 from remnant.records import Record
 from remnant.records.listing import SHADOW_POOL
+from remnant.records.outcomes import RULES
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Check, Tile, Tiles
 from remnant.report.terminal import summary
@@ -88,7 +89,7 @@ def make_keys(tmp_path):
             | ({} if threads is None else {"threads": threads}),
         ) as record:
             sentence = "Every key is under 10 bits."
-            record.put_result("verdict", {"outcome": "PASS", "sentence": sentence, "rules": 2})
+            record.put_result("verdict", {"outcome": "PASS", "sentence": sentence, "rules": RULES})
             record.put_result("exposure", {"highest": highest})
             record.put_result("scope", {"tested": ["one model"], "not_tested": ["other text"]})
             if finish:

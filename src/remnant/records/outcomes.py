@@ -16,7 +16,7 @@ from typing import Any, Literal
 Outcome = Literal["PASS", "FAIL", "INCONCLUSIVE"]
 OUTCOMES: tuple[Outcome, ...] = ("PASS", "FAIL", "INCONCLUSIVE")
 EXIT_CODES: dict[str, int] = {"PASS": 0, "FAIL": 1, "INCONCLUSIVE": 3}
-RULES = 2  # rows without a number were written by version 1
+RULES = 3  # rows without a number were written by version 1
 FINDINGS: dict[str, str] = {  # questions without a limit on harm, and the headline of older rows
     "exposure-training": "Training choices, compared by older rules",
     "prediction": "Protect list, checked by older rules",
@@ -35,7 +35,7 @@ def gate_row(
     claim: str,
     limit: float | None,
     lag: float | None = None,
-    detected: bool = False,
+    detected: bool | None = None,
 ) -> dict[str, Any]:
     """The row of a gate.
 
@@ -45,8 +45,8 @@ def gate_row(
         claim: The strongest statement the evidence supports: a bound with its n and confidence.
         limit: The harm that was allowed, in the units of the measurement.
         lag: The steps since planting at which it was judged, where there is such a number.
-        detected: Whether a PASS holds the limit although something was detected; the row has the
-            field only where it is so.
+        detected: Whether memory is detected where it was judged, whatever the outcome; None where
+            the gate does not say, and the row then lacks the field.
     """
     return {
         "outcome": outcome,
@@ -55,7 +55,7 @@ def gate_row(
         "limit": limit,
         "lag": lag,
         "rules": RULES,
-        **({"detected": True} if detected and outcome == "PASS" else {}),
+        **({} if detected is None else {"detected": detected}),
     }
 
 

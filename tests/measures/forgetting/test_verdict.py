@@ -71,7 +71,10 @@ def test_a_claim_has_its_bound_its_n_its_confidence_and_what_it_leaves_open():
     assert still.outcome == "PASS"
     assert "yet the canaries are still detectable (at least 0.510, chance 0.500)" in still.claim
     assert still.detected
-    assert not judge(LAST, 0.55, FOUND).detected
+    for limit, control in ((0.55, FOUND), (0.52, FOUND), (0.505, FOUND), (0.55, MISSED)):
+        made = judge(last(0.51, 0.53, 0.55), limit, control)
+        assert made.detected, made.outcome  # whatever the outcome
+        assert not judge(LAST, limit, control).detected  # the control is another lag
     assert "is at least 0.560 on average" in judge(last(0.56, 0.6, 0.65), 0.55, FOUND).claim
     unknown = judge(last(0.4, 0.5, 0.6), 0.55, FOUND).claim
     assert "at least 0.400 and at most 0.600" in unknown
@@ -325,13 +328,10 @@ def test_accuracy_splits_scores_that_tie_at_the_median():
     assert curve.verdict(0.6).outcome == "FAIL"
 
 
-@pytest.mark.parametrize("confidence", [0.51, 0.8])
-def test_a_lax_confidence_does_not_loosen_the_control(confidence):
+def test_a_lax_confidence_does_not_loosen_the_control():
     rng, audits = np.random.default_rng(9), 80
     claims = sum(
-        faded(rng, lags=(10, 20), shifts=(0.0, 0.0), confidence=confidence, draws=20)
-        .verdict(0.6)
-        .outcome
+        faded(rng, lags=(10, 20), shifts=(0.0, 0.0), confidence=0.8, draws=20).verdict(0.6).outcome
         == "PASS"
         for _ in range(audits)
     )
@@ -387,7 +387,7 @@ def test_only_the_last_lag_is_judged(curve):
     verdict = curve.verdict(0.6)
     assert (verdict.outcome, verdict.lag) == ("PASS", 500.0)
     assert forgetting_verdict(curve, 0.6) == verdict
-    assert "The attack found them at lag 10." in verdict.sentence
+    assert "Positive control: the attack found them at lag 10." in verdict.sentence
     assert (
         f"at most {np.ceil(1000 * curve.evidence.upper(0.95)[-1]) / 1000:.3f} on" in verdict.claim
     )

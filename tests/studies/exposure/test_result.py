@@ -9,6 +9,7 @@ import pytest
 
 from remnant.errors import RecordError
 from remnant.records import Record
+from remnant.records.outcomes import RULES
 from remnant.records.typed import Absent, plain, read_result, result_from
 from remnant.studies.exposure.result import (
     ExposedCanary,
@@ -133,7 +134,7 @@ def test_the_fields_that_came_later_may_be_missing(changed):
     parts["costs"]["marked"] = [{"name": "c", "repeats": 1, "cost": None, "bits": 0.5}]
     for search in parts["extraction"]["searches"]:
         del search["asked"]
-    parts["verdict"] = {"outcome": "FAIL", "sentence": "Too much.", "limit": 9, "rules": 2}
+    parts["verdict"] = {"outcome": "FAIL", "sentence": "Too much.", "limit": 9, "rules": RULES}
     older = result_from(parts, ExposureResult, where="x")
     assert (older.exposure.given, older.exposure.nodes, older.verdict.judged) == (None, None, None)
     assert (older.costs.marked[0].at_least, older.costs.unmarked) == (None, ("c",))
@@ -187,7 +188,7 @@ def test_an_empty_part_is_absent(changed, name, entries, reason):
             "skew_normal.scale is not above 0",
         ),
         ("extraction", {"searches": [{"member": "m"}]}, r"searches\[0\].certified is missing"),
-        ("verdict", {"outcome": "MAYBE", "rules": 2}, "verdict.outcome is not one of"),
+        ("verdict", {"outcome": "MAYBE", "rules": RULES}, "verdict.outcome is not one of"),
         ("verdict", {"judged": -1}, "verdict.judged is an int, no whole number from 0"),
         ("task", {"validation_tokens": None}, "task.validation_tokens is missing"),
     ],

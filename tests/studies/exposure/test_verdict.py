@@ -138,8 +138,9 @@ def test_all_canaries_are_judged_unless_fewer_are_asked_for():
     assert "yet detectably memorised where planted 64 times, p = " in under.claim
     assert under.detected
     assert under.row()["detected"] is True
-    assert found.detected is None
-    assert "detected" not in found.row()
+    assert found.detected is found.row()["detected"] is True  # a FAIL, memorised as well
+    nothing = judged([canary(1, 1.0), *OFTEN])
+    assert (nothing.outcome, nothing.detected) == ("PASS", False)
     with pytest.raises(NotEnoughEvidence, match="no planted canary to judge"):
         judged(canaries, most=0)
 

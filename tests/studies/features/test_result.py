@@ -61,7 +61,10 @@ def test_the_parts_have_their_types(studied):
 
 def test_a_gate_has_the_row_of_a_gate(studied):
     verdict = read_result(studied, FeaturesResult).verdict
-    kept = {name: getattr(verdict, name) for name in ("outcome", "sentence", "claim", "limit")}
+    kept = {
+        name: getattr(verdict, name)
+        for name in ("outcome", "sentence", "claim", "limit", "detected")
+    }
     assert plain(verdict) == gate_row(**kept)
 
 

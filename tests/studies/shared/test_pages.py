@@ -29,10 +29,18 @@ def test_a_pass_beside_which_something_was_detected_says_so_first(sentence):
     )
 
 
-def test_only_a_pass_has_the_field_and_older_records_do_not():
-    assert made("PASS", detected=True).detected is True
-    for gate in (made("PASS", detected=False), made("FAIL", detected=True)):
-        assert gate.detected is None
-        assert "detected" not in plain(gate)
+@pytest.mark.parametrize("outcome", ["PASS", "FAIL", "INCONCLUSIVE"])
+@pytest.mark.parametrize("detected", [True, False])
+def test_the_field_means_the_same_beside_every_outcome(outcome, detected):
+    gate = made(outcome, detected=detected)
+    assert gate.detected is plain(gate)["detected"] is detected
+    advice = headline(gate, {}, checks=(), advice=ADVICE).advice
+    assert advice.startswith(FIRST) == (outcome == "PASS" and detected)
+
+
+def test_older_records_and_gates_that_do_not_say_have_no_field():
+    silent = made("PASS", detected=None)
+    assert silent.detected is None
+    assert "detected" not in plain(silent)
     older = gate_row(outcome="PASS", sentence="Yet.", claim="", limit=0.6)
     assert headline(Gate(**older), {}, checks=(), advice=ADVICE).advice == "No action is needed."

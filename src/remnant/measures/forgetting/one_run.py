@@ -165,7 +165,8 @@ class OneRunForgetting:
 
         def made(outcome: Outcome, sentence: str, claim: str) -> Verdict:
             lag = float(self.lags[worst])
-            return Verdict(outcome, _capital(sentence), _capital(claim), limit, lag)
+            detected = bool(lower[judged].max() > self.chance)
+            return Verdict(outcome, _capital(sentence), _capital(claim), limit, lag, detected)
 
         if lower[judged].max() > limit:
             row = int(judged[np.argmax(lower[judged])])

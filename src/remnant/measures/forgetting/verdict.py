@@ -28,7 +28,9 @@ class Verdict:
             and confidence, and what so many trainings cannot exclude.
         limit: The largest success allowed.
         lag: The lag that was judged.
-        detected: Whether the limit holds although something was detected, which the claim names.
+        detected: Whether the canaries are detected where they were judged, whatever the outcome:
+            the lower bound is above chance there, or a search of the same run found them. The
+            positive control is another lag, and does not enter.
     """
 
     outcome: Outcome
@@ -129,22 +131,25 @@ def judge(last: LastLag, limit: float, control: Control, *, doubt: str = "") -> 
         f"{last.at_least} and {last.at_most})"
     )
     allowed = f"the limit of {limit:g}{last.unit}"
+
+    def made(outcome: Outcome, sentence: str, claim: str) -> Verdict:
+        return Verdict(outcome, sentence, claim, limit, last.lag, detected=last.low > last.chance)
+
     if last.low > limit:
-        return Verdict("FAIL", f"{said}: above {allowed}.", _at_least(last), limit, last.lag)
+        return made("FAIL", f"{said}: above {allowed}.", _at_least(last))
     if last.high > limit:
         advice = _advice(last, limit, control)
         sentence = f"{said}: {allowed} lies between the bounds. {advice}"
-        return Verdict("INCONCLUSIVE", sentence, _between(last), limit, last.lag)
+        return made("INCONCLUSIVE", sentence, _between(last))
     if doubt:
         sentence = f"{said}: under {allowed}, but {doubt}.{f' {CHECK_SIGN}' * (doubt == REVERSED)}"
-        return Verdict("INCONCLUSIVE", sentence, f"No claim: {doubt}.", limit, last.lag)
+        return made("INCONCLUSIVE", sentence, f"No claim: {doubt}.")
     if not control.found:
         sentence = f"{said}: under {allowed}. {control.reason} {PLANT_MORE}"
         claim = f"No claim: {control.reason[0].lower()}{control.reason[1:]}"
-        return Verdict("INCONCLUSIVE", sentence, claim, limit, last.lag)
-    sentence = f"{said}: under {allowed}. The attack found them at lag {control.lag:g}."
-    claim = _at_most(last, limit)
-    return Verdict("PASS", sentence, claim, limit, last.lag, detected=last.low > last.chance)
+        return made("INCONCLUSIVE", sentence, claim)
+    found = f"Positive control: the attack found them at lag {control.lag:g}."
+    return made("PASS", f"{said}: under {allowed}. {found}", _at_most(last, limit))
 
 
 def cannot_exclude(trials: int, *, above: int = 0) -> str:

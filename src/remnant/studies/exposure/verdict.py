@@ -113,8 +113,8 @@ class ExposureJudgement:
         control: How often the canaries were planted that are the positive control, the most often
             of several pools; ``None`` where a pool with judged canaries has no positive control.
         trainings: How many trained models were judged.
-        detected: True where a PASS holds the limit although judged canaries are memorised; None
-            otherwise, and in older records.
+        detected: Whether judged canaries are memorised by the pooled test, whatever the outcome;
+            None in older records.
     """
 
     outcome: Outcome
@@ -135,7 +135,7 @@ class ExposureJudgement:
         """The ``verdict`` row of a record."""
         fields = asdict(self)
         gate = {name: fields.pop(name) for name in ("outcome", "sentence", "claim", "limit")}
-        return gate_row(**gate, detected=bool(fields.pop("detected"))) | fields
+        return gate_row(**gate, detected=fields.pop("detected")) | fields
 
 
 def judge_exposure(
@@ -223,7 +223,7 @@ def judge_exposure(
         p_value=evidence.memorised[0],
         control=evidence.control,
         trainings=trainings,
-        detected=(decided[0] == "PASS" and bool(evidence._yet())) or None,
+        detected=bool(evidence._yet()),
     )
 
 

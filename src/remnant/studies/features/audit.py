@@ -185,6 +185,7 @@ class FeatureAudit:
                 claim=self.claim,
                 limit=self.limit,
                 rules=RULES,
+                detected=self.outcome == "FAIL",
             )
         headline, advice = _FINDINGS[self.outcome]
         return Finding(headline=headline, sentence=self.sentence, advice=advice, rules=RULES)

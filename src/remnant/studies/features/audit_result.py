@@ -181,9 +181,10 @@ class Audit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatedAudit(Audit):
-    """An audit with a limit: its row has the lag of a gate's row, which is always None."""
+    """An audit with a limit: its row has the fields of a gate's row; the lag is always None."""
 
     lag: float | None
+    detected: bool | None = optional()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

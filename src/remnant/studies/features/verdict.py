@@ -108,11 +108,21 @@ def feature_gate(study: FeatureStudy, plain: VariantResult, *, majority: float) 
         after, claim = f"{where}, but {reason}", _no_claim(reason)
     else:
         after = f"the limit {limit} lies inside it. {_advice(study, plain)}"
-    return _gate(outcome, f"{_measured(study, plain)}: {after}", claim, settings.limit)
+    sentence = f"{_measured(study, plain)}: {after}"
+    return _gate(outcome, sentence, claim, settings.limit, detected=plain.beyond.low > 0.0)
 
 
-def _gate(outcome: Outcome, sentence: str, claim: str, limit: float) -> Gate:
-    return Gate(outcome=outcome, sentence=sentence, claim=claim, limit=limit, rules=RULES)
+def _gate(
+    outcome: Outcome, sentence: str, claim: str, limit: float, detected: bool | None = None
+) -> Gate:
+    return Gate(
+        outcome=outcome,
+        sentence=sentence,
+        claim=claim,
+        limit=limit,
+        rules=RULES,
+        detected=detected,
+    )
 
 
 def _measured(study: FeatureStudy, plain: VariantResult) -> str:

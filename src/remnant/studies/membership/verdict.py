@@ -113,10 +113,12 @@ def decide(evidence: Evidence, limit: float | None, control: Control | Absent) -
     if limit is None:
         return _finding(evidence)
     judged, said = evidence.judged, measured_sentence(evidence)
+    some = _some_verbatim(evidence.verbatim)
+    detected = judged.low > judged.chance or bool(some) or bool(_verbatim_clause(evidence.verbatim))
     allowed = f"the limit of {limit:g}"
     unusable = evidence.reference_fault and evidence.attack.name in _WITH_REFERENCE
     if judged.low > limit and not unusable:
-        return _gate("FAIL", f"{said[:-1]}: above {allowed}.", _at_least(evidence), limit)
+        return _gate("FAIL", f"{said[:-1]}: above {allowed}.", _at_least(evidence), limit, detected)
     other = evidence.above(limit)
     if other is not None:
         sentence = (
@@ -124,16 +126,20 @@ def decide(evidence: Evidence, limit: float | None, control: Control | Absent) -
             f"{rounded_down(other.judged_low)}, corrected for the number of attacks): above "
             f"{allowed}."
         )
-        return _gate("FAIL", sentence, _at_least(evidence, other), limit)
+        return _gate("FAIL", sentence, _at_least(evidence, other), limit, detected=True)
     doubt = _doubt(evidence, limit)
     if doubt is not None:
         reason, advice = doubt
         return _gate(
-            "INCONCLUSIVE", f"{said} But {reason}. {advice}", f"No claim: {reason}.", limit
+            "INCONCLUSIVE",
+            f"{said} But {reason}. {advice}",
+            f"No claim: {reason}.",
+            limit,
+            detected,
         )
     if judged.high > limit:
         sentence = f"{said[:-1]}: {allowed} lies between the bounds. {_advice(evidence, limit)}"
-        return _gate("INCONCLUSIVE", sentence, _at_most(evidence), limit)
+        return _gate("INCONCLUSIVE", sentence, _at_most(evidence), limit, detected)
     if isinstance(control, Absent) or not control.found:
         reason = (
             f"there is no positive control: {control.reason}."
@@ -141,11 +147,9 @@ def decide(evidence: Evidence, limit: float | None, control: Control | Absent) -
             else control.sentence
         )
         sentence = f"{said[:-1]}: under {allowed}. But {reason}"
-        return _gate("INCONCLUSIVE", sentence, f"No claim: {reason}", limit)
+        return _gate("INCONCLUSIVE", sentence, f"No claim: {reason}", limit, detected)
     sentence = f"{said[:-1]}: under {allowed}, {_ASSUMED}. {control.sentence}"
-    some = _some_verbatim(evidence.verbatim)
-    detected = judged.low > judged.chance or bool(some) or bool(_verbatim_clause(evidence.verbatim))
-    return _gate("PASS", sentence + some, _at_most(evidence), limit, detected=detected)
+    return _gate("PASS", sentence + some, _at_most(evidence), limit, detected)
 
 
 def measured_sentence(evidence: Evidence) -> str:
@@ -167,7 +171,7 @@ def success_text(judged: Judged) -> str:
 
 
 def _gate(
-    outcome: Outcome, sentence: str, claim: str, limit: float | None, *, detected: bool = False
+    outcome: Outcome, sentence: str, claim: str, limit: float | None, detected: bool | None = None
 ) -> Gate:
     return Gate(
         outcome=outcome,
@@ -175,7 +179,7 @@ def _gate(
         claim=claim,
         limit=limit,
         rules=RULES,
-        detected=detected or None,
+        detected=detected,
     )
 
 

@@ -117,7 +117,7 @@ def with_learnt_task(row: Mapping[str, Any], task: Mapping[str, Any]) -> dict[st
     if row["outcome"] == "INCONCLUSIVE":
         return {**row, "sentence": f"{row['sentence']} Besides, {reason}. {advice}"}
     return {
-        **{name: value for name, value in row.items() if name != "detected"},
+        **row,
         "outcome": "INCONCLUSIVE",
         "sentence": f"{row['sentence']} But {reason}. {advice}",
         "claim": f"No claim: {reason}.",
@@ -203,7 +203,7 @@ def with_residual_memory(verdict: Verdict, results: Mapping[str, Mapping[str, An
         )
         sentence = f"{verdict.sentence} But the canaries are not erased: {said}."
         claim = f"Residual memory: {said}."
-        return replace(verdict, outcome="FAIL", sentence=sentence, claim=claim)
+        return replace(verdict, outcome="FAIL", sentence=sentence, claim=claim, detected=True)
     named = []
     if rows:
         named.append(

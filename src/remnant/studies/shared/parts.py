@@ -16,8 +16,9 @@ class Gate:
         limit: In the units of the measurement; None where the row has none.
         lag: Steps since planting at which it was judged; None where there is no such number.
         rules: Version of the rules that judged it; None in older records.
-        detected: True where a PASS holds the limit although something was detected, which has to
-            be looked at; None otherwise, and in older records.
+        detected: Whether memory is detected where it was judged, whatever the outcome: the lower
+            bound is above chance, or a search of the same run found it. A PASS beside which it is
+            True has to be looked at. None where the gate does not say, and in older records.
     """
 
     outcome: Outcome

@@ -165,6 +165,7 @@ def with_epsilon(result: TrainingAuditResult, epsilon: MeasuredEpsilon) -> Train
             sentence=measured + (f" {before}" if before else ""),
             claim=f"{bound_words(epsilon)}.",
             limit=epsilon.claimed,
+            detected=True,
         )
         return replace(result, verdict=ExposureGate(**row), epsilon=epsilon)
     if isinstance(verdict, Gate):

@@ -199,7 +199,10 @@ def judge_detection(
     sure = f"one-sided {percent(detected.confidence)} bound"
 
     def made(outcome: Outcome, sentence: str, claim: str) -> dict[str, Any]:
-        return gate_row(outcome=outcome, sentence=sentence, claim=claim, limit=limit)
+        detected_there = bool(lower[rows].max() > 0.5 or detected.p_values[rows].min() <= ERROR)
+        return gate_row(
+            outcome=outcome, sentence=sentence, claim=claim, limit=limit, detected=detected_there
+        )
 
     if not used:
         return made(
