@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
@@ -326,6 +327,46 @@ def test_accuracy_splits_scores_that_tie_at_the_median():
     curve = forgetting_curve(**made, success="accuracy", rng=rng, draws=20)
     assert curve.value[0] == pytest.approx(0.5 / 0.7, abs=0.02)
     assert curve.verdict(0.6).outcome == "FAIL"
+
+
+def test_a_missed_control_says_how_near_it_was_and_how_many_trainings_would_do():
+    """Three trainings of which each remembers, by other amounts; as many more would show it."""
+    rng = np.random.default_rng(4)
+    own = np.array([0.5, 1.5, 3.0])
+    seen = rng.normal(size=(2, 3, 50)) + own[:, None] * np.array([1.0, 0.0])[:, None, None]
+    unseen = rng.normal(size=(2, 3, 200))
+
+    def control(times):
+        curve = forgetting_curve(
+            seen_scores=np.tile(seen, (1, times, 1)) + 1e-3 * rng.normal(size=(2, 3 * times, 50)),
+            unseen_scores=np.tile(unseen, (1, times, 1)),
+            lags=[10, 20],
+            success="auc",
+            rng=np.random.default_rng(0),
+            draws=20,
+        )
+        return curve.positive_control()
+
+    missed = control(1)
+    assert not missed.found
+    assert "Nearest is lag 10: 0.8" in missed.reason
+    assert "(98% bound), and chance is 0.500." in missed.reason
+    needed = int(re.search(r"About (\d+) trainings \(here 3\)", missed.reason)[1])
+    assert 4 <= needed <= 12
+    assert control(-(-needed // 3)).found
+
+
+def test_nothing_is_near_where_the_value_is_below_chance():
+    rng = np.random.default_rng(0)
+    blind = forgetting_curve(
+        seen_scores=rng.normal(size=(1, 4, 30)) - 0.3,
+        unseen_scores=rng.normal(size=(1, 4, 30)),
+        lags=[10],
+        success="auc",
+        rng=rng,
+        draws=20,
+    )
+    assert blind.positive_control().reason.endswith("says nothing.")
 
 
 def test_a_lax_confidence_does_not_loosen_the_control():

@@ -187,6 +187,9 @@ class ExposureCurve:
             lower=partial(self.evidence.lower, skewed=True),
             chance=self.null,
             at_zero=self.control_at_zero,
+            per_trial=self.per_trial,
+            most=self.ceiling,
+            number="{:.2f} bits",
         )
 
     def safe_after(

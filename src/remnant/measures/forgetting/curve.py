@@ -104,6 +104,8 @@ class ForgettingCurve:
             lower=partial(self.evidence.lower, skewed=True),
             chance=self.chance,
             at_zero=self.control_at_zero,
+            per_trial=self.per_trial,
+            most=1.0 / (1.0 + (self.fpr or 0.0)) if self.success == "precision" else 1.0,
         )
 
     def safe_after(

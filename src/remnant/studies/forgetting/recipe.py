@@ -126,5 +126,6 @@ def _training(study: ForgettingStudy) -> str:
 
 
 RECIPE = Recipe(
-    study=ForgettingStudy, example={"plan": {"canaries": 32, "step": 100, "watch_steps": 600}}
+    study=ForgettingStudy,
+    example={"plan": {"canaries": 32, "step": 100, "watch_steps": 600, "trials": 8}},
 )

@@ -419,5 +419,5 @@ def where(cells: list[Cell], **wanted: Any) -> NDArray[np.intp]:
 
 RECIPE = Recipe(
     study=SpeechForgettingStudy,
-    example={"plan": {"canaries": 32, "step": 200, "watch_steps": 200}},
+    example={"plan": {"canaries": 32, "step": 200, "watch_steps": 200, "trials": 8}},
 )

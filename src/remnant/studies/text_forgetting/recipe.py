@@ -208,7 +208,7 @@ def clean_updates(plan: InjectPlan | PoisonPlan) -> int:
 RECIPE = Recipe(
     study=TextForgettingStudy,
     example={
-        "plan": {"canaries": 16, "step": 200, "watch_steps": 200},
+        "plan": {"canaries": 16, "step": 200, "watch_steps": 200, "trials": 8},
         "data": {"path": "train.jsonl"},
     },
 )
