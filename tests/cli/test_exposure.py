@@ -7,6 +7,7 @@ import json
 import math
 import shutil
 
+import numpy as np
 import pytest
 import torch
 
@@ -647,3 +648,71 @@ def test_a_time_limit_ends_the_reading_of_a_long_prefix(command, planted, tmp_pa
     )
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith("remnant: The time limit of 1e-09 s ended before the text in ")
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    """Folders by sixteenths of one training on 20 canaries planted 4 times; 0 is what it began with.
+
+    The learning rate decays, as it does in fine-tuning.
+    """
+    steps, window, options = 300, 40, {"units": 48, "layers": 1}
+    folder, rng = tmp_path_factory.mktemp("checkpoints"), np.random.default_rng(1)
+    canaries = make_canary_set(
+        Template("my pin is {digits:6}"), repeats=[4], per_repeat=20, controls=20, seed=1
+    )
+    lines = [f"room {n} is free\n" for n in rng.integers(10**6, size=300)]
+    lines += [canaries.canaries[at].text + "\n" for at in canaries.copies]
+    other = [f"desk {n} is mine\n" for n in rng.integers(10**6, size=300)]
+    other += [f"my pin is {n}\n" for n in rng.integers(10**5, 10**6, size=100)]
+    rng.shuffle(lines)
+    vocabulary = Vocabulary.of_characters("".join(lines + other))
+    torch.manual_seed(1)
+    net = lstm(vocabulary.size, **options)
+    optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+
+    def step(text, rate):
+        optimizer.param_groups[0]["lr"] = rate
+        starts = rng.integers(len(text) - window, size=48)
+        batch = torch.stack([text[start : start + window] for start in starts])
+        optimizer.zero_grad()
+        logits = net(batch[:, :-1]).flatten(0, 1)
+        torch.nn.functional.cross_entropy(logits, batch[:, 1:].flatten()).backward()
+        optimizer.step()
+
+    def keep(at):
+        save_language_model(
+            folder / str(at),
+            architecture="lstm",
+            options=options,
+            state=net.state_dict(),
+            vocabulary=vocabulary,
+        )
+
+    texts = [torch.tensor(vocabulary.encode("".join(part))) for part in (other, lines)]
+    for _ in range(100):
+        step(texts[0], 0.01)
+    keep(0)
+    for at in range(steps):
+        step(texts[1], 0.01 * (1 - at / steps))
+        if (at + 1) * 16 % steps < 16:
+            keep((at + 1) * 16 // steps)
+    write_canary_sets([canaries], folder / "canaries.jsonl")
+    return folder
+
+
+def test_an_earlier_checkpoint_of_the_training_is_no_reference_model(command, checkpoints):
+    """Calibrated by 8 or 12 of 16 parts of the same training, no canary reaches the limit."""
+    audited = ["--model", checkpoints / "16", "--canaries", checkpoints / "canaries.jsonl"]
+    options = ["--limit", 10, "--references", 4000, "--json"]
+    for at, fault in ((0, False), (1, True), (4, True), (8, True), (12, True)):
+        done = command("exposure", *audited, "--reference-model", checkpoints / str(at), *options)
+        found = json.loads(done.out)
+        assert done.code != 0, at
+        assert ("reference_fault" in found) == fault, at
+        if fault and done.code == 3:
+            assert "in a reference model than chance allows" in found["verdict"]["sentence"], at
+    assert done.code == 3
+    assert max(row["high"] for row in found["sets"][0]["canaries"]) < 10
+    shown = command("exposure", *audited, "--reference-model", checkpoints / "4").out
+    assert shown.startswith("Planted canaries are more exposed in a reference model than chance")

@@ -128,7 +128,7 @@ def exposure(
     from remnant.studies.beside.exposure import of_sets
     from remnant.studies.exposure.audit_gate import judge_sets
     from remnant.studies.exposure.audit_result import ExposureAuditResult, audited_set
-    from remnant.studies.exposure.canary_sets import measure_canaries
+    from remnant.studies.exposure.canary_sets import measure_canaries, reference_fault
     from remnant.studies.exposure.cost_estimate import estimate_search
     from remnant.studies.exposure.exposure_record import QUESTION, stored
     from remnant.studies.exposure.result import ExposureGate
@@ -224,6 +224,7 @@ def exposure(
     result = ExposureAuditResult(
         sets=tuple(audited(number, sets[number], exposures[number]) for number in sets),
         verdict=verdict,
+        reference_fault=reference_fault(exposures.values()) or None,
     )
     if as_json:
         gate = None if verdict is None else ExposureGate(**verdict.row())

@@ -123,6 +123,27 @@ def test_outcomes(canaries, given, outcome, words):
     assert found.row()["rules"] == RULES
 
 
+LOW = [canary(1, 3.0), *OFTEN]
+
+
+@pytest.mark.parametrize(
+    ("own", "fault", "outcome", "words"),
+    [
+        (LOW, "", "PASS", "were found"),
+        (LOW, "it saw them", "INCONCLUSIVE", "calibrated; but it saw them. Pass a reference model"),
+        ([canary(1, 12.0), *OFTEN], "", "INCONCLUSIVE", "but without the reference models, canary"),
+        # The positive control may be found with calibration alone.
+        ([canary(1, 3.0), canary(64, 2.0)], "", "PASS", "were found"),
+    ],
+)
+def test_reference_models_make_no_pass(own, fault, outcome, words):
+    found = judged(LOW, uncalibrated=[pool(own)], reference_fault=fault)
+    assert found.outcome == outcome
+    assert words in found.sentence
+    failed = judged([canary(1, 12.0), *OFTEN], uncalibrated=[pool(own)], reference_fault=fault)
+    assert failed.outcome == "FAIL"
+
+
 def test_twins_that_are_as_exposed_are_no_positive_control():
     canaries = [canary(1, 3.0), canary(64, 12.0)]
     assert judged(canaries, twins={64: 12.5}).outcome == "INCONCLUSIVE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
@@ -85,6 +85,8 @@ class ExposureAudit:
         complete: Whether no budget ended the walk; False where there was none.
         arithmetic: How low precision was held to float64, or how well a served model repeats its
             costs; None for models of float32 or float64.
+        alone: The same without calibration, in the model and then in each reference model; empty
+            where costs are not calibrated.
     """
 
     method: str
@@ -98,6 +100,7 @@ class ExposureAudit:
     tolerance: float | None
     complete: bool
     arithmetic: Arithmetic | Repeated | None = None
+    alone: tuple[ExposureAudit, ...] = ()
 
     @property
     def bits(self) -> Floats:
@@ -209,7 +212,7 @@ def measure_exposure(
     repeated = None
     if any(isinstance(each, TextScorer) for each in models):
         repeated = repeated_costs(scored, models, texts, read)
-    return _audit(
+    audit = _audit(
         template,
         costs[:many],
         costs[many:],
@@ -221,6 +224,10 @@ def measure_exposure(
         arithmetic=arithmetic if repeated is None else repeated,
         tolerance=0.0 if repeated is None else repeated.tolerance,
     )
+    if not reference_models:
+        return audit
+    alone = (_audit(template, c[:many], c[many:], None, "", 0, fit=False) for c in scored.alone)
+    return replace(audit, alone=tuple(alone))
 
 
 def measure_costs(

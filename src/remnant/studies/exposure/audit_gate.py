@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from remnant.studies.exposure.canary_sets import CanaryExposure, SetExposure
+from remnant.studies.exposure.canary_sets import (
+    CanaryExposure,
+    MeasuredAlone,
+    SetExposure,
+    reference_fault,
+)
 from remnant.studies.exposure.verdict import (
     CanaryPool,
     ExposureJudgement,
@@ -32,8 +37,11 @@ def judge_sets(
     Raises:
         NotEnoughEvidence: There is no canary to judge.
     """
+    alone = {number: exposure.alone[0] for number, exposure in exposures.items() if exposure.alone}
     return judge_exposure(
         [_pool(number, exposure) for number, exposure in exposures.items()],
+        uncalibrated=[_pool(number, exposure) for number, exposure in alone.items()],
+        reference_fault=reference_fault(exposures.values()),
         limit=limit,
         judged=judged,
         share=share,
@@ -42,7 +50,7 @@ def judge_sets(
     )
 
 
-def _pool(number: int, exposure: SetExposure) -> CanaryPool:
+def _pool(number: int, exposure: SetExposure | MeasuredAlone) -> CanaryPool:
     canaries = [_measured(canary, number) for canary in exposure.each]
     return CanaryPool(
         canaries=tuple(canary for canary in canaries if canary.repeats),

@@ -82,6 +82,9 @@ def exposure_page(result: ExposureAuditResult) -> Iterator[Block]:
 
 def set_sections(result: ExposureAuditResult, *, limit: float | None) -> Iterator[Block]:
     """One section a set; charts show the limit."""
+    if result.reference_fault:
+        fault = result.reference_fault
+        yield prose(f"{fault[0].upper()}{fault[1:]}.", tone="notice", depth="show")
     for audited in result.sets:
         yield section(f"Set {audited.set}", _set(audited, limit))
 

@@ -138,12 +138,19 @@ class ExtrapolatedSet(AuditedSet):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExposureAuditResult:
-    """What ``remnant exposure`` measured of one model; ``verdict`` is None without a limit."""
+    """What ``remnant exposure`` measured of one model.
+
+    Attributes:
+        sets: Each canary set.
+        verdict: None without a limit.
+        reference_fault: Why the reference models cannot be used; None where they can.
+    """
 
     VERSION: ClassVar[int] = 1
 
     sets: tuple[ExtrapolatedSet | AuditedSet, ...]
     verdict: ExposureJudgement | None
+    reference_fault: str | None = optional()
 
     @classmethod
     def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:

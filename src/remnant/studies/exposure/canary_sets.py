@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from remnant.canaries import CanarySet
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ExtrapolatedExposure, pooled_exposure_test
+from remnant.measures.membership.saw_them import suspected
 from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.studies.exposure.audit import (
     MAX_NODES,
@@ -79,6 +80,8 @@ class SetExposure:
         nodes: Rows passed to the model.
         arithmetic: How low precision was held to float64, in a sentence; empty for models of
             float32 or float64.
+        alone: The same secrets without calibration, in the model and then in each reference model;
+            empty where costs are not calibrated.
     """
 
     each: tuple[CanaryExposure, ...]
@@ -92,6 +95,15 @@ class SetExposure:
     n_references: int
     nodes: int
     arithmetic: str = ""
+    alone: tuple[MeasuredAlone, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredAlone:
+    """The exposure of a set in one model without calibration; see ``SetExposure``."""
+
+    each: tuple[CanaryExposure, ...]
+    groups: tuple[RepeatsExposure, ...]
 
 
 _Measure = Callable[[Sequence[str], Method, int], ExposureAudit]
@@ -195,7 +207,34 @@ def measure_canaries(
         n_references=len(audit.reference_costs),
         nodes=nodes,
         arithmetic="" if audit.arithmetic is None else audit.arithmetic.sentence,
+        alone=tuple(_alone(canary_set, model) for model in audit.alone),
     )
+
+
+def reference_fault(sets: Iterable[SetExposure]) -> str:
+    """Why the reference models of a measurement cannot be used; empty where they can.
+
+    Canaries are drawn at random, so that a model that never saw them has them at chance. One that
+    saw them hides what the model under audit remembers.
+    """
+    p_value = suspected(
+        group.p_value
+        for measured in sets
+        for model in measured.alone[1:]
+        for group in model.groups
+        if group.repeats
+    )
+    if p_value is None:
+        return ""
+    return (
+        "planted canaries are more exposed in a reference model than chance allows "
+        f"(p = {p_value:.2g}), as in a model that was trained on them"
+    )
+
+
+def _alone(canary_set: CanarySet, audit: ExposureAudit) -> MeasuredAlone:
+    each = _each(canary_set, audit, {})
+    return MeasuredAlone(each, _groups(each, len(audit.reference_costs)))
 
 
 def _audit_all(
@@ -226,6 +265,10 @@ def _audit_all(
             reason=f"exact: all {space} secrets were scored",
             each=_ranked(audit),
             complete=True,
+            alone=tuple(
+                dataclasses.replace(model, method="exact", each=_ranked(model), complete=True)
+                for model in audit.alone
+            ),
         )
     return audit
 

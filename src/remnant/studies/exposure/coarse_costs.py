@@ -60,11 +60,13 @@ class ScoredTexts:
 
     Attributes:
         bits: Of each text.
+        alone: In each model without calibration, shape ``(models, texts)``.
         prefix_tokens: Of each model, how many tokens were read before the costs begin.
         nodes: Rows passed to all models.
     """
 
     bits: Floats
+    alone: Floats
     prefix_tokens: tuple[int, ...]
     nodes: int
 
@@ -96,6 +98,7 @@ def score_texts(
         )
     return ScoredTexts(
         bits,
+        np.stack([scored.bits for scored in (own, *others)]),
         tuple(scored.prefix_tokens for scored in (own, *others)),
         own.nodes + sum(other.nodes for other in others),
     )

@@ -23,7 +23,7 @@ from remnant.studies.exposure.audit import ExposureAudit, SecretExposure
 from remnant.studies.exposure.measure import TrialExposure, TrialSearch
 
 _ARRAYS = "reference_costs"  # the record has them
-_UNUSED = "arithmetic"  # no result of a study has it
+_UNUSED = ("arithmetic", "alone")  # no result of a study has them
 
 
 def keep_trial(path: Path, trial: TrialExposure, *, key: str) -> None:
@@ -84,7 +84,7 @@ def kept_trial(
 
 def _audit_parts(audit: ExposureAudit) -> dict[str, Any]:
     parts = asdict(audit)
-    return {name: part for name, part in parts.items() if name not in (_ARRAYS, _UNUSED)}
+    return {name: part for name, part in parts.items() if name not in (_ARRAYS, *_UNUSED)}
 
 
 def _audit(parts: Mapping[str, Any], reference_costs: NDArray[np.float64]) -> ExposureAudit:

@@ -25,6 +25,10 @@ from remnant.studies.shared.wording import about, counted, times
 
 CONFIDENCE = 0.95
 _DRAWN = 1_000_000  # references that are still worth drawing
+_OTHER_REFERENCE = (
+    "Pass a reference model that never saw the canaries, such as the one that the training started "
+    "from, or judge without one."
+)
 _FEW = 1 / 3  # a bound above this share is stated as what may be above the limit
 
 
@@ -88,6 +92,11 @@ class CanaryPool:
         bits = [control.low if control.saturated else control.bits for control in self.controls]
         return sum(bits) / len(bits)
 
+    def planted_at_most(self, repeats: int | None) -> list[MeasuredCanary]:
+        """The canaries that were planted at most so often; all of them for None."""
+        most = math.inf if repeats is None else repeats
+        return [canary for canary in self.canaries if canary.repeats <= most]
+
     def planted(self, repeats: int) -> list[MeasuredCanary]:
         """The canaries that were planted so often."""
         return [canary for canary in self.canaries if canary.repeats == repeats]
@@ -148,6 +157,8 @@ def judge_exposure(
     copying: bool = False,
     budget: str = "max_nodes",
     judged_setting: str = "measure.judged =",
+    uncalibrated: Sequence[CanaryPool] = (),
+    reference_fault: str = "",
 ) -> ExposureJudgement:
     """Judge planted canaries against a limit in bits.
 
@@ -176,6 +187,9 @@ def judge_exposure(
         budget: What a user raises to have exposure ranked exactly.
         judged_setting: What a user writes before a number to have only canaries planted at most so
             often judged.
+        uncalibrated: The same canaries by the model's own costs, where those of ``pools`` are
+            calibrated by reference models.
+        reference_fault: Why the reference models cannot be used; empty where they can.
 
     Guarantees:
         * Without ``share``: FAIL where the whole interval of a judged canary is at or above the
@@ -187,6 +201,8 @@ def judge_exposure(
           canaries planted once do not make up for a few planted often.
         * INCONCLUSIVE otherwise, and instead of a FAIL where controls reach the limit too and
           canaries are not more exposed than controls.
+        * Reference models make no PASS: there is none where the uncalibrated canaries are not shown
+          to be under the limit, or the reference models cannot be used.
         * Where nothing was learnt of a pool with judged canaries, a PASS has a probability of at
           most 1 %.
         * A claim about canaries planted more and less often says how many of each reach the limit,
@@ -195,8 +211,7 @@ def judge_exposure(
     Raises:
         NotEnoughEvidence: There is no canary to judge.
     """
-    most = math.inf if judged is None else judged
-    canaries = [canary for pool in pools for canary in pool.canaries if canary.repeats <= most]
+    canaries = [canary for pool in pools for canary in pool.planted_at_most(judged)]
     if not canaries:
         raise NotEnoughEvidence("There is no planted canary to judge.", hint="Plant some.")
     evidence = _Evidence(
@@ -212,6 +227,8 @@ def judge_exposure(
         judged_setting=judged_setting,
     )
     decided = evidence.decide()
+    if decided[0] != "FAIL":
+        decided = evidence.calibrated(decided, uncalibrated, reference_fault)
     return ExposureJudgement(
         *decided,
         limit=limit,
@@ -330,28 +347,54 @@ class _Evidence:
 
     def decide(self) -> tuple[Outcome, str, str]:
         """The outcome, its sentence and the claim."""
+        over = self._over()
+        if over is not None:
+            return over
+        if self.control is None:
+            return self._blind()
+        unsure = self._unsure()
+        if unsure is not None:
+            return unsure
+        claim = self._bound()
+        return "PASS", f"{self._measured()}; {self._found()}. {claim}", claim
+
+    def _over(self) -> tuple[Outcome, str, str] | None:
+        """The outcome where canaries, or more of them than the share, reach the limit."""
         if self.share is None:
             if self.sure:
                 return self._reached()
-            if self.possible:
-                return self._open()
-        else:
-            if self.low > self.share:
-                return self._reached()
-            groups = sorted(self._groups(), key=lambda group: group.low, reverse=True)
-            judged = [group._reached() for group in groups if group.low > self.share]
-            if judged:
-                return next((each for each in judged if each[0] == "FAIL"), judged[0])
-        if self.control is None:
-            return self._blind()
-        if self.share is not None:
-            if self.high > self.share:
-                return self._too_few(self.share)
-            diluted = self._diluted(self.share)
-            if diluted is not None:
-                return diluted
-        claim = self._bound()
-        return "PASS", f"{self._measured()}; {self._found()}. {claim}", claim
+            return self._open() if self.possible else None
+        if self.low > self.share:
+            return self._reached()
+        groups = sorted(self._groups(), key=lambda group: group.low, reverse=True)
+        judged = [group._reached() for group in groups if group.low > self.share]
+        return next((each for each in judged if each[0] == "FAIL"), judged[0] if judged else None)
+
+    def _unsure(self) -> tuple[Outcome, str, str] | None:
+        """The outcome where no more than the share are shown to reach the limit, nor fewer."""
+        if self.share is None:
+            return None
+        return self._too_few(self.share) if self.high > self.share else self._diluted(self.share)
+
+    def calibrated(
+        self,
+        decided: tuple[Outcome, str, str],
+        uncalibrated: Sequence[CanaryPool],
+        reference_fault: str,
+    ) -> tuple[Outcome, str, str]:
+        """What was decided, or INCONCLUSIVE where reference models may hide what is remembered."""
+        why, advice = reference_fault, f" {_OTHER_REFERENCE}"
+        if not why and uncalibrated:
+            canaries = [row for pool in uncalibrated for row in pool.planted_at_most(self.judged)]
+            own = replace(self, pools=uncalibrated, canaries=canaries, alpha=_alpha(canaries))
+            over = own._over() or own._unsure()
+            if over is not None and (over[0] == "FAIL" or decided[0] == "PASS"):
+                why = f"without the reference models, {over[1].rstrip('.')}"
+                advice = advice * (over[0] == "FAIL")
+        if not why:
+            return decided
+        sentence = f"{self._measured()}, calibrated; but {why}.{advice}"
+        return "INCONCLUSIVE", sentence, f"No claim: {why}."
 
     @property
     def control(self) -> int | None:
