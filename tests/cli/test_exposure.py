@@ -652,7 +652,7 @@ def test_a_time_limit_ends_the_reading_of_a_long_prefix(command, planted, tmp_pa
 
 @pytest.fixture(scope="module")
 def checkpoints(tmp_path_factory):
-    """Folders by sixteenths of one training on 20 canaries planted 4 times; 0 is what it began with.
+    """Folders by sixteenths of one training on 20 canaries planted 4 times; 0 is its beginning.
 
     The learning rate decays, as it does in fine-tuning.
     """

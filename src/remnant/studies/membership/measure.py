@@ -13,6 +13,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures import Success, clopper_pearson, leak_probability
 from remnant.measures.membership.attacks import DESCRIPTIONS
 from remnant.measures.membership.blind import BlindBaseline
+from remnant.measures.membership.saw_them import suspected
 from remnant.measures.membership.verbatim import WindowRows
 from remnant.measures.statistics.checks import (
     check_gate_confidence,
@@ -52,7 +53,7 @@ LEAST = 20  # records of a side
 _RESAMPLED = 2_000_000  # scores that are resampled for an interval, at most
 _SHOWN = 20
 _MOST_CONFIDENCE = 0.9999  # bounds of more cannot be computed
-_ALARM = 0.02  # chance that a sound reference model is refused
+_ALARM = 0.02  # of an interval of the AUC of a reference model
 _UNTRAINED = 0.99  # of the bits of a guess by frequencies: what a language model has to be under
 
 
@@ -486,8 +487,9 @@ def reference_fault(
 ) -> str:
     """Why a reference model cannot be used; empty where it can.
 
-    A model that saw neither set scores both alike. One that distinguishes them was trained on one
-    of them, or the sets differ; then attacks that compare with it say too little or too much.
+    A model that saw neither set scores both alike. One that scores seen records higher is suspected
+    of having been trained on them, such as an earlier checkpoint of the same training: see
+    ``suspected``. One that scores unseen records higher was trained on them, or the sets differ.
 
     Args:
         seen, unseen: Scores of the records by the reference model alone, by attack.
@@ -496,13 +498,18 @@ def reference_fault(
     """
     if not_learnt:
         return f"the reference model cannot be used: {not_learnt.replace('the model', 'it', 1)}"
+    p_values = {name: rank_sum_p_value(scores, unseen[name]) for name, scores in seen.items()}
+    p_value = suspected(p_values.values())
     for name, scores in seen.items():
         measured = _measured(scores, unseen[name], "auc", 0.5, rng)
         low, high = (float(end[0]) for end in measured.ends(1.0 - _ALARM / len(seen)))
-        if low > 0.5 or high < 0.5:
+        p_text = ""
+        if p_value is not None and p_values[name] == min(p_values.values()):
+            p_text = f", p = {p_value:.2g}"
+        if p_text or high < 0.5:
             return (
                 f"the reference model itself distinguishes the two sets (AUC {low:.3f} to "
-                f"{high:.3f} by {name!r}), as a model that was trained on one of them does"
+                f"{high:.3f} by {name!r}{p_text}), as a model that was trained on one of them does"
             )
     return ""
 
