@@ -337,3 +337,11 @@ def test_what_a_killed_command_left_is_removed_and_nobody_else_can_read_it(
     assert done.code == 0
     assert modes == [(0o600, 0o700)]
     assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".remnant")] == []
+
+
+def test_templates_with_equal_canaries_are_refused(command, tmp_path):
+    templates = ["my pin is {digits:1}", "My pin is {digits:1}", "--repeats", "1", "--controls", 9]
+    done = command("canaries", *templates, "--out", tmp_path / "canaries.jsonl")
+    assert done.code == 2
+    assert "are equal to others" in done.err
+    assert not (tmp_path / "canaries.jsonl").exists()

@@ -716,3 +716,27 @@ def test_an_earlier_checkpoint_of_the_training_is_no_reference_model(command, ch
     assert max(row["high"] for row in found["sets"][0]["canaries"]) < 10
     shown = command("exposure", *audited, "--reference-model", checkpoints / "4").out
     assert shown.startswith("Planted canaries are more exposed in a reference model than chance")
+
+
+def test_a_file_that_is_given_twice_is_judged_as_once(command, planted, tmp_path):
+    """20 of 20 canaries show "at most 14 %" and 40 of 40 "at most 7.2 %"."""
+    canaries = make_canary_set(
+        Template("my pin is {digits:6}"), repeats=[1], per_repeat=20, controls=4, seed=5
+    )
+    write_canary_sets([canaries], tmp_path / "once.jsonl")
+    text = (tmp_path / "once.jsonl").read_text()
+    (tmp_path / "twice.jsonl").write_text(text + text)
+    found = []
+    for name in ("once", "twice"):
+        audited = ["--model", planted.model, "--canaries", tmp_path / f"{name}.jsonl"]
+        done = command("exposure", *audited, "--limit", 19, "--share", 0.1, "--json")
+        found.append(json.loads(done.out))
+    once, twice = (each["verdict"] for each in found)
+    remark = twice["sentence"].removeprefix(once["sentence"])
+    assert remark == f" {found[1]['equal']}"
+    assert "20 canaries and 4 controls were equal to others" in remark
+    changed = ("sentence", "claim")
+    assert {k: v for k, v in once.items() if k not in changed} == {
+        k: v for k, v in twice.items() if k not in changed
+    }
+    assert found[0]["sets"] == found[1]["sets"]

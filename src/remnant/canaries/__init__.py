@@ -2,6 +2,7 @@
 
 from remnant.canaries.canary_file import read_canary_sets, write_canary_sets
 from remnant.canaries.canary_set import CanarySet, make_canary_set
+from remnant.canaries.equal_canaries import DistinctCanaries, distinct_canaries
 from remnant.canaries.hf_dataset import insert_into_dataset
 from remnant.canaries.holes import Slot
 from remnant.canaries.images import BY_LOSS, KINDS, MADE, blank, by_loss, mislabelled, odd
@@ -20,6 +21,7 @@ __all__ = [
     "MADE",
     "Canary",
     "CanarySet",
+    "DistinctCanaries",
     "ImageCanaries",
     "OwnImages",
     "OwnTexts",
@@ -34,6 +36,7 @@ __all__ = [
     "commonest_tokens",
     "deal_images",
     "deal_texts",
+    "distinct_canaries",
     "insert_into_dataset",
     "insert_into_file",
     "insert_into_texts",

@@ -99,6 +99,7 @@ def canaries(
             )
             for template in made_of
         ]
+    _check_distinct(sets)
     lines: Lines | None = None
     with withheld(secrets_of(sets)):
         _check_out(out, sets, force=force)
@@ -152,6 +153,19 @@ def _check_files(
         if path is not None and path.resolve() == out.resolve()
     ]
     require(faults + declared.too_small(place_seed=(place_seed, 0)))
+
+
+def _check_distinct(sets: list[CanarySet]) -> None:
+    """Refuse templates that give equal canaries: these would be counted once."""
+    from remnant.canaries import distinct_canaries
+
+    distinct = distinct_canaries(dict(enumerate(sets)))
+    if distinct.canaries or distinct.controls:
+        raise InvalidInput(
+            f"{distinct.canaries} canaries and {distinct.controls} controls of these templates are "
+            "equal to others: the same text, but for case and white space, or a part of it.",
+            hint="Leave one of the templates out, or use templates that differ in their words.",
+        )
 
 
 def _read_repeats(given: str) -> list[int]:

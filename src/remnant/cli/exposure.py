@@ -123,6 +123,7 @@ def exposure(
     """
     import numpy as np
 
+    from remnant.canaries import distinct_canaries
     from remnant.integrations import load_sequence_model
     from remnant.records.outcomes import EXIT_CODES
     from remnant.studies.beside.exposure import of_sets
@@ -155,7 +156,9 @@ def exposure(
             hint="Leave it out, or pass --method sampled.",
         )
     record_folder = out_folder.out_folder(out)
-    sets = sets_to_measure(read_sets(file), only, file=file, model=model)
+    given = sets_to_measure(read_sets(file), only, file=file, model=model)
+    distinct = distinct_canaries(given)
+    sets = distinct.sets
     _check_limit(sets, limit)
     _check_judged(sets, judged)
     based: dict[Path, Path | None] = {}
@@ -219,12 +222,20 @@ def exposure(
             share=share,
             budget="--max-nodes" if served is None else "",
             judged_setting="--judged",
+            remark=distinct.sentence,
         )
     audited = partial(audited_set, extrapolate=extrapolate, reveal=reveal, rename=_in_options)
     result = ExposureAuditResult(
-        sets=tuple(audited(number, sets[number], exposures[number]) for number in sets),
+        sets=tuple(
+            dataclasses.replace(
+                audited(number, sets[number], exposures[number]),
+                fingerprint=given[number].fingerprint,
+            )
+            for number in sets
+        ),
         verdict=verdict,
         reference_fault=reference_fault(exposures.values()) or None,
+        equal=distinct.sentence or None,
     )
     if as_json:
         gate = None if verdict is None else ExposureGate(**verdict.row())
@@ -240,7 +251,7 @@ def exposure(
             "model": out_folder.models(
                 model, served=served, base=base, reference_models=reference_models
             ),
-            "data": {"canaries": str(file), "sets": list(sets)},
+            "data": {"canaries": str(file), "sets": list(given)},
             "settings": {
                 "method": method,
                 "references": references,
@@ -257,7 +268,7 @@ def exposure(
             },
         },
         result=stored(result),
-        data=[canary_set.fingerprint for canary_set in sets.values()],
+        data=[canary_set.fingerprint for canary_set in given.values()],
         device=device,
         seeds={"references": seed},
     )

@@ -14,6 +14,7 @@ from remnant.studies.membership.measure import (
     check_settings,
     fit_fault,
     measure_attacks,
+    reference_fault,
 )
 from remnant.studies.membership.result import Blind, Control, RowCounts, Verbatim, VerbatimTest
 from remnant.studies.membership.verdict import Evidence, decide, needs_control
@@ -137,6 +138,29 @@ def test_an_unusable_reference_neither_passes_nor_fails_by_its_attacks():
     assert decide(evidence(shift=1.0, **bad), 0.6, FOUND).outcome == "INCONCLUSIVE"
     alone = evidence(others={"loss": 1.0}, **bad)  # an attack that needs no reference
     assert decide(alone, 0.6, FOUND).outcome == "FAIL"
+
+
+def test_an_attack_without_a_reference_above_the_limit_is_never_a_pass():
+    hidden = evidence(n=60, others={"loss": 0.5}, settings=Settings(attack="ratio", limit=0.63))
+    (loss,) = [row for row in hidden.attacks.rows if row.name == "loss"]
+    assert loss.judged_low < 0.63 < loss.judged_value
+    assert hidden.judged.high < 0.63
+    gate = decide(hidden, 0.63, FOUND)
+    assert gate.outcome == "INCONCLUSIVE"
+    assert "which needs no reference model" in gate.sentence
+
+
+def test_a_reference_is_suspected_by_a_test_of_all_records():
+    """A shift of a fifth of a deviation is found; an honest one is suspected in 5 %."""
+    rng = np.random.default_rng(0)
+
+    def suspected(shift):
+        seen = {name: rng.normal(size=300) + shift for name in ("loss", "zlib")}
+        unseen = {name: rng.normal(size=300) for name in ("loss", "zlib")}
+        return "itself distinguishes" in reference_fault(seen, unseen, rng=rng)
+
+    assert sum(suspected(0.2) for _ in range(40)) >= 30
+    assert sum(suspected(0.0) for _ in range(40)) <= 5
 
 
 def test_records_whose_tokens_were_cut_off_are_no_pass():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from remnant.studies.exposure.canary_sets import (
     CanaryExposure,
@@ -26,6 +27,7 @@ def judge_sets(
     share: float | None = None,
     budget: str = "max_nodes",
     judged_setting: str = "judged=",
+    remark: str = "",
 ) -> ExposureJudgement:
     """Judge the planted canaries of all sets in one model.
 
@@ -33,12 +35,13 @@ def judge_sets(
         exposures: Of each set, by its number. Canaries are tested, and compared with controls, set
             by set, and each set with judged canaries needs a positive control of its own.
         limit, judged, share, budget, judged_setting: See ``judge_exposure``.
+        remark: A sentence on the canaries, at the end of the sentence and the claim.
 
     Raises:
         NotEnoughEvidence: There is no canary to judge.
     """
     alone = {number: exposure.alone[0] for number, exposure in exposures.items() if exposure.alone}
-    return judge_exposure(
+    judgement = judge_exposure(
         [_pool(number, exposure) for number, exposure in exposures.items()],
         uncalibrated=[_pool(number, exposure) for number, exposure in alone.items()],
         reference_fault=reference_fault(exposures.values()),
@@ -47,6 +50,13 @@ def judge_sets(
         share=share,
         budget=budget,
         judged_setting=judged_setting,
+    )
+    if not remark:
+        return judgement
+    return replace(
+        judgement,
+        sentence=f"{judgement.sentence} {remark}",
+        claim=f"{judgement.claim} {remark}",
     )
 
 

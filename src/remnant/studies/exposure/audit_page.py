@@ -82,6 +82,8 @@ def exposure_page(result: ExposureAuditResult) -> Iterator[Block]:
 
 def set_sections(result: ExposureAuditResult, *, limit: float | None) -> Iterator[Block]:
     """One section a set; charts show the limit."""
+    if result.equal:
+        yield prose(result.equal, tone="notice", depth="show")
     if result.reference_fault:
         fault = result.reference_fault
         yield prose(f"{fault[0].upper()}{fault[1:]}.", tone="notice", depth="show")

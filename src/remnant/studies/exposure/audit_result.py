@@ -144,6 +144,7 @@ class ExposureAuditResult:
         sets: Each canary set.
         verdict: None without a limit.
         reference_fault: Why the reference models cannot be used; None where they can.
+        equal: How many canaries and controls were equal to others; None where none were.
     """
 
     VERSION: ClassVar[int] = 1
@@ -151,6 +152,7 @@ class ExposureAuditResult:
     sets: tuple[ExtrapolatedSet | AuditedSet, ...]
     verdict: ExposureJudgement | None
     reference_fault: str | None = optional()
+    equal: str | None = optional()
 
     @classmethod
     def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
@@ -399,17 +401,17 @@ def _counted(count: int, thing: str) -> str:
 
 
 def _known_canaries(sets: Sequence[CanarySet]) -> dict[str, KnownCanary]:
-    """The canaries and controls of all sets by their text; the first of several counts."""
+    """The canaries and controls of all sets by their text; the first of equal canaries counts."""
     known: dict[str, KnownCanary] = {}
     for number, canary_set in enumerate(sets, start=1):
-        never = [0] * len(canary_set.controls)
-        for kind, canaries, times in (
-            ("canary", canary_set.canaries, canary_set.repeats),
-            ("control", canary_set.controls, never),
-        ):
-            for at, (canary, repeats) in enumerate(zip(canaries, times, strict=True), start=1):
-                named = KnownCanary(set=number, name=f"{kind} {at}", repeats=repeats)
-                known.setdefault(canary.text, named)
+        pairs = zip(canary_set.canaries, canary_set.repeats, strict=True)
+        for at, (canary, repeats) in enumerate(pairs, start=1):
+            named = KnownCanary(set=number, name=f"canary {at}", repeats=repeats)
+            known.setdefault(canary.text, named)
+    for number, canary_set in enumerate(sets, start=1):
+        for at, control in enumerate(canary_set.controls, start=1):
+            named = KnownCanary(set=number, name=f"control {at}", repeats=0)
+            known.setdefault(control.text, named)
     return known
 
 

@@ -82,6 +82,13 @@ class Evidence:
         return max(others, key=lambda row: row.judged_low, default=None)
 
     @property
+    def highest_alone(self) -> AttackRow | None:
+        """The attack without a reference model that has the greatest success; None if named."""
+        alone = (row for row in self.attacks.rows if row.name not in _WITH_REFERENCE)
+        highest = max(alone, key=lambda row: row.judged_value, default=None)
+        return None if highest is None or highest.named else highest
+
+    @property
     def reversed(self) -> AttackRow | None:
         """An attack whose AUC is shown to be below chance, if there is one."""
         return next((row for row in self.attacks.rows if row.auc_most < 0.5), None)
@@ -218,6 +225,13 @@ def _doubt(evidence: Evidence, limit: float) -> tuple[str, str] | None:
         return _REVERSED, _SWAPPED
     if judged.high > limit:
         return None
+    alone = evidence.highest_alone
+    if alone is not None and alone.judged_value > limit:
+        return (
+            f"the attack {alone.name!r}, which needs no reference model, has "
+            f"{alone.judged_value:.3f}, and the reference model may hide what is remembered",
+            f"Audit more records. {_OTHER_REFERENCE}",
+        )
     if _verbatim_clause(evidence.verbatim):
         return (
             f"records come out verbatim: {_verbatim_clause(evidence.verbatim)[2:]}",
