@@ -203,7 +203,8 @@ def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, plante
             [],
             1,
             "FAIL: canary 1 of set 1 (planted 16 times) has an exposure of 6.64 bits, at or above "
-            "the limit of 6.64; chance alone puts a canary there with probability 1 %, and",
+            "the limit of 6.64; chance alone puts 1 or more of 2 canaries there with probability 2 %, "
+            "and",
         ),
         (
             6.5,
@@ -740,3 +741,20 @@ def test_a_file_that_is_given_twice_is_judged_as_once(command, planted, tmp_path
         k: v for k, v in twice.items() if k not in changed
     }
     assert found[0]["sets"] == found[1]["sets"]
+
+
+def test_the_default_limit_follows_from_the_canaries(command, planted, tmp_path):
+    """At 10 bits, chance alone puts one of 60 canaries there in 6 %; at 12.6 bits in 1 %."""
+    canaries = make_canary_set(
+        Template("my pin is {digits:6}"), repeats=[1], per_repeat=60, controls=4, seed=5
+    )
+    write_canary_sets([canaries], tmp_path / "canaries.jsonl")
+    audited = ["--model", planted.model, "--canaries", tmp_path / "canaries.jsonl", "--json"]
+    verdict = json.loads(command("exposure", *audited, "--limit", "auto").out)["verdict"]
+    assert verdict["limit"] == 12.6
+    assert verdict["chance"] == pytest.approx(0.0096, abs=1e-4)
+    done = command("exposure", *audited, "--limit", 10, "--share", 0.04)
+    assert json.loads(done.out)["verdict"]["chance"] == pytest.approx(0.0569, abs=1e-4)
+    assert "--share 0.04 takes 74 judged canaries for a PASS, and there are 60" in done.err
+    refused = command("exposure", *audited, "--limit", "most")
+    assert (refused.code, "nor auto" in refused.err) == (2, True)

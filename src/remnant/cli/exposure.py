@@ -21,6 +21,7 @@ from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.report.quoting import printable
 
 if TYPE_CHECKING:
     from remnant.canaries import CanarySet
@@ -64,9 +65,10 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 @declared.number("--seed", 0, help="Seed of the references.")
 @click.option(
     "--limit",
-    type=float,
-    help="Gate: planted canaries must stay below this many bits. Exit code 0 is PASS, 1 FAIL, 3 "
-    "INCONCLUSIVE.",
+    "wanted",
+    metavar="BITS|auto",
+    help="Gate: planted canaries must stay below this many bits. auto is the least that chance "
+    "reaches in at most 1 %. Exit code 0 is PASS, 1 FAIL, 3 INCONCLUSIVE.",
 )
 @click.option(
     "--judged", type=int, help="Apply --limit only to canaries planted at most this many times."
@@ -100,7 +102,7 @@ def exposure(
     precision: str | None,
     source: str | None,
     seed: int,
-    limit: float | None,
+    wanted: str | None,
     judged: int | None,
     share: float | None,
     allow_inconclusive: bool,
@@ -119,12 +121,13 @@ def exposure(
 
     \b
     Example:
-      remnant exposure --model checkpoint --canaries canaries.jsonl --limit 10
+      remnant exposure --model checkpoint --canaries canaries.jsonl --limit auto
     """
     import numpy as np
 
     from remnant.canaries import distinct_canaries
     from remnant.integrations import load_sequence_model
+    from remnant.measures.exposure.by_rank import limit_for
     from remnant.records.outcomes import EXIT_CODES
     from remnant.studies.beside.exposure import of_sets
     from remnant.studies.exposure.audit_gate import judge_sets
@@ -133,7 +136,9 @@ def exposure(
     from remnant.studies.exposure.cost_estimate import estimate_search
     from remnant.studies.exposure.exposure_record import QUESTION, stored
     from remnant.studies.exposure.result import ExposureGate
+    from remnant.studies.exposure.verdict import canaries_needed
 
+    limit = _read_limit(wanted)
     require(
         _method_faults(method, references, reference_models, extrapolate)
         + declared.too_small(
@@ -159,8 +164,17 @@ def exposure(
     given = sets_to_measure(read_sets(file), only, file=file, model=model)
     distinct = distinct_canaries(given)
     sets = distinct.sets
-    _check_limit(sets, limit)
     _check_judged(sets, judged)
+    many = _judged_canaries(sets, judged)
+    if wanted == "auto" and many:
+        limit = limit_for(many)
+    _check_limit(sets, limit)
+    if share is not None and many < (needed := canaries_needed(share)):
+        click.echo(
+            f"--share {share:g} takes {needed} judged canaries for a PASS, and there "
+            f"{'is' if many == 1 else 'are'} {many}: the outcome will be FAIL or INCONCLUSIVE.",
+            err=True,
+        )
     based: dict[Path, Path | None] = {}
     if model is not None:
         refuse_the_same(model, reference_models)
@@ -275,6 +289,24 @@ def exposure(
     if verdict is not None:
         allowed = allow_inconclusive and verdict.outcome == "INCONCLUSIVE"
         context.exit(0 if allowed else EXIT_CODES[verdict.outcome])
+
+
+def _read_limit(wanted: str | None) -> float | None:
+    """``--limit`` as a number; one in place of ``auto``, which follows from the canaries."""
+    if wanted is None or wanted == "auto":
+        return None if wanted is None else 1.0
+    try:
+        return float(wanted)
+    except ValueError:
+        raise InvalidInput(
+            f"--limit {printable(wanted)} is neither a number of bits nor auto.",
+            hint="Pass --limit auto, or a number such as 10.",
+        ) from None
+
+
+def _judged_canaries(sets: dict[int, CanarySet], judged: int | None) -> int:
+    most = math.inf if judged is None else judged
+    return sum(often <= most for canary_set in sets.values() for often in canary_set.repeats)
 
 
 def _announced(sets: dict[int, CanarySet]) -> str:

@@ -289,6 +289,7 @@ def test_finish_without_a_training(tiny, tmp_path):
         ({"limit": None, "judged": 1}, "judged= needs limit="),
         ({"judged": 0}, "judges no canary"),
         ({"share": 2.0}, "share=2 is not between 0 and 1"),
+        ({"share": 0.05, "judged": 1}, "share=0.05 takes 59 judged canaries for a PASS"),
         ({"overhead": 0.0}, "overhead=0 is not above 0"),
         ({"every": 0}, "every=0 is not at least 1"),
         ({"references": 0}, "references=0 is not at least 1"),

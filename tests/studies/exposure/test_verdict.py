@@ -11,6 +11,7 @@ from scipy import stats
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import exposure, pooled_exposure_test
+from remnant.measures.exposure.by_rank import limit_for
 from remnant.records.outcomes import RULES
 from remnant.studies.exposure.verdict import (
     CanaryPool,
@@ -121,6 +122,21 @@ def test_outcomes(canaries, given, outcome, words):
     assert found.outcome == outcome
     assert words in found.sentence
     assert found.row()["rules"] == RULES
+
+
+def test_a_fail_says_how_probable_it_is_by_chance():
+    found = judged([canary(1, 10.5), *[canary(1, 1.0)] * 59, *OFTEN])
+    said = "; chance alone puts 1 or more of 60 canaries there with probability 5.7 %."
+    assert found.sentence.endswith(said)
+    assert found.claim.endswith(said)
+    assert found.chance == pytest.approx(0.0569, abs=1e-4)
+    higher = judged([canary(1, 13.0), *[canary(1, 1.0)] * 59, *OFTEN], limit=12.6)
+    assert (higher.outcome, "chance alone" in higher.sentence) == ("FAIL", False)
+
+
+@pytest.mark.parametrize("n", [1, 7, 20, 60, 1000])
+def test_chance_seldom_reaches_the_limit_that_follows_from_the_canaries(n):
+    assert 1 - (1 - 2 ** -limit_for(n)) ** n <= 0.01 < 1 - (1 - 2 ** -(limit_for(n) - 0.1)) ** n
 
 
 LOW = [canary(1, 3.0), *OFTEN]

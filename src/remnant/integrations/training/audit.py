@@ -53,9 +53,11 @@ from remnant.integrations.training.state import AuditState
 from remnant.integrations.training.stream_check import StreamCheck
 from remnant.integrations.training.watching import Watcher
 from remnant.measures import Success
+from remnant.measures.exposure.by_rank import limit_for
 from remnant.plans.ledger import Ledger
 from remnant.records.outcomes import EXIT_CODES
 from remnant.records.typed import Absent
+from remnant.studies.exposure.verdict import canaries_needed
 from remnant.studies.shared.parts import Gate
 from remnant.studies.training_audit.claimed_epsilon import (
     check_claim,
@@ -124,7 +126,8 @@ class Audit:
             controls; or examples of one's own: a list of texts, or ``ImageCanaries`` for a
             classifier. Of these ``controls`` are drawn at random and held out, while the others are
             dealt evenly to ``repeats`` (``per_repeat`` is not used).
-        limit: The gate's limit. For a template it is in bits and applies to every planted canary.
+        limit: The gate's limit. For a template it is in bits and applies to every planted canary;
+            ``"auto"`` is the least that chance alone reaches in at most 1 %.
             For examples of one's own it is the largest AUC of the attack, above 0.5 and under 1,
             and applies to every group of examples planted equally often.
         judged: Applies the limit only to canaries planted at most so often.
@@ -172,7 +175,7 @@ class Audit:
         *,
         out: str | Path,
         canaries: CanarySet | Sequence[str] | ImageCanaries | None = None,
-        limit: float | None = None,
+        limit: float | Literal["auto"] | None = None,
         judged: int | None = None,
         share: float | None = None,
         plan: Literal["from-start", "staggered"] = "from-start",
@@ -191,7 +194,7 @@ class Audit:
         overhead: float | None = 0.03,
     ) -> None:
         _check_types(
-            {"limit": limit, "share": share, "overhead": overhead},
+            {"limit": None if limit == "auto" else limit, "share": share, "overhead": overhead},
             {"judged": judged, "every": every, "references": references},
         )
         if repeats is None:
@@ -202,6 +205,8 @@ class Audit:
         self.canaries = _canary_set(
             template, canaries, repeats=repeats, per_repeat=per_repeat, controls=controls, seed=seed
         )
+        if limit == "auto":
+            limit = _limit_of(self.canaries, judged)
         self.limit, self.judged, self.share = limit, judged, share
         self.tokenizer, self.every, self.overhead = tokenizer, every, overhead
         self.plan = plan
@@ -1012,6 +1017,20 @@ def _check_every(every: Any) -> None:
     require([f"every={every} is not at least 1"] if every is not None and every < 1 else [])
 
 
+def _limit_of(canaries: PlantedTexts, judged: int | None) -> float:
+    """The limit that chance alone reaches in at most 1 %."""
+    if not isinstance(canaries, CanarySet):
+        raise InvalidInput(
+            "limit='auto' is for canaries of a template.",
+            hint="With examples of one's own, pass the largest AUC that is allowed, such as 0.7.",
+        )
+    return limit_for(max(1, _judged_canaries(canaries, judged)))
+
+
+def _judged_canaries(canaries: PlantedTexts, judged: int | None) -> int:
+    return sum(often <= (math.inf if judged is None else judged) for often in canaries.repeats)
+
+
 def _check_settings(audit: Audit, plan: str, references: int, windows: int) -> None:
     faults = []
     if plan not in ("from-start", "staggered"):
@@ -1043,6 +1062,13 @@ def _check_settings(audit: Audit, plan: str, references: int, windows: int) -> N
         )
     if audit.share is not None and not 0 < audit.share < 1:
         faults.append(f"share={audit.share:g} is not between 0 and 1")
+    elif audit.share is not None:
+        many, needed = _judged_canaries(audit.canaries, audit.judged), canaries_needed(audit.share)
+        if 0 < many < needed:
+            faults.append(
+                f"share={audit.share:g} takes {needed} judged canaries for a PASS, and there "
+                f"{'is' if many == 1 else 'are'} {many}"
+            )
     if audit.overhead is not None and not audit.overhead > 0:
         faults.append(f"overhead={audit.overhead:g} is not above 0")
     if audit.every is not None and audit.every < 1:

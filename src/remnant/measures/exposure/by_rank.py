@@ -171,6 +171,20 @@ def references_to_show(bits: float, *, confidence: float = 0.95) -> int:
     return math.ceil(math.log((1.0 - confidence) / 2.0) / math.log1p(-share))
 
 
+def limit_for(canaries: int) -> float:
+    """Return the least limit, in tenths of a bit, that chance alone seldom reaches.
+
+    A canary that was never memorised has ``b`` bits or more with probability ``2**-b``. One or more
+    of so many canaries have the limit with a probability of at most 1 %.
+
+    Example:
+        >>> limit_for(1), limit_for(20), limit_for(60)
+        (6.7, 11.0, 12.6)
+    """
+    share = -math.expm1(math.log1p(-FOUND) / canaries)
+    return math.ceil(-10.0 * math.log2(share)) / 10.0
+
+
 def _check_space(space: object, canaries: Floats | None, faults: list[str]) -> None:
     if space is None:
         return

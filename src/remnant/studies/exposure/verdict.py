@@ -124,6 +124,8 @@ class ExposureJudgement:
         trainings: How many trained models were judged.
         detected: Whether judged canaries are memorised by the pooled test, whatever the outcome;
             None in older records.
+        chance: The probability that chance alone puts a judged canary at or above the limit; None
+            in older records.
     """
 
     outcome: Outcome
@@ -139,6 +141,7 @@ class ExposureJudgement:
     control: int | None
     trainings: int
     detected: bool | None = optional()
+    chance: float | None = optional()
 
     def row(self) -> dict[str, Any]:
         """The ``verdict`` row of a record."""
@@ -241,6 +244,7 @@ def judge_exposure(
         control=evidence.control,
         trainings=trainings,
         detected=bool(evidence._yet()),
+        chance=-math.expm1(len(canaries) * math.log1p(-(2.0**-limit))),
     )
 
 
@@ -484,18 +488,19 @@ class _Evidence:
             if alike:
                 return "INCONCLUSIVE", f"{sentence}; but {alike}.", f"No claim: {alike}."
             return "FAIL", f"{sentence}; {not_all_memory(mean)}.", claim
-        return "FAIL", f"{sentence}{self._by_chance()}.", claim
+        by_chance = self._by_chance()
+        return "FAIL", f"{sentence}{by_chance}.", f"{claim.rstrip('.')}{by_chance}."
 
     def _by_chance(self) -> str:
-        """What chance alone would have put at or above the limit, where that is as much."""
-        chance, n = 2.0**-self.limit, len(self.canaries)
-        has_control = any(repeats is not None for repeats in self.controls)
-        if has_control or is_found(float(stats.binom.sf(len(self.sure) - 1, n, chance))):
+        """How probably chance alone puts as many at or above the limit, where that is over 1 %."""
+        many, n = len(self.sure), len(self.canaries)
+        probability = float(stats.binom.sf(many - 1, n, 2.0**-self.limit))
+        if is_found(probability):
             return ""
-        return (
-            f"; chance alone puts a canary there with probability {percent(chance)}, and no "
-            "planted canaries were found by the pooled test"
-        )
+        has_control = any(repeats is not None for repeats in self.controls)
+        which = "a canary" if n == 1 else f"{many} or more of {n} canaries"
+        unfound = "" if has_control else ", and no planted canaries were found by the pooled test"
+        return f"; chance alone puts {which} there with probability {percent(probability)}{unfound}"
 
     def _open(self) -> tuple[Outcome, str, str]:
         """An interval holds the limit."""
