@@ -203,8 +203,8 @@ def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, plante
             [],
             1,
             "FAIL: canary 1 of set 1 (planted 16 times) has an exposure of 6.64 bits, at or above "
-            "the limit of 6.64; chance alone puts 1 or more of 2 canaries there with probability 2 %, "
-            "and",
+            "the limit of 6.64; chance alone puts 1 or more of 2 canaries there with probability "
+            "2 %, and",
         ),
         (
             6.5,

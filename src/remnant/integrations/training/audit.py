@@ -24,6 +24,7 @@ from remnant.canaries import (
     deal_texts,
     make_canary_set,
 )
+from remnant.canaries.canary_set import PlantedTexts
 from remnant.canaries.dealing import tails
 from remnant.errors import InvalidInput, NotEnoughEvidence, RemnantError, RemnantWarning, require
 from remnant.integrations.training.finishing import FinalMeasure
