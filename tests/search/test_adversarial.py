@@ -92,7 +92,7 @@ def test_impossible_prefixes_are_not_walked():
     model, template = Certain("x 0123456789", "7"), Template("x {digits:9}")
     found = exact_exposure(model, template, secrets=["777777777", "123456789"])
     assert found.rank.tolist() == [1, 10**9]
-    assert found.exact
+    assert found.finished
     assert found.nodes < 100
     best = extract(model, template, top=3)
     assert best.certified
@@ -282,6 +282,6 @@ def test_an_impossible_secret_does_not_hide_that_a_budget_ended_the_walk():
     found = exact_exposure(
         model, Template("x {digits:6}"), secrets=["000000", "777777"], max_nodes=9
     )
-    assert found[0].exact
-    assert not found[1].exact
-    assert not found.exact
+    assert found[0].finished
+    assert not found[1].finished
+    assert not found.finished

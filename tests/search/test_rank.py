@@ -51,7 +51,7 @@ def test_rank_and_exposure_equal_brute_force(
     assert len(costs) == template.space
     secrets = data.draw(st.lists(st.sampled_from(sorted(costs)), min_size=1, max_size=12))
     found = exact_exposure(model, template, secrets=secrets)
-    assert found.exact is True
+    assert found.finished is True
     for one, secret in zip(found, secrets, strict=True):
         assert one.rank == one.rank_high == rank_by_hand(costs, secret)
         assert 1 <= one.rank_low <= one.rank_high
@@ -77,7 +77,7 @@ def test_a_budget_leaves_bounds_that_hold(table_model, brute, pattern, seed, bud
     (one,) = exact_exposure(model, template, secrets=[secret], max_nodes=budget)
     assert one.rank_low <= rank_by_hand(costs, secret) <= one.rank_high == one.rank
     assert one.nodes <= budget
-    if one.exact:
+    if one.finished:
         assert one.rank == rank_by_hand(costs, secret)
 
 
@@ -88,7 +88,7 @@ def test_a_budget_that_ends_the_walk_says_so(table_model):
     (ended,) = exact_exposure(model, template, secrets=[costly], max_nodes=50)
     (whole,) = exact_exposure(model, template, secrets=[costly])
     assert ended.exact is False
-    assert whole.exact is True
+    assert whole.finished is True
     assert ended.rank_low <= whole.rank <= ended.rank_high
     assert ended.bits == ended.low <= whole.bits <= ended.high
     (timed,) = exact_exposure(model, template, secrets=[costly], max_seconds=1e-9)
@@ -179,6 +179,9 @@ def test_float32_without_a_twin_brackets_the_rank(float32_table, brute, monkeypa
     for one, secret in zip(found, sorted(costs)[::37], strict=True):
         assert one.rank_low <= rank_by_hand(costs, secret) <= one.rank_high
     assert any(one.rank_low < one.rank_high for one in found)
+    assert [one.exact for one in found] == [one.rank_low == one.rank_high for one in found]
+    assert found.finished
+    assert not found.exact
 
 
 def test_results_are_a_sequence_and_arrays(table_model):

@@ -42,7 +42,9 @@ class ExactExposure:
         space: Number of secrets.
         nodes: Rows passed to the model, which all secrets of one call share; those passed to its
             float64 twin, to settle close calls, come on top.
-        exact: False when a budget ended the walk.
+        finished: False when a budget ended the walk.
+        exact: Whether the rank is one number: the walk was finished, and no costs were too close to
+            be distinguished.
         tolerance: Bits within which two costs count as equal.
         method: ``"exact"``.
     """
@@ -56,9 +58,14 @@ class ExactExposure:
     cost: float
     space: int
     nodes: int
-    exact: bool
+    finished: bool
     tolerance: float
     method: str = "exact"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rank is one number."""
+        return self.finished and self.rank_low == self.rank_high
 
 
 class ExactExposures(Sequence[ExactExposure]):
@@ -112,8 +119,13 @@ class ExactExposures(Sequence[ExactExposure]):
         return self._each[0].nodes
 
     @property
-    def exact(self) -> bool:
+    def finished(self) -> bool:
         """Whether no budget ended the walk."""
+        return all(exposure.finished for exposure in self._each)
+
+    @property
+    def exact(self) -> bool:
+        """Whether each rank is one number."""
         return all(exposure.exact for exposure in self._each)
 
 
@@ -255,7 +267,7 @@ def _exposure(
         cost=cost,
         space=template.space,
         nodes=referee.scorer.nodes,
-        exact=finished,
+        finished=finished,
         tolerance=referee.settled_to,
     )
 

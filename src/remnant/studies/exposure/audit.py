@@ -322,7 +322,7 @@ def _audit(
         space=template.space,
         nodes=nodes,
         tolerance=None if exact is None else exact[0].tolerance,
-        complete=exact is not None and exact.exact,
+        complete=exact is not None and exact.finished,
         arithmetic=arithmetic if exact is None else exact.arithmetic,
     )
 
@@ -372,7 +372,7 @@ def _exact(
         if method == "exact":
             raise
         return None, f"sampled, because the tree cannot be walked: {fault.message}"
-    if exact.exact:
+    if exact.finished:
         return exact, f"exact: {reason}"
     ended = f"a budget ended the walk after {exact.nodes} nodes"
     if method == "auto":
