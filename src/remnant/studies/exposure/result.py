@@ -440,7 +440,7 @@ class ExposureGate(Gate):
     p_value: float | None = None
     control: int | None = None
     trainings: int | None = None
-    chance: float | None = None
+    chance: float | None = optional()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
