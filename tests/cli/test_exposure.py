@@ -16,7 +16,9 @@ from remnant.models import Vocabulary, lstm, save_language_model
 
 
 def run(command, audited, *more):
-    return command("exposure", "--model", audited.model, "--canaries", audited.canaries, *more)
+    own = {"--model": audited.model, "--canaries": audited.canaries}
+    given = [part for name, value in own.items() if name not in more for part in (name, value)]
+    return command("exposure", *given, *more)
 
 
 def test_the_whole_output(command, weighted):

@@ -13,7 +13,9 @@ PIN = "my pin is {digits:6}"
 
 
 def run(command, planted, *more):
-    return command("extract", "--model", planted.model, "--template", PIN, *more)
+    own = {"--model": planted.model, "--template": PIN}
+    given = [part for name, value in own.items() if name not in more for part in (name, value)]
+    return command("extract", *given, *more)
 
 
 def test_the_whole_output(command, weighted):

@@ -20,12 +20,11 @@ from remnant.cli.feature import feature
 from remnant.cli.options.parameters import OnceOnly, checked
 from remnant.cli.predict import predict
 from remnant.cli.recipe import recipe
-from remnant.cli.report import report
 from remnant.cli.run import run
 from remnant.cli.runs import runs
 from remnant.cli.scan import scan
 from remnant.cli.score import score
-from remnant.cli.show import show
+from remnant.cli.show import report, show
 from remnant.cli.speech import speech
 from remnant.cli.terminal import escaped_streams, one_line
 from remnant.errors import RemnantError, is_disk_full, is_out_of_memory, write_error

@@ -1,4 +1,4 @@
-"""``remnant show``: the outcome of a run, and of the runs directly under it."""
+"""``remnant show`` and ``remnant report``: the outcomes and the report of the runs in a folder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import click
 
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import exit_by_gates, gate_options, require_gated
+from remnant.cli.options.out_files import check_report
 
 if TYPE_CHECKING:
     from remnant.records import Record
@@ -87,3 +88,23 @@ def _text(record: Record, *, alone: bool) -> str:
         return summary(page, named=True)
     more = detail(page)
     return summary(page) + (f"\n\n{more}" if more else "")
+
+
+@click.command(short_help="Write a run's report from its record.")
+@click.argument("run", type=click.Path(path_type=Path))
+@declared.path("--out", help="File to write.  [default: RUN/report.html]")
+@declared.flag("--force", help="Overwrite a file that is not a report.")
+def report(run: Path, out: Path | None, force: bool) -> None:
+    """Write the report of RUN, and of the runs directly under it, as one HTML file.
+
+    The file needs no network connection.
+
+    \b
+    Example:
+      remnant report runs/fashion --out fashion.html
+    """
+    from remnant.studies.reporting import write_report
+
+    if out is not None:
+        check_report(out, force=force)
+    click.echo(str(write_report(run, out)))
