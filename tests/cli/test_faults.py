@@ -10,6 +10,7 @@ import json
 import os
 import resource
 import shutil
+import sqlite3
 import subprocess
 import sys
 import warnings
@@ -378,6 +379,24 @@ def test_damaged_arrays_of_a_complete_run_are_noticed(recipe, whole, damage, com
     is_one_sentence(done, ".npy is ", "Restore the file from a copy")
     assert done.stdout == ""
     assert (whole / "report.html").read_bytes() == page
+
+
+@pytest.mark.parametrize("command", [["show"], ["show", "--json"], ["show", "--gate"], ["report"]])
+def test_one_changed_digit_of_a_result_is_noticed(recipe, whole, command):
+    with sqlite3.connect(whole / "record.sqlite") as database:
+        (text,) = database.execute("SELECT value FROM results WHERE name = 'task'").fetchone()
+        at = text.index("0.") + 2
+        changed = text[:at] + ("2" if text[at] != "2" else "6") + text[at + 1 :]
+        database.execute("UPDATE results SET value = ? WHERE name = 'task'", (changed,))
+    database.close()
+    page = (whole / "report.html").read_bytes()
+    for arguments in ((*command, whole), ("run", recipe, "--out", whole)):
+        done = remnant(*arguments)
+        is_one_sentence(done, "record.sqlite is damaged: the row 'task' of the table results")
+        assert done.stdout == ""
+    assert (whole / "report.html").read_bytes() == page
+    listed = json.loads(remnant("runs", whole.parent, "--json").stdout)
+    assert [entry["status"] for entry in listed] == ["damaged"]
 
 
 def test_one_damaged_run_does_not_block_the_report_of_the_others(whole, tmp_path):

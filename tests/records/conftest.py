@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,5 +29,17 @@ def head() -> dict[str, Any]:
 def create(tmp_path: Path) -> Callable[..., Record]:
     def make(name: str = "run", **changes: Any) -> Record:
         return Record.create(tmp_path / name, **(HEAD | changes))
+
+    return make
+
+
+@pytest.fixture
+def unsealed() -> Callable[[Path], None]:
+    """Makes a record one of version 1, which kept no digests."""
+
+    def make(folder: Path) -> None:
+        with closing(sqlite3.connect(folder / "record.sqlite")) as connection, connection:
+            connection.execute("DROP TABLE digests")
+            connection.execute("PRAGMA user_version = 1")
 
     return make

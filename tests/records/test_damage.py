@@ -1,4 +1,4 @@
-"""Records with single values damaged: one sentence each, whatever the value."""
+"""Records of version 1 with single values damaged: one sentence each, whatever the value."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from remnant.studies.reporting import write_report
 
 
 @pytest.fixture
-def run(tmp_path):
+def run(tmp_path, unsealed):
     folder = tmp_path / "runs" / "one"
     with Record.create(
         folder,
@@ -29,6 +29,7 @@ def run(tmp_path):
         record.put_result("task", {"test_accuracy": 0.97})
         record.put_ledger({"member": [0], "canary": [0], "step": [5], "uses": [1]})
         record.finish()
+    unsealed(folder)
     return folder
 
 

@@ -332,9 +332,10 @@ def test_a_truncated_database(create):
     _damaged(record.folder, "is damaged")
 
 
-def test_broken_json(create):
+def test_broken_json(create, unsealed):
     with create() as record:
         pass
+    unsealed(record.folder)
     _execute(record.folder, "UPDATE run SET plan = '{'")
     _damaged(record.folder, "is damaged: it holds broken JSON")
 
@@ -343,7 +344,7 @@ def test_a_newer_schema_says_upgrade(create):
     with create() as record:
         pass
     _execute(record.folder, "PRAGMA user_version = 7")
-    _damaged(record.folder, r"was written by a newer Remnant \(schema 7, this one reads up to 1\)")
+    _damaged(record.folder, r"was written by a newer Remnant \(schema 7, this one reads up to 2\)")
 
 
 def _shorten(file: Path) -> None:

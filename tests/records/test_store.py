@@ -236,7 +236,7 @@ def test_summary_is_plain_json(create):
     assert found["arrays"]["losses"]["shape"] == [2, 3]
     assert (found["ledger"]["uses"], found["ledger"]["last_step"]) == (2, 9)
     assert found["status"] == "running"
-    assert found["schema"] == 1
+    assert found["schema"] == 2
 
 
 def test_runs_are_listed_with_their_state_and_a_damaged_one_does_not_hide_them(create, tmp_path):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, RecordError
-from remnant.records import arrays, database, ledger
+from remnant.records import arrays, database, digests, ledger
 from remnant.records.arrays import StoredArray
 from remnant.records.folder import ARRAYS_FOLDER, record_file
 from remnant.records.lock import WriterLock
@@ -58,6 +58,7 @@ class Contents:
         self._write(
             "INSERT OR REPLACE INTO arrays VALUES (?, ?, ?, ?, ?, ?)",
             *(name, new.file, new.dtype, json.dumps(new.shape), new.bytes, new.sha256),
+            row=("arrays", name),
         )
         if old is not None:
             with suppress(OSError):
@@ -82,11 +83,14 @@ class Contents:
             return [row[0] for row in connection.execute("SELECT name FROM arrays ORDER BY name")]
 
     def verify(self) -> None:
-        """Compare the size and SHA-256 of every array's file, without holding any in memory.
+        """Compare the ledger and every array's file with their SHA-256, holding no array in memory.
+
+        All else was compared when the record was opened.
 
         Raises:
-            RecordError: Names the first file that is missing or damaged.
+            RecordError: Names what is missing or damaged first.
         """
+        self.ledger()
         for name in self.array_names():
             stored = self._stored(name)
             if stored is not None:
@@ -106,14 +110,17 @@ class Contents:
                 f"result {name!r} has the key 'absent'.", hint="Use put_absent(name, reason)."
             )
         text = to_json(value, what=f"result {arrays.checked_name(name)}")
-        self._write("INSERT OR REPLACE INTO results VALUES (?, ?, NULL)", name, text)
+        self._write(
+            "INSERT OR REPLACE INTO results VALUES (?, ?, NULL)", name, text, row=("results", name)
+        )
 
     def put_absent(self, name: str, reason: str) -> None:
         """Say that something was not measured, and why."""
         if not reason.strip():
             raise InvalidInput(f"result {name!r} is absent without a reason.")
         checked = arrays.checked_name(name)
-        self._write("INSERT OR REPLACE INTO results VALUES (?, NULL, ?)", checked, reason)
+        statement = "INSERT OR REPLACE INTO results VALUES (?, NULL, ?)"
+        self._write(statement, checked, reason, row=("results", name))
 
     def results(self) -> dict[str, dict[str, Any]]:
         """All results by name; one that was not measured is ``{"absent": reason}``."""
@@ -150,11 +157,18 @@ class Contents:
         with database.writing(self._path) as connection:
             connection.execute("DELETE FROM ledger")
             connection.executemany("INSERT INTO ledger VALUES (?, ?, ?, ?)", checked)
+            digests.seal_ledger(connection)
 
     def ledger(self) -> dict[str, NDArray[np.int64]]:
-        """The ledger's columns, ordered by member, canary and step."""
+        """The ledger's columns, ordered by member, canary and step; its digest is compared.
+
+        Raises:
+            RecordError: It is not as it was written.
+        """
         with database.reading(self._path) as connection:
-            return ledger.read(connection)
+            columns = ledger.read(connection)
+            digests.check_ledger(connection, columns, self._path)
+        return columns
 
     # -- within -----------------------------------------------------------------------------
 
@@ -178,10 +192,12 @@ class Contents:
         with database.reading(self._path) as connection:
             return connection.execute(query).fetchone()[0]
 
-    def _write(self, statement: str, *values: object) -> None:
+    def _write(self, statement: str, *values: object, row: tuple[str, str | int]) -> None:
+        """Write one row, named by its table and key, and its digest."""
         self._require_writer()
         with database.writing(self._path) as connection:
             connection.execute(statement, values)
+            digests.seal(connection, *row)
 
     def _require_writer(self) -> None:
         if self._lock is None:

@@ -10,8 +10,9 @@ import sqlite3
 from pathlib import Path
 
 from remnant.errors import RecordError
+from remnant.records import digests
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # version 1 had no digests
 APPLICATION_ID = 0x524D4E54  # "RMNT"
 
 DDL = """
@@ -52,9 +53,16 @@ CREATE TABLE ledger (              -- when each canary was used, by whom, how ma
     uses INTEGER NOT NULL CHECK (uses > 0),
     PRIMARY KEY (member, canary, step)
 ) WITHOUT ROWID;
+CREATE TABLE digests (             -- SHA-256 of each row, and of the ledger as a whole
+    place TEXT NOT NULL,           -- the table
+    row TEXT NOT NULL,             -- its key; empty for the ledger
+    sha256 TEXT NOT NULL,
+    PRIMARY KEY (place, row)
+) WITHOUT ROWID;
 """
 
 _TABLES = frozenset({"run", "attempts", "arrays", "results", "ledger"})
+_DIGESTS = "digests"
 _LARGEST = 2**53  # a whole number of the ledger above it is damage, and no float could hold it
 
 
@@ -63,10 +71,16 @@ def lay_out(connection: sqlite3.Connection) -> None:
     connection.executescript(DDL)
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    digests.seal_ledger(connection)
 
 
-def check(connection: sqlite3.Connection, path: Path) -> None:
-    """See that the database is ours, readable by this version, and whole.
+def check(connection: sqlite3.Connection, path: Path) -> int:
+    """See that the database is ours, readable by this version, and as it was written.
+
+    The ledger is only compared with its digest where it is read.
+
+    Returns:
+        The version of its tables.
 
     Raises:
         RecordError: It is another program's file, a newer Remnant's, or damaged.
@@ -84,11 +98,16 @@ def check(connection: sqlite3.Connection, path: Path) -> None:
     if faults != ["ok"]:
         raise RecordError(f"{path} is damaged: {'; '.join(faults)}.")
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    if (version == 1) == (_DIGESTS in tables) or version < 1:
+        raise RecordError(f"{path} is damaged: its version and its tables do not agree.")
     if missing := sorted(_TABLES - tables):
         raise RecordError(f"{path} is damaged: it has no table {', '.join(missing)}.")
     if connection.execute("SELECT count(*) FROM run").fetchone()[0] != 1:
         raise RecordError(f"{path} is damaged: the table run has no row.")
     _check_columns(connection, path)
+    if version > 1:
+        digests.check(connection, path)
+    return int(version)
 
 
 def _check_columns(connection: sqlite3.Connection, path: Path) -> None:

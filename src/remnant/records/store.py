@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from remnant.errors import RecordError
-from remnant.records import database, ledger, schema
+from remnant.records import database, digests, ledger, schema
 from remnant.records.contents import Contents, from_json
 from remnant.records.folder import (
     ARRAYS_FOLDER,
@@ -31,6 +31,7 @@ from remnant.records.plain import to_json
 from remnant.records.provenance import is_utc, utc_now
 
 Status = Literal["running", "complete"]
+_RUN = ("run", 1)
 
 
 class Record(Contents):
@@ -43,10 +44,12 @@ class Record(Contents):
         * A folder holds a whole record or none, also after a kill during creation.
         * An array or result is the old one or the new one, never something between.
         * No second process can write to a run that is being written.
+        * A row that is not as it was written is an error, unless its digest was computed again.
 
     Attributes:
         folder: Where the run lies.
         question, plan, plan_fingerprint, data_fingerprint, started: As given at creation.
+        version: Of its tables. In version 1 no digests were kept: a changed digit is not noticed.
 
     Example:
         >>> import tempfile
@@ -64,7 +67,7 @@ class Record(Contents):
     def __init__(self, folder: Path, *, lock: WriterLock | None) -> None:
         super().__init__(folder, lock=lock)
         with database.reading(self._path) as connection:
-            schema.check(connection, self._path)
+            self.version = schema.check(connection, self._path)
             row = connection.execute(
                 "SELECT question, plan, plan_fingerprint, data_fingerprint, started FROM run"
             ).fetchone()
@@ -102,6 +105,8 @@ class Record(Contents):
                 (question, plan_fingerprint, data_fingerprint, *texts, now),
             )
             connection.execute("INSERT INTO attempts VALUES (1, ?, ?)", (now, origin))
+            digests.seal(connection, "run", 1)
+            digests.seal(connection, "attempts", 1)
 
         with ExitStack() as on_failure:
             made = prepare(folder)
@@ -264,13 +269,12 @@ class Record(Contents):
     def update_execution(self, changes: Mapping[str, Any]) -> None:
         """Set some keys of ``execution``, leaving the others."""
         merged = self.execution | dict(changes)
-        self._write("UPDATE run SET execution = ?", to_json(merged, what="execution"))
+        self._write("UPDATE run SET execution = ?", to_json(merged, what="execution"), row=_RUN)
 
     def finish(self) -> None:
         """Mark the run complete; a run that is complete already keeps its time."""
-        self._write(
-            "UPDATE run SET status = 'complete', finished = coalesce(finished, ?)", utc_now()
-        )
+        statement = "UPDATE run SET status = 'complete', finished = coalesce(finished, ?)"
+        self._write(statement, utc_now(), row=_RUN)
 
     def summary(self) -> dict[str, Any]:
         """The whole record but its arrays' contents, as plain JSON."""
@@ -279,7 +283,7 @@ class Record(Contents):
         stored = {name: self._stored(name) for name in self.array_names()}
         return {
             "folder": str(self.folder),
-            "schema": schema.SCHEMA_VERSION,
+            "schema": self.version,
             "question": self.question,
             "status": self.status,
             "started": self.started,
@@ -317,4 +321,6 @@ class Record(Contents):
         return text
 
     def _add_attempt(self, origin: str) -> None:
-        self._write("INSERT INTO attempts (started, provenance) VALUES (?, ?)", utc_now(), origin)
+        attempt = self._one("SELECT max(attempt) + 1 FROM attempts")
+        statement = "INSERT INTO attempts VALUES (?, ?, ?)"
+        self._write(statement, attempt, utc_now(), origin, row=("attempts", attempt))

@@ -74,6 +74,7 @@ def machine_group(record: Record) -> Group:
         facts["resumed"] = f"{resumed} time{'s' if resumed > 1 else ''}"
     facts["versions"] = {name: version for name, version in versions.items() if version}
     facts |= {"plan fingerprint": plan, "data fingerprint": data}
+    facts |= {"digests": "none (older record)"} if record.version == 1 else {}
     return Group("Execution and provenance", _rows(facts))
 
 
