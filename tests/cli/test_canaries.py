@@ -176,6 +176,25 @@ def test_the_same_command_again_is_welcome_and_another_is_not(command, corpus, t
     assert into.read_bytes() != kept[1]
 
 
+def test_a_seed_is_random_unless_given_and_nothing_prints_it(command, tmp_path):
+    files = [tmp_path / "first.jsonl", tmp_path / "second.jsonl"]
+    printed = [command("canaries", PIN, "--out", file, "--json").out for file in files]
+    (first,), (second,) = map(read_canary_sets, files)
+    assert first.seed != second.seed
+    assert min(first.seed, second.seed) > 2**32
+    assert not any(
+        str(made.seed) in text for made, text in zip((first, second), printed, strict=True)
+    )
+    assert first == make_canary_set(
+        Template(PIN), repeats=[1, 4, 16], controls=10, seed=first.seed
+    ), "what is kept repeats the draw"
+    shown = command("canaries", PIN, "--out", files[0], "--json", "--reveal")
+    assert json.loads(shown.out)["sets"][0]["seed"] == first.seed
+    forced = command("canaries", PIN, "--out", files[0], "--force")
+    assert forced.code == 0
+    assert read_canary_sets(files[0])[0].seed != first.seed
+
+
 def test_faults_are_one_sentence_and_nothing_is_written(command, corpus, planted, tmp_path):
     (tmp_path / "empty.txt").write_text("\n \n")
     (tmp_path / "binary.txt").write_bytes(b"\xff\xfe\x00")
@@ -245,7 +264,8 @@ def test_an_out_that_cannot_be_written_reveals_and_leaves_nothing(command, corpu
     into = tmp_path / "planted.txt"
     for out in (tmp_path / "thesis.tex", tmp_path, tmp_path / "no" / "c.jsonl", "/proc/c.jsonl"):
         done = command(
-            "canaries", PIN, "--out", out, "--reveal", "--insert", corpus, "--into", into
+            *("canaries", PIN, "--out", out, "--reveal", "--seed", 0),
+            *("--insert", corpus, "--into", into),
         )
         assert done.code == 2
         assert str(out) in done.err
@@ -274,7 +294,7 @@ def test_a_corpus_that_holds_a_canary_already_is_refused(command, corpus, tmp_pa
     texts = [drawn.canaries[1].text, drawn.controls[0].text]
     with corpus.open("a") as file:
         file.write("".join(f"note: {text}.\n" for text in texts))
-    arguments = ["canaries", PIN, "--out", out, "--insert", corpus, "--into", into]
+    arguments = ["canaries", PIN, "--out", out, "--insert", corpus, "--into", into, "--seed", 0]
     for patterns in ([], ["another {hex:4}"]):
         done = command(*arguments, *patterns)
         assert (done.code, done.out) == (2, "")

@@ -10,6 +10,7 @@ import pytest
 
 from remnant.records import Record
 from remnant.studies.registry import QUESTIONS
+from remnant.studies.reporting import read_page
 
 
 @pytest.fixture
@@ -222,3 +223,21 @@ def test_names_that_are_not_unicode_are_stored_as_codes(command, letter, tmp_pat
 
 def test_every_measured_question_is_one_of_the_registry(asked):
     assert asked.keys() <= QUESTIONS.keys()
+
+
+def test_a_record_names_its_command_its_inputs_and_when_it_began(
+    command, asked, tmp_path, monkeypatch
+):
+    """It begins with the command, not when it is written."""
+    monkeypatch.setattr("remnant.records.store.utc_now", lambda: "2999-01-01T00:00:00Z")
+    out = tmp_path / "measured"
+    done = command(*asked["exposure-audit"], "--out", out)
+    assert done.code == 0, done.err
+    record = Record.open(out)
+    assert record.started < "2999" < record.finished
+    assert record.provenance["command"].startswith("remnant exposure --model ")
+    inputs = record.provenance["inputs"]
+    assert {name.split()[0] for name in inputs} == {"--model", "--canaries"}
+    assert all(len(digest) == 64 for digest in inputs.values())
+    assert {"torch", "numpy", "click", "safetensors"} <= record.provenance["versions"].keys()
+    assert read_page(record).command == record.provenance["command"]

@@ -79,6 +79,20 @@ def test_every_block_is_written_once_and_well_formed(make_page):
     assert "Never" not in document.text, "an optional column that holds nothing"
 
 
+def test_every_run_of_a_report_can_be_repeated_or_names_the_command_that_made_it(make_page):
+    made = {"recipe": "", "command": "remnant demo --out audit"}
+    others = [make_page(name=name, **made) for name in ("features", "scan")]
+    old = make_page(name="old", recipe="", command="")
+    document = Document(render([make_page(), *others, old], name="audit"))
+    for words in (
+        "To repeat it with keys.toml: remnant run keys.toml --out audit",
+        "Command of features, scan: remnant demo --out audit",
+        "Command of old: it is in no record",
+    ):
+        assert words in document.text, words
+    assert "Command of" not in Document(render([make_page()] * 2, name="both")).text
+
+
 def test_headings_go_down_a_level_at_a_time(make_page):
     deep = section("a", [section("b", [section("c", [section("d", [section("e", [])])])])])
     page = make_page(blocks=(Headline("PASS", "t", "s"), deep))

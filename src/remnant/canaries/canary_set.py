@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from secrets import randbits
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from remnant.canaries.sampling import draw_distinct
 from remnant.canaries.template import Canary, Template
 from remnant.errors import InvalidInput, require
+
+_SEED_BITS = 63  # too many to be tried, and a whole number of TOML and SQLite
 
 KIND = "remnant canaries"
 VERSION = 1
@@ -124,6 +127,11 @@ class CanarySet:
             plain = json.dumps(line, sort_keys=True, separators=(",", ":"), allow_nan=False)
             digest.update(plain.encode() + b"\n")
         return digest.hexdigest()
+
+
+def random_seed() -> int:
+    """Return a seed that nobody can guess: secrets that are drawn with it stay secret."""
+    return randbits(_SEED_BITS)
 
 
 def make_canary_set(

@@ -46,7 +46,7 @@ OPTIONS = declared.option_names("repeats", "per_repeat", "controls", "seed")
 )
 @declared.number("--per-repeat", 1, help="Canaries for each number in --repeats.")
 @declared.number("--controls", 10, help="Secrets drawn the same way and never planted.")
-@declared.number("--seed", 0, help="Seed of the secrets.")
+@click.option("--seed", type=int, help="Seed of the secrets; by default random, kept in --out.")
 @declared.words
 @declared.path("--model", help="Folder of the model whose tokens fill {tokens:n}.")
 @declared.base
@@ -63,7 +63,7 @@ def canaries(
     repeats: str,
     per_repeat: int,
     controls: int,
-    seed: int,
+    seed: int | None,
     words: Path | None,
     model: Path | None,
     base: Path | None,
@@ -92,10 +92,11 @@ def canaries(
     if base is not None and model is None:
         raise InvalidInput("--base needs --model.", hint="Pass --model DIR, or leave it out.")
     made_of = read_templates(templates, words=words, model=model, option="TEMPLATE", base=base)
+    drawn_with = _drawn_with(out, force=force) if seed is None else seed
     with naming(**OPTIONS):
         sets = [
             make_canary_set(
-                template, repeats=times, per_repeat=per_repeat, controls=controls, seed=seed
+                template, repeats=times, per_repeat=per_repeat, controls=controls, seed=drawn_with
             )
             for template in made_of
         ]
@@ -181,16 +182,29 @@ def _read_repeats(given: str) -> list[int]:
     return times
 
 
-def _check_out(out: Path, sets: list[CanarySet], *, force: bool) -> None:
-    """Refuse to overwrite anything but the same canaries: planted secrets must not be lost."""
+def _drawn_with(out: Path, *, force: bool) -> int:
+    """The seed of the canaries that are there, so that the same command gives the same; or one."""
+    from remnant.canaries.canary_set import random_seed
+
+    there = [] if force else _sets_there(out)
+    return there[0].seed if there else random_seed()
+
+
+def _sets_there(out: Path) -> list[CanarySet]:
+    """The sets of a file of canaries; none where it is no such file."""
     from remnant.canaries import read_canary_sets
 
+    try:
+        return read_canary_sets(out) if out.is_file() else []
+    except InvalidInput:
+        return []
+
+
+def _check_out(out: Path, sets: list[CanarySet], *, force: bool) -> None:
+    """Refuse to overwrite anything but the same canaries: planted secrets must not be lost."""
     if force or not out.exists() or out.is_dir():
         return
-    try:
-        there = read_canary_sets(out)
-    except InvalidInput:
-        there = []
+    there = _sets_there(out)
     if [old.fingerprint for old in there] != [new.fingerprint for new in sets]:
         raise other_content("--out", out)
 
@@ -269,7 +283,7 @@ def _fields(
                 "template": canary_set.template.pattern,
                 **whole("space", space),
                 "space_bits": math.log2(space),
-                "seed": canary_set.seed,
+                **({"seed": canary_set.seed} if reveal else {}),
                 "canaries": planted,
                 "controls": len(controls),
                 **({"control_secrets": controls} if reveal else {}),

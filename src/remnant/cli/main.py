@@ -17,6 +17,7 @@ from remnant.cli.endings import ending, held_output, terminable
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
 from remnant.cli.feature import feature
+from remnant.cli.options.command_line import noted
 from remnant.cli.options.parameters import OnceOnly, checked
 from remnant.cli.predict import predict
 from remnant.cli.recipe import recipe
@@ -56,7 +57,7 @@ _COMMANDS = (
     *(feature, scan, audit, score, speech),
 )
 for _command in _COMMANDS:
-    commands.add_command(checked(_command))
+    commands.add_command(noted(checked(_command)))
 
 
 def main() -> None:

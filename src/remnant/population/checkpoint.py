@@ -187,6 +187,7 @@ def _write(path: Path, tensors: dict[str, Tensor], notes: dict[str, Any]) -> Non
         if number is None:
             raise OSError(said) from fault
         raise OSError(int(number[1]), os.strerror(int(number[1]))) from fault
+    os.chmod(path, 0o600)  # secrets may be extracted from weights
     with open(path, "rb") as handle:
         os.fsync(handle.fileno())
 

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, RecordError, write_error
 from remnant.records.database import sync_folder
+from remnant.records.secret_seeds import OWNER_ONLY
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _KINDS = "biufcSU"
@@ -83,8 +84,14 @@ def checked_array(array: ArrayLike, *, name: str) -> NDArray[Any]:
     return stored
 
 
-def write(folder: Path, file: str, array: NDArray[Any]) -> StoredArray:
+def write(folder: Path, file: str, array: NDArray[Any], *, private: bool = False) -> StoredArray:
     """Write the array under a temporary name, flush it to disk, then rename it.
+
+    Args:
+        folder: Made if needed.
+        file: Its name.
+        array: Its contents.
+        private: Whether only the owner may read it.
 
     Raises:
         RecordError: The disk refuses.
@@ -93,6 +100,8 @@ def write(folder: Path, file: str, array: NDArray[Any]) -> StoredArray:
     try:
         folder.mkdir(exist_ok=True)
         with open(temporary, "wb") as raw:
+            if private:
+                os.chmod(temporary, OWNER_ONLY)
             digest = _Digest(raw)
             np.lib.format.write_array(digest, array, allow_pickle=False)
             raw.flush()

@@ -51,7 +51,8 @@ class Contents:
         old = self._stored(name)
         # The new file lies beside the old one until the database points to it.
         file = f"{name}.npy" if old is None or old.file != f"{name}.npy" else f"{name}~.npy"
-        new = arrays.write(self.folder / ARRAYS_FOLDER, file, checked)
+        private = self._path.stat().st_mode & 0o077 == 0
+        new = arrays.write(self.folder / ARRAYS_FOLDER, file, checked, private=private)
         if old is not None and old.sha256 == new.sha256:  # it keeps its name
             arrays.rename(self.folder / ARRAYS_FOLDER, new.file, old.file)
             return

@@ -19,7 +19,7 @@ _WAIT_SECONDS = 10.0
 _CANNOT = ("unable to open", "readonly", "read-only", "disk i/o")
 
 
-def _in_our_words(error: sqlite3.Error, path: Path) -> RecordError:
+def _in_our_words(error: Exception, path: Path) -> RecordError:
     text = str(error)
     if "locked" in text:
         return RecordError(f"{path} is being written by another process.", hint="Try again later.")
@@ -38,7 +38,7 @@ def _connection(path: Path, mode: str) -> Iterator[sqlite3.Connection]:
             sqlite3.connect(uri, uri=True, timeout=_WAIT_SECONDS, isolation_level=None)
         ) as connection:
             yield connection
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise _in_our_words(error, path) from error
 
 
@@ -66,12 +66,22 @@ def writing(path: Path) -> Iterator[sqlite3.Connection]:
         connection.execute("COMMIT")
 
 
-def create(path: Path, fill: Callable[[sqlite3.Connection], None]) -> None:
-    """Build the database under a temporary name, fill it, then give it its name at once."""
+def create(
+    path: Path, fill: Callable[[sqlite3.Connection], None], *, mode: int | None = None
+) -> None:
+    """Build the database under a temporary name, fill it, then give it its name at once.
+
+    Args:
+        path: Of the database.
+        fill: Fills it, within a transaction.
+        mode: Of the file, from its first byte on; SQLite gives it to its journals too.
+    """
     temporary = path.with_name(f"{path.name}.tmp-{os.getpid()}")
     try:
         for leftover in path.parent.glob(f"{path.name}.tmp*"):
             leftover.unlink()
+        if mode is not None:
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
         with _connection(temporary, "rwc") as connection:
             lay_out(connection)
             connection.execute("BEGIN IMMEDIATE")

@@ -29,6 +29,7 @@ from remnant.records.lock import LOCK_FILE, WriterLock
 from remnant.records.outcomes import current_results
 from remnant.records.plain import to_json
 from remnant.records.provenance import is_utc, utc_now
+from remnant.records.secret_seeds import OWNER_ONLY, gives_secrets, without_seeds
 
 Status = Literal["running", "complete"]
 _RUN = ("run", 1)
@@ -88,14 +89,18 @@ class Record(Contents):
         data_fingerprint: str,
         execution: Mapping[str, Any],
         provenance: Mapping[str, Any],
+        started: str | None = None,
     ) -> Record:
         """Begin a run in a new or empty folder.
+
+        Only the owner may read its database and arrays where the plan's seed gives secrets back.
+        ``started`` is when what it records began (UTC), if that was before.
 
         Raises:
             RecordError: The folder cannot be used; nothing is left half-written.
             InvalidInput: A plan, execution or provenance is not plain JSON.
         """
-        folder, now = Path(folder), utc_now()
+        folder, now = Path(folder), started or utc_now()
         texts = (to_json(plan, what="plan"), to_json(execution, what="execution"))
         origin = to_json(provenance, what="provenance")
 
@@ -117,7 +122,8 @@ class Record(Contents):
             on_failure.callback(lock.release)
             prepare(folder)  # again, now that nobody else can begin a run here
             clear_leftovers(folder)
-            database.create(folder / RECORD_FILE, fill)
+            mode = OWNER_ONLY if gives_secrets(plan) else None
+            database.create(folder / RECORD_FILE, fill, mode=mode)
             record = cls(folder, lock=lock)
             on_failure.pop_all()
         return record
@@ -271,16 +277,34 @@ class Record(Contents):
         merged = self.execution | dict(changes)
         self._write("UPDATE run SET execution = ?", to_json(merged, what="execution"), row=_RUN)
 
+    def note_versions(self, versions: Mapping[str, str]) -> None:
+        """Add versions of libraries to the provenance of the process that writes."""
+        query = "SELECT attempt, provenance FROM attempts ORDER BY attempt DESC LIMIT 1"
+        with database.reading(self._path) as connection:
+            attempt, origin = connection.execute(query).fetchone()
+        known = from_json(origin, self._path)
+        known["versions"] = {**versions, **(known.get("versions") or {})}
+        statement = "UPDATE attempts SET provenance = ? WHERE attempt = ?"
+        text = to_json(known, what="provenance")
+        self._write(statement, text, attempt, row=("attempts", attempt))
+
     def finish(self) -> None:
         """Mark the run complete; a run that is complete already keeps its time."""
         statement = "UPDATE run SET status = 'complete', finished = coalesce(finished, ?)"
         self._write(statement, utc_now(), row=_RUN)
 
     def summary(self) -> dict[str, Any]:
-        """The whole record but its arrays' contents, as plain JSON."""
+        """The record but its arrays' contents, and seeds that give secrets back, as plain JSON."""
         with database.reading(self._path) as connection:
             uses = ledger.summary(connection)
         stored = {name: self._stored(name) for name in self.array_names()}
+        plan, attempts = self.plan, self.attempts()
+        if gives_secrets(plan):
+            plan = without_seeds(plan)
+            attempts = [
+                {key: value for key, value in attempt.items() if key != "seeds"}
+                for attempt in attempts
+            ]
         return {
             "folder": str(self.folder),
             "schema": self.version,
@@ -290,9 +314,9 @@ class Record(Contents):
             "finished": self.finished,
             "plan_fingerprint": self.plan_fingerprint,
             "data_fingerprint": self.data_fingerprint,
-            "plan": self.plan,
+            "plan": plan,
             "execution": self.execution,
-            "attempts": self.attempts(),
+            "attempts": attempts,
             "results": current_results(self.results(), question=self.question),
             "arrays": {
                 name: {"dtype": array.dtype, "shape": list(array.shape), "sha256": array.sha256}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup, escape
@@ -110,6 +110,8 @@ def audited(pages: Sequence[Page], *, name: str) -> Markup:
         )
         saved = Markup(" with{}").format(files) if files else ""
         parts.append(Markup("<p>To repeat it{}: {}</p>\n").format(saved, code))
+    if len(pages) > 1:
+        parts += _other_commands(pages)
     parts += _not_tested(pages)
     return Markup(
         '<section class="audited" aria-labelledby="report_audited">\n{}</section>\n'
@@ -175,7 +177,7 @@ def _facts(pages: Sequence[Page]) -> list[Markup]:
 
 
 def _command(pages: Sequence[Page], *, name: str) -> str:
-    """The command that repeats all runs; that of the only one as it is."""
+    """The command that repeats the runs with a recipe; that of the only run as it is."""
     if len(pages) == 1:
         return pages[0].command
     repeated = [page for page in pages if page.recipe]
@@ -188,6 +190,19 @@ def _command(pages: Sequence[Page], *, name: str) -> str:
         )
     words = ["remnant run", *recipes, *filter(None, options), "--out", shlex.quote(name)]
     return " ".join(words) if recipes else ""
+
+
+def _other_commands(pages: Sequence[Page]) -> Iterator[Markup]:
+    """The commands that made the runs whose recipe the report does not hold."""
+    made: dict[str, list[str]] = {}
+    for page in pages:
+        if not page.recipe:
+            made.setdefault(page.command, []).append(page.name)
+    for command, names in made.items():
+        which = ", ".join(names)
+        code = Markup('<code class="command">{}</code>').format(command)
+        said = code if command else "it is in no record"
+        yield Markup("<p>Command of {}: {}</p>\n").format(which, said)
 
 
 def _not_tested(pages: Sequence[Page]) -> list[Markup]:

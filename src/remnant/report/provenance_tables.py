@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.records import Record
+from remnant.records.secret_seeds import gives_secrets
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,8 @@ def machine_group(record: Record) -> Group:
     started, finished = provenance.pop("started"), provenance.pop("finished")
     plan, data = provenance.pop("plan_fingerprint"), provenance.pop("data_fingerprint")
     seeds = provenance.pop("seeds", None)
+    if gives_secrets(record.plan):
+        seeds = "in the record alone: template and seed give the secrets back"
     facts: dict[str, Any] = {"question": record.question}
     facts |= record.execution | {k: v for k, v in provenance.items() if v is not None}
     if seeds:

@@ -22,6 +22,13 @@ from numpy.typing import ArrayLike
 from remnant.errors import RecordError, write_error
 from remnant.plans.fingerprint import fingerprint
 from remnant.records import Record, gather_provenance
+from remnant.records.command import (
+    command_facts,
+    file_digest,
+    joint_digest,
+    running_command,
+    used_libraries,
+)
 from remnant.records.folder import RECORD_FILE, REPORT_FILE, undo
 from remnant.records.lock import LOCK_FILE, WriterLock
 from remnant.records.plain import plain
@@ -30,7 +37,6 @@ from remnant.studies.reporting import PRIVATE, REVEALED, write_report
 
 _UNFINISHED = ".remnant-unfinished-"
 _OWNER_FILE, _OWNER_FOLDER = 0o600, 0o700
-_CHUNK = 1 << 20
 _DIGITS = 16  # of a digest, as of a plan's fingerprint
 
 
@@ -120,6 +126,10 @@ def write_command_record(
     how = {"device": device, **(execution or {})}
     how |= {PRIVATE: True} if private or reveal else {}
     how |= {REVEALED: True} if reveal else {}
+    command = running_command()
+    provenance = gather_provenance(device=device, threads=_threads(), seeds=seeds or {})
+    provenance |= command_facts(folders=True)
+    provenance["versions"] = used_libraries() | provenance["versions"]
     with _unfinished(target, private=private or reveal) as inner:
         with Record.create(
             inner,
@@ -128,7 +138,8 @@ def write_command_record(
             plan_fingerprint=fingerprint(recorded_plan),
             data_fingerprint=data_fingerprint,
             execution=how,
-            provenance=gather_provenance(device=device, threads=_threads(), seeds=seeds or {}),
+            provenance=_in_unicode(provenance),
+            started=None if command is None else command.started,
         ) as record:
             for name, array in (arrays or {}).items():
                 record.put_array(name, array)
@@ -141,21 +152,14 @@ def write_command_record(
 
 
 def weights_digest(path: str | Path) -> str:
-    """Return a digest of a file, or of the safetensors files in a folder.
+    """Return a digest of a file, or of the safetensors files in a folder; each is read once.
 
     Raises:
         RecordError: A file cannot be read.
     """
     path = Path(path)
-    digest = hashlib.sha256()
-    try:
-        for weights in sorted(path.glob("*.safetensors")) if path.is_dir() else [path]:
-            with weights.open("rb") as file:
-                while piece := file.read(_CHUNK):
-                    digest.update(piece)
-    except OSError as error:
-        raise RecordError(f"{path} cannot be read: {error.strerror}.") from error
-    return digest.hexdigest()[:_DIGITS]
+    files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+    return (file_digest(files[0]) if len(files) == 1 else joint_digest(files))[:_DIGITS]
 
 
 def array_digests(**arrays: Any) -> dict[str, str]:

@@ -24,7 +24,13 @@ from remnant.studies.shared.pages import Run, read_run
 REPORT_FILE = "report.html"
 PRIVATE, REVEALED = "private", "reveal"
 """Entries of a record's execution: only the owner may read its files; its result shows secrets."""
+AUDITED = "audited"
+"""Entry of a record's execution: what an audit of a training was of, in words by name."""
 _SECRETS_SHOWN = "This report shows secrets (--reveal). Do not pass it on."
+_SEEDS_LEFT_OUT = (
+    "# Put in the seeds that are not 0: the record has them. A report must not have them, because\n"
+    "# template and seed give the secrets back.\n"
+)
 _AUDITED = ("Model", "Data", "Text", "Pairs", "Questions")  # groups of a plan
 
 
@@ -65,9 +71,9 @@ def read_page(record: Record) -> Page:
         complete=run.complete,
         blocks=blocks,
         audited=(*_audited(run), *_made(record)),
-        command=command if question.repeatable else "",
+        command=command if question.repeatable else _own_command(record),
         options=options if question.repeatable else "",
-        recipe=recipe_text(run.recipe) if question.repeatable else "",
+        recipe=_recipe(record, run) if question.repeatable else "",
         private=execution.get(PRIVATE) is True,
     )
 
@@ -139,6 +145,12 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     return written
 
 
+def _recipe(record: Record, run: Run) -> str:
+    """The recipe as TOML; one without its seeds says so."""
+    hidden = _SEEDS_LEFT_OUT if run.recipe != record.plan else ""
+    return hidden + recipe_text(run.recipe)
+
+
 def _verified_page(folder: Path, *, own: bool) -> Page | None:
     """Read a run whose arrays are all as they were stored; None for a pool under the folder."""
     record = Record.open(folder)
@@ -158,7 +170,9 @@ def _with_notice(blocks: tuple[Block, ...], notice: str) -> tuple[Block, ...]:
 
 def _audited(run: Run) -> list[tuple[str, str]]:
     """Model and data, each in a line, without the fields that are not set."""
-    return [
+    named = run.execution.get(AUDITED)
+    trained = named.items() if isinstance(named, dict) else ()
+    return [(str(name), str(value)) for name, value in trained] + [
         (
             group.title,
             ", ".join(f"{name} {value}" for name, value in group.rows if value != "none"),
@@ -166,6 +180,12 @@ def _audited(run: Run) -> list[tuple[str, str]]:
         for group in run.groups
         if group.title in _AUDITED
     ]
+
+
+def _own_command(record: Record) -> str:
+    """The command that wrote a record without a recipe; empty where the record does not say."""
+    command = record.provenance.get("command")
+    return command if isinstance(command, str) else ""
 
 
 def _options(record: Record) -> str:

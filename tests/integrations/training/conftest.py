@@ -68,6 +68,7 @@ def tiny_audit(out: Path, **given: Any) -> Audit:
         "controls": 12,
         "references": 64,
         "overhead": None,
+        "seed": 0,
     }
     return Audit(out=out, **(settings | given))
 

@@ -49,7 +49,8 @@ def classifier() -> nn.Module:
 
 
 def coin_audit(out, count: int = 300, **given) -> Audit:
-    return Audit(canaries=ImageCanaries(*noise_images(count, seed=1)), coins=True, out=out, **given)
+    images = ImageCanaries(*noise_images(count, seed=1))
+    return Audit(canaries=images, coins=True, seed=0, out=out, **given)
 
 
 def train(audit, *, noise, clip, epochs, rate=0.5, batch=64, most=None, data=None):
@@ -188,6 +189,7 @@ class TinyLSTM(nn.Module):
 def test_text_canaries_in_a_private_language_model(tmp_path, tiny, tokenizer):
     audit = Audit(
         template="my pin is {digits:6}",
+        seed=0,
         coins=True,
         per_repeat=30,
         controls=30,

@@ -35,6 +35,7 @@ def own_audit(out, **given):
         "repeats": (1, 8),
         "limit": 0.75,
         "overhead": None,
+        "seed": 0,
     }
     return Audit(out=out, **(settings | given))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
-from remnant.errors import RecordError
+from remnant.errors import InvalidInput, RecordError
 from remnant.integrations.training.state import RUNNING, AuditState
 from remnant.records import Record
+from remnant.studies.reporting import write_report
 
 
 @pytest.fixture
@@ -83,3 +86,41 @@ def test_a_training_that_starts_anew_forgets_the_scores_of_the_last_one(state):
     state.write({0: np.array([1.0]), 10: np.array([0.5])}, rows((2, 0, 1)))
     state.write({}, rows())
     assert read(state, 20) == ({}, [])
+
+
+def test_a_seed_is_random_unless_given_and_a_resumed_audit_keeps_its_own(tiny, tmp_path):
+    first = tiny.audit(tmp_path / "first", seed=None)
+    other = tiny.audit(tmp_path / "other", seed=None)
+    assert first.canaries.seed != other.canaries.seed
+    assert min(first.canaries.seed, other.canaries.seed) > 2**32
+    first._state.begin(rows=10, copies=10, device="cpu")
+    resumed = tiny.audit(tmp_path / "first", seed=None)
+    assert resumed.canaries == first.canaries
+    with pytest.raises(RecordError, match="holds another audit"):
+        tiny.audit(tmp_path / "first", seed=1)
+
+
+def test_processes_that_cannot_agree_on_a_seed_need_one(tiny, tmp_path, monkeypatch):
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(InvalidInput, match=r"seed is not given, and WORLD_SIZE=2 .* same seed="):
+        tiny.audit(tmp_path / "audit", seed=None)
+    assert tiny.audit(tmp_path / "audit", seed=3).canaries.seed == 3
+
+
+def test_only_the_owner_can_read_what_gives_the_secrets_back(tiny, tmp_path):
+    audit = tiny.audit(tmp_path / "audit", seed=None)
+    state = audit._state
+    state.begin(rows=10, copies=10, device="cpu")
+    state.append(0, np.array([1.0]), rows(), since=0)
+    state.write({0: np.array([1.0])}, rows((2, 0, 1)))
+    with Record.open(state.folder, write=True) as record:
+        record.finish()
+    page = write_report(state.folder).read_text(encoding="utf-8")
+    seed = str(audit.canaries.seed)
+    for path in state.folder.rglob("*"):
+        if path.is_file() and (seed.encode() in path.read_bytes() or path.suffix == ".npy"):
+            assert path.stat().st_mode & 0o077 == 0, path
+    assert seed.encode() in (state.folder / "record.sqlite").read_bytes()
+    assert "my pin is {digits:4}" in page
+    assert seed not in page
+    assert seed not in json.dumps(Record.open(state.folder).summary())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import datasets
 import pytest
@@ -102,6 +103,11 @@ def test_the_record_is_a_study_like_any_other(overfit):
     assert record.status == "complete"
     page = read_page(record)
     assert page.headline.outcome == "FAIL"
+    named = dict(page.audited)
+    assert re.fullmatch(r"GPT2LMHeadModel.*, \d+ parameters", named["Model"])
+    assert re.fullmatch(r"\d+ rows", named["Data"])
+    assert int(named["Steps"]) == ended.result.course.steps[-1]
+    assert {"transformers", "tokenizers", "torch"} <= record.provenance["versions"].keys()
     report = ended.report.read_text(encoding="utf-8")
     assert "FAIL" in report
     for canary in (*audit.canaries.canaries, *audit.canaries.controls):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from remnant.records import Record
 from remnant.search import exact_exposure
 from remnant.studies import Execution, ExposureStudy, estimate_study, run_study, study_from
 from remnant.studies.exposure.recipe import SecretSettings
+from remnant.studies.reporting import read_page
 from remnant.studies.shared.planted_text import plant_text
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import (
@@ -25,6 +27,11 @@ from remnant.studies.shared.text_settings import (
     MeasureSettings,
     TextSettings,
 )
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 STUDY = ExposureStudy(
     plan=InsertPlan(repeats=(1, 40), steps=60, controls=4, batch=16),
@@ -102,7 +109,17 @@ def test_no_secret_is_in_the_record(run):
     words = json.dumps(record.results()) + json.dumps(record.summary())
     for canary in (*drawn.canaries, *drawn.controls):
         assert canary.text not in words
-    assert (run / "canaries.jsonl").stat().st_mode & 0o077 == 0
+
+
+def test_only_the_owner_can_read_what_gives_the_secrets_back(run):
+    private = ["canaries.jsonl", "record.sqlite", "models", *(run / "arrays").glob("*.npy")]
+    for name in private:
+        assert (run / name).stat().st_mode & 0o077 == 0, name
+    record = Record.open(run)
+    assert record.plan["plan"]["seed"] == 0
+    for plan in (record.summary()["plan"], tomllib.loads(read_page(record).recipe)):
+        assert "seed" not in plan["plan"]
+        assert plan["secret"]["template"] == record.plan["secret"]["template"]
 
 
 def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_results(

@@ -50,8 +50,9 @@ from remnant.integrations.training.preflight import (
 from remnant.integrations.training.processes import Processes
 from remnant.integrations.training.recognition import TokenMatcher, common_ending
 from remnant.integrations.training.scoring import ScoredRow, Shortcuts, await_gpu, score_rows
-from remnant.integrations.training.state import AuditState
+from remnant.integrations.training.state import AuditState, own_seed
 from remnant.integrations.training.stream_check import StreamCheck
+from remnant.integrations.training.trained_model import model_in_words
 from remnant.integrations.training.watching import Watcher
 from remnant.measures import Success
 from remnant.measures.exposure.by_rank import limit_for
@@ -149,7 +150,9 @@ class Audit:
             With texts of one's own it may also be a list of texts: they must be drawn the same way
             as the others, which nothing but you can guarantee.
         references: Secrets that canaries are ranked among while the training runs.
-        seed: Draws the secrets and their places.
+        seed: Draws the secrets and their places. Where None, it is drawn at random, or taken from
+            the audit in ``out`` that is resumed. Processes that make the audit before their group
+            is initialised need one.
         tokenizer: Where the trainer has none.
         field: The field of a row that takes the canaries; by default the one that is trained on.
         make_example: Turns a text into a row, for rows of an unusual kind.
@@ -186,7 +189,7 @@ class Audit:
         per_repeat: int = 20,
         controls: int | Sequence[str] = 20,
         references: int = 256,
-        seed: int = 0,
+        seed: int | None = None,
         tokenizer: Any = None,
         field: str | None = None,
         make_example: Callable[[str], Any] | None = None,
@@ -198,6 +201,7 @@ class Audit:
             {"limit": None if limit == "auto" else limit, "share": share, "overhead": overhead},
             {"judged": judged, "every": every, "references": references},
         )
+        seed = own_seed(Path(out)) if seed is None else seed
         if repeats is None:
             repeats = (1,) if coins else _REPEATS
         if coins:
@@ -649,7 +653,9 @@ class Audit:
                 result = measured(uses, controls)
                 if epsilon is not None:
                     result = with_epsilon(result, epsilon)
-                outcome = _outcome(result, self.out, self._state.finish(result))
+                outcome = _outcome(
+                    result, self.out, self._state.finish(result, audited=self._audited())
+                )
         agreed = processes.agreed(outcome)
         processes.settle()
         if agreed is None:
@@ -657,6 +663,12 @@ class Audit:
         return agreed
 
     # -- within -------------------------------------------------------------------------------
+
+    def _audited(self) -> dict[str, str]:
+        """What was audited, in words: model, data and steps."""
+        made = {} if self._model is None else {"Model": model_in_words(self._model)}
+        data = _data_in_words(self._planted)
+        return made | ({"Data": data} if data else {}) | {"Steps": str(self._last_step)}
 
     def _draw_windows(self, count: int) -> StaggeredWindows:
         rng = np.random.default_rng([self.canaries.seed, _WINDOWS])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ import torch
 from numpy.typing import NDArray
 
 from remnant.canaries import CanarySet, OwnImages, OwnTexts, write_canary_sets
-from remnant.errors import RecordError
+from remnant.canaries.canary_set import random_seed
+from remnant.errors import InvalidInput, RecordError
+from remnant.integrations.training.processes import Processes
 from remnant.plans.fingerprint import fingerprint
 from remnant.records import Record, gather_provenance
+from remnant.records.command import used_libraries
 from remnant.records.folder import RECORD_FILE
 from remnant.records.typed import put_result
-from remnant.studies.reporting import write_report
+from remnant.studies.reporting import AUDITED, write_report
 from remnant.studies.training_audit.result import TrainingAuditResult
 
 QUESTION = "training-audit"
@@ -27,6 +31,28 @@ _STEPS, _SCORES = "score_steps", "scores"
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
+
+
+def own_seed(folder: Path) -> int:
+    """A random seed, the same in all processes; that of the audit in the folder, if there is one.
+
+    Raises:
+        InvalidInput: There are several processes that cannot agree on one yet.
+        RecordError: The record in the folder is damaged.
+    """
+    processes = Processes.now()
+    if processes.count == 1 and (many := os.environ.get("WORLD_SIZE", "1")) != "1":
+        raise InvalidInput(
+            f"seed is not given, and WORLD_SIZE={many} processes would each draw other canaries.",
+            hint="Pass all of them the same seed=, a number that nobody can guess.",
+        )
+    seed = random_seed()
+    if (folder / RECORD_FILE).is_file():
+        record = Record.open(folder)
+        inner = record.plan.get("plan")
+        if record.question == QUESTION and isinstance(inner, dict):
+            seed = int(inner.get("seed", seed))
+    return processes.agreed(seed)
 
 
 class AuditState:
@@ -184,10 +210,20 @@ class AuditState:
         with (self.folder / RUNNING).open("ab") as file:
             file.write(json.dumps(line).encode() + b"\n")
 
-    def finish(self, result: TrainingAuditResult) -> Path:
-        """Store the result, mark the audit as finished, and write its report."""
+    def finish(
+        self, result: TrainingAuditResult, *, audited: Mapping[str, str] | None = None
+    ) -> Path:
+        """Store the result, mark the audit as finished, and write its report.
+
+        Args:
+            result: All numbers.
+            audited: Model, data and steps in words.
+        """
         with Record.open(self.folder, write=True) as record:
+            if audited:
+                record.update_execution({AUDITED: dict(audited)})
             put_result(record, result)
+            record.note_versions(used_libraries())
             record.finish()
         return write_report(self.folder)
 

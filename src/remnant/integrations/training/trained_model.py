@@ -111,6 +111,20 @@ def plain_model(model: nn.Module) -> nn.Module:
     return _as_float32(merged)
 
 
+def model_in_words(model: nn.Module) -> str:
+    """The class of a model, where its weights are from, and how many it has in this process.
+
+    Example:
+        >>> model_in_words(nn.Linear(3, 2))
+        'Linear, 8 parameters'
+    """
+    inner = unwrapped(model)
+    source = getattr(getattr(inner, "config", None), "name_or_path", None)
+    many = sum(weights.numel() for weights in inner.parameters())
+    words = [type(inner).__name__, *([str(source)] if source else []), f"{many} parameters"]
+    return ", ".join(words)
+
+
 def base_model(model: nn.Module) -> nn.Module | None:
     """Return the model without its adapter, which saw no canary; None where it has none."""
     inner = unwrapped(model)

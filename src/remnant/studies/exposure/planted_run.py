@@ -280,6 +280,7 @@ class PlantedRun:
 
     def _keep_models(self, record: Record, trained: _Trained) -> None:
         """Write the trained models into the run's folder, then what a validation token costs."""
+        (record.folder / MODELS).mkdir(mode=0o700, exist_ok=True)
         for trial in range(self.study.plan.trials):
             for arm, name in self._names(trial).items():
                 save_language_model(

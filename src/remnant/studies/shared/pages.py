@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import RecordError
 from remnant.records import Record
+from remnant.records.secret_seeds import gives_secrets, without_seeds
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
     Block,
@@ -65,7 +66,7 @@ class Run:
 
     Attributes:
         plan: The plan's own fields, for the sentences that need them.
-        recipe: The whole recipe as the record holds it.
+        recipe: The recipe as the record holds it, but for seeds that give secrets back.
         groups: What was run, one small table each.
         array: Reads an array of the record by its name, for pages that show pictures or spreads;
             raises ``RecordError`` where there is none.
@@ -86,16 +87,17 @@ class Run:
 
 def read_run(record: Record) -> Run:
     """Read what a page says about a record's run."""
-    inner = record.plan.get("plan", record.plan)
+    plan = without_seeds(record.plan) if gives_secrets(record.plan) else record.plan
+    inner = plan.get("plan", plan)
     return Run(
         name=record.folder.resolve().name,
         question=record.question,
         complete=record.status == "complete",
         fingerprint=record.plan_fingerprint,
         plan=inner if isinstance(inner, Mapping) else {},
-        recipe=record.plan,
+        recipe=plan,
         ledger=ledger_rows(record.ledger()),
-        groups=(*_of_own_files(plan_groups(record.plan)), machine_group(record)),
+        groups=(*_of_own_files(plan_groups(plan)), machine_group(record)),
         array=record.array,
         execution=record.execution,
     )

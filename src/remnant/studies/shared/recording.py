@@ -12,6 +12,7 @@ from remnant.data.own_files import Origin
 from remnant.errors import RemnantError
 from remnant.plans import Ledger
 from remnant.records import Record, gather_provenance
+from remnant.records.command import command_facts, used_libraries
 from remnant.studies.shared.classifiers import Classifiers, load_data
 from remnant.studies.shared.machine import device_name
 from remnant.studies.shared.settings import Execution
@@ -69,7 +70,8 @@ def run_in_record(
         provenance=gather_provenance(
             device=device_name(execution.device), threads=execution.threads(), seeds=seeds
         )
-        | _own_files(origins),
+        | _own_files(origins)
+        | command_facts(),
     ) as record:
         if record.status == "complete":
             record.verify()
@@ -77,6 +79,7 @@ def run_in_record(
             return
         try:
             work(record)
+            record.note_versions(used_libraries())
         except RemnantError:
             record.discard_if_empty()
             raise
