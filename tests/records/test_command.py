@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from remnant.cli.options.command_line import noted
-from remnant.cli.options.paths import plain_paths
+from remnant.cli.options.parameters import checked
 from remnant.errors import RecordError
 from remnant.records.command import Command, command_facts, input_digests, used_libraries
 from remnant.records.provenance import is_utc
@@ -46,7 +46,7 @@ def noting():
         assert done.exit_code == 0, done.output
         return said
 
-    noted(plain_paths(weigh))
+    noted(checked(weigh))
     return run
 
 
