@@ -9,7 +9,7 @@ from scipy import stats
 from remnant import canaries_needed, one_run_epsilon
 from remnant.errors import InvalidInput
 from remnant.measures.epsilon import gaussian_delta, gaussian_epsilon
-from remnant.measures.epsilon.canaries_needed import _at_least
+from remnant.measures.epsilon.canaries_needed import SHARES, _at_least, _Audit, guessed
 
 
 def share_caught(needed, canaries, guesses, rng):
@@ -124,3 +124,15 @@ def test_bad_input_is_one_sentence():
         canaries_needed(claimed_epsilon=0, mu=-1, delta=0)
     with pytest.raises(InvalidInput, match="mu=-1"):
         gaussian_epsilon(mu=-1, delta=0.1)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "mu"), [(1.0, 2.0), (1.0, 2.5), (0.5, 2.0), (2.0, 3.0), (1.5, 2.2)]
+)
+def test_more_canaries_keep_the_power(claimed, mu):
+    """Guesses are counted, so that power falls with some numbers of canaries."""
+    needed = canaries_needed(claimed_epsilon=claimed, mu=mu, delta=1e-5)
+    share = min(SHARES, key=lambda share: abs(guessed(needed.canaries, share) - needed.guesses))
+    audit = _Audit(claimed, mu, 1e-5, 0.05, 0.8, "binomial")
+    ahead = range(needed.canaries, needed.canaries + needed.canaries // 2)
+    assert min(audit.power(more, share) for more in ahead) >= 0.8

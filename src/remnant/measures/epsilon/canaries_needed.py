@@ -20,6 +20,7 @@ from remnant.measures.epsilon.one_run import ONE_RUN_METHODS, OneRunMethod, reje
 from remnant.measures.statistics.checks import check_share
 
 SHARES = (1.0, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01)  # of the canaries that are guessed
+_LOOKS = 100
 _FEWEST = 16
 _NODES = 12  # of the quadrature over each of the two cuts, on either side of the middle
 
@@ -68,7 +69,8 @@ def canaries_needed(
     10 %, 20 %, 50 % and all.
 
     Guarantees:
-        * Under these assumptions the audit exceeds the claim with at least ``power``.
+        * Under these assumptions the audit exceeds the claim with at least ``power``, with so many
+          canaries and with more: power does not rise with every canary, since guesses are counted.
 
     Args:
         claimed_epsilon: The ε that the training claims at ``delta``.
@@ -104,10 +106,9 @@ def canaries_needed(
     if truth <= claimed_epsilon:
         reason = "a mechanism with this mu keeps the claim, so no number of canaries refutes it"
     else:
-        sizes = [(size, share) for share in SHARES if (size := audit.smallest(share, at_most))]
-        if sizes:
-            canaries, share = min(sizes)
-            guesses = guessed(canaries, share)
+        found = audit.fewest(at_most)
+        if found is not None:
+            canaries, guesses = found
         else:
             reason = f"{at_most} canaries are too few"
     return CanariesNeeded(
@@ -139,6 +140,32 @@ class _Audit:
     error: float
     wished_power: float
     method: OneRunMethod
+
+    def fewest(self, at_most: int) -> tuple[int, int] | None:
+        """The fewest canaries from which on power is enough, and their guesses, over all shares."""
+        sizes = [(size, share) for share in SHARES if (size := self.smallest(share, at_most))]
+        best: tuple[int, float] | None = None
+        for size, share in sorted(sizes):
+            if best is None or size < best[0]:
+                stays = self.stays(size, share, at_most)
+                if stays is not None and (best is None or stays < best[0]):
+                    best = stays, share
+        return None if best is None else (best[0], guessed(*best))
+
+    def stays(self, size: int, share: float, at_most: int) -> int | None:
+        """The fewest canaries, from ``size``, from which on power stays; None above ``at_most``.
+
+        Power falls where one more canary asks for one more correct guess; the falls shrink with the
+        canaries. It is looked at up to half as many canaries more, at ``_LOOKS`` numbers at most.
+        """
+        while size <= at_most:
+            step = max(1, size // (2 * _LOOKS))
+            ahead = range(size, size + max(size // 2, 2 * _FEWEST) + 1, step)
+            short = [more for more in ahead if self.power(more, share) < self.wished_power]
+            if not short:
+                return size
+            size = short[-1] + 1
+        return None
 
     def smallest(self, share: float, at_most: int) -> int | None:
         """The fewest canaries with enough power at a share of guesses; None above ``at_most``."""
