@@ -116,6 +116,15 @@ def test_what_raises_doubt_is_never_a_pass(given, said):
     assert gate.claim.startswith("No claim")
 
 
+@pytest.mark.parametrize(("shift", "limit"), [(0.0, 0.6), (0.25, 0.6), (1.0, 0.6)])
+def test_every_claim_names_what_the_model_has_to_be_trained_on(shift, limit):
+    """Records that were trained on, given as held out, look like a model that remembers nothing."""
+    gate = decide(evidence(shift=shift), limit, FOUND)
+    condition = "if the model was trained on the seen records and not on the unseen ones"
+    assert condition in gate.claim
+    assert gate.outcome != "PASS" or condition in gate.sentence
+
+
 def test_a_reversed_attack_is_never_a_pass():
     gate = decide(evidence(shift=-1.0), 0.6, FOUND)
     assert gate.outcome == "INCONCLUSIVE"

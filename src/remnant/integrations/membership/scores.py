@@ -33,8 +33,8 @@ _SCOPE = Tested(
     tested=("Scores that were computed elsewhere.",),
     not_tested=(
         "Whether seen and unseen records differ in themselves: the records were not given.",
-        "Whether the scores are those of the model, and whether the seen records really are what "
-        "it was trained on.",
+        "Whether the scores are those of the model, and whether it was trained on all seen records "
+        "and on no unseen one.",
         "Whether the model learnt its task.",
         "Other scores, which may be stronger.",
         "What comes out verbatim.",

@@ -524,7 +524,7 @@ def tested(kind: str, *, reference: bool, verbatim: bool) -> Tested:
             *(("Whether parts of records come out verbatim.",) * verbatim),
         ),
         not_tested=(
-            "Whether the seen records really are what the model was trained on.",
+            "Whether the model was trained on all seen records and on no unseen one.",
             "Attacks that train shadow models, which are stronger.",
             "Records of other kinds, and other trainings of the same model.",
             *(() if verbatim else ("What comes out verbatim.",)),

@@ -35,7 +35,7 @@ _REVERSED = "an attack is below chance: it scores unseen records higher than see
 _SWAPPED = "Check that the seen and the unseen records are not swapped."
 _OTHER_REFERENCE = "Pass the model that the training started from as the reference model."
 _FINER = "Pass scores that differ, such as losses in full precision."
-_ASSUMED = "if the seen records are what the model was trained on"
+_ASSUMED = "if the model was trained on the seen records and not on the unseen ones"
 _UNSCORED = 0.1  # share of tokens that may be beyond what the model reads, or of rows without text
 _WITH_REFERENCE = ("ratio", "ez", "bits")
 
@@ -288,7 +288,7 @@ def _at_least(evidence: Evidence, attack: AttackRow | None = None) -> str:
     return (
         f"With {percent(judged.confidence)} confidence, the attack {name!r} has "
         f"{success_text(judged)} at least {rounded_down(low)} on records like these in this "
-        f"model ({evidence.rows.seen} seen and {evidence.rows.unseen} unseen "
+        f"model, {_ASSUMED} ({evidence.rows.seen} seen and {evidence.rows.unseen} unseen "
         f"records){_verbatim_clause(evidence.verbatim)}.{_unchecked(evidence.blind)}"
     )
 
