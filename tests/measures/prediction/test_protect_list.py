@@ -52,6 +52,26 @@ def test_a_new_run_keeps_to_the_stated_rate(runs, between, memorised):
     assert stats.binom.sf(broken - 1, audits, 1 - confidence) > 1e-3, broken / audits
 
 
+def test_what_so_few_runs_cannot_exclude_is_said():
+    """One run does not see a predictor that fails in 15 % of trainings; its list breaks for it."""
+    rng = np.random.default_rng(1)
+    audits, broken = 300, 0
+    for _ in range(audits):
+        shifts = np.where(rng.random(2) < 0.15, 0.0, 2.0)
+        made_on, new = (run(rng, n=1000, memorised=100, shift=shift) for shift in shifts)
+        rule = protect_rule(risks=[made_on[0]], memorised=[made_on[1]], miss=0.3)
+        broken += missed(rule, *new) > rule.stated
+    assert broken > 0.12 * audits, "more often than the 10 % that it states"
+    some = [run(rng) for _ in range(2)]
+    risks, truths = zip(*some, strict=True)
+    one = protect_rule(risks=risks[:1], memorised=truths[:1], miss=0.3)
+    assert one.not_excluded == "one training does not show how trainings differ"
+    two = protect_rule(risks=risks, memorised=truths, miss=0.5)
+    assert two.not_excluded.startswith("2 trainings cannot exclude that up to 78% of trainings ")
+    whole = protect_rule(risks=[rng.normal(size=400)], memorised=truths[:1], miss=0.001)
+    assert (whole.share, whole.not_excluded) == (1.0, "")
+
+
 TIED = {
     "whole numbers": lambda risk, rng: np.round(risk),
     "four levels": lambda risk, rng: np.clip(np.round(risk), 0.0, 3.0),

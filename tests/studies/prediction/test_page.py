@@ -483,7 +483,9 @@ def test_a_list_without_a_check_or_of_everything(protect):
     means, means_not = (_plain(words) for _, words in stated_sentences(alone))
     assert "was made on one run." in means
     assert "at most 18.7 % of the samples that it will memorise" in means
-    assert means.endswith("With one run, how much runs differ is not included.")
+    assert means.endswith(
+        "That is for trainings like this one; one training does not show how trainings differ."
+    )
     assert "a sample that is not listed need not be safe" in means_not
     whole = protect(listed=502, n=502, share=1.0, runs=3)
     assert _plain(protect_sentence(whole)) == (

@@ -261,11 +261,13 @@ def test_the_finding_says_when_a_rate_above_the_stated_one_may_be_chance():
         refuted=False,
         model=6,
     )
-    made = dataclasses.replace(made, share=0.2, stated=0.192, listed=72, n=499, check=check)
+    rule = {"share": 0.2, "stated": 0.192, "listed": 72, "n": 499, "runs": 3}
+    made = dataclasses.replace(made, **rule, check=check)
     found = list_finding(made, PredictSettings())
     assert found.headline == "The protect list may miss more than it states"
     assert found.sentence == (
-        "Protect 72 of 499 samples: misses at most 20 % of the memorised ones (90 % confidence). "
+        "Protect 72 of 499 samples: misses at most 20 % of the memorised ones (90 % confidence; 3 "
+        "trainings cannot exclude that up to 63% of trainings behave otherwise). "
         "An independent run missed 142 of 736. That is more than stated, but 8.3 % of runs miss "
         "as many by chance."
     )

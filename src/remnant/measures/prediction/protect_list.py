@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaln, gammaln, stdtr, stdtrit
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.measures.forgetting.verdict import cannot_exclude
 from remnant.measures.statistics.checks import check_share, read_floats
 
 Floats = NDArray[np.float64]
@@ -25,8 +26,9 @@ class ProtectRule:
 
     Attributes:
         share: Of the samples, by risk.
-        stated: Bound on the share of its memorised samples that a new run's list leaves out, at
-            ``confidence``: at most what was asked for. 0 where everything is listed.
+        stated: Bound on the share of its memorised samples that the list of a new run, like those
+            given, leaves out, at ``confidence``: at most what was asked for. 0 where everything is
+            listed. ``not_excluded`` says what so few runs cannot show.
         missed: What the lists of the given runs leave out, one share a run; where samples tie at
             the end of a list, in expectation over which of them are taken.
         memorised: How many samples each of these runs memorised.
@@ -46,6 +48,15 @@ class ProtectRule:
     def runs(self) -> int:
         """How many runs the rule was made on."""
         return self.missed.size
+
+    @property
+    def not_excluded(self) -> str:
+        """What so few runs leave open, as the end of a sentence; empty where all are listed.
+
+        ``stated`` is for runs like those given. Where predictors fail in some trainings, and in
+        none of these, the next list may miss far more.
+        """
+        return "" if self.share == 1.0 else cannot_exclude(self.runs)
 
     def listed(self, risk: ArrayLike, *, rng: np.random.Generator | None = None) -> Bools:
         """Return which samples of a run are on its list: ``floor(share * samples)`` of them.
@@ -109,9 +120,10 @@ def protect_rule(
 
     Lists are tried from everything downwards, and the last one that stands is taken. With one run
     the bound is the beta-binomial prediction of another draw of samples: it takes the next run for
-    alike. With several it is also Student's prediction bound over runs, twice: of their rates, the
-    spread of which cannot be less than that of counting, and of the arcsines of the rates' roots,
-    since rates near 0 lean to one side. The largest counts.
+    alike, and is broken more often than stated where predictors fail in some trainings. With
+    several it is also Student's prediction bound over runs, twice: of their rates, the spread of
+    which cannot be less than that of counting, and of the arcsines of the rates' roots, since rates
+    near 0 lean to one side. The largest counts.
 
     Risks are compared by rank within a run, so that runs need not share a scale. A list has room
     for a whole number of samples; those that tie at its end are taken at random, and count in
@@ -138,6 +150,8 @@ def protect_rule(
         0.11
         >>> round(rule.chance(missed=22, memorised=100), 2)
         0.08
+        >>> rule.not_excluded
+        '3 trainings cannot exclude that up to 63% of trainings behave otherwise'
     """
     faults: list[str] = []
     check_share("miss", miss, faults)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from remnant.measures.forgetting.verdict import cannot_exclude
 from remnant.records.typed import Absent
 from remnant.report.curve import percent, short_percent
 from remnant.report.numerals import count_text, counted, epoch_text, epochs_text
@@ -240,9 +241,9 @@ def stated_sentences(protect: ProtectList) -> tuple[tuple[str, str], ...]:
     """What the stated rate means, and what it does not."""
     runs = "one run" if protect.runs == 1 else f"{protect.runs} runs"
     variation = (
-        "With one run, how much runs differ is not included."
+        "That is for trainings like this one"
         if protect.runs == 1
-        else "How much these runs differ is included."
+        else "How much these runs differ is included"
     )
     return (
         (
@@ -251,7 +252,7 @@ def stated_sentences(protect: ProtectList) -> tuple[tuple[str, str], ...]:
             f"{name_of(protect.predictor)}” was made on {runs}. Train once more in the same way, "
             f"on another random half: with {short_percent(protect.confidence)} confidence the list "
             f"of that run leaves out at most {percent(protect.stated)} of the samples that it will "
-            f"memorise. {variation}",
+            f"memorise. {variation}; {cannot_exclude(protect.runs)}.",
         ),
         (
             "What it does not mean",

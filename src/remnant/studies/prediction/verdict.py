@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import cast
 
+from remnant.measures.forgetting.verdict import cannot_exclude
 from remnant.records.outcomes import RULES
 from remnant.studies.prediction.recipe import PredictSettings
 from remnant.studies.prediction.result import ProtectList
@@ -18,10 +19,11 @@ def list_finding(protect: ProtectList, predict: PredictSettings) -> Finding:
     is called short.
     """
     check = protect.check
+    unseen = "" if protect.listed == protect.n else f"; {cannot_exclude(protect.runs)}"
     sentence = (
         f"Protect {protect.listed} of {protect.n} samples: misses at most "
         f"{_rounded_up(protect.stated)} of the memorised ones "
-        f"({100 * protect.confidence:.0f} % confidence)."
+        f"({100 * protect.confidence:.0f} % confidence{unseen})."
     )
     if check is not None:
         sentence += f" An independent run missed {check.missed} of {check.memorised}."
