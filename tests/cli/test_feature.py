@@ -163,7 +163,7 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
 
 
 def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, trained, asked):
-    twin = (*asked, "--model", trained / "twin.pt2", "--text", "K")
+    twin = (*asked, "--model", trained / "twin.safetensors", *MAKER, "--text", "K")
     plain = command(*twin)
     assert plain.code == 0
     assert plain.out.startswith("FINDING: No evidence that the patch was memorised. There is no ")
@@ -172,10 +172,17 @@ def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, 
     assert passed.code == 0
     assert passed.out.startswith("PASS: There is no evidence")
     controls, claim = map(str.strip, passed.out.splitlines()[1:3])
-    assert controls == "controls: task learnt"
+    assert controls.startswith(
+        "controls: task learnt; positive control found in a copy trained on "
+    )
     assert claim.startswith("claim: In this one model M of this patch is at most ")
     assert "up to 95 % of trainings may be missing from one" in claim
-    told = json.loads(command(*twin, "--limit", 1, "--json").out)["task"]
+    shown = json.loads(command(*twin, "--limit", 1, "--json").out)
+    control = shown["patch_control"]
+    assert control["p_value"] <= 0.05, "a copy that was trained on the patch shows it"
+    assert not any(variant["contrary"] for variant in control["variants"])
+    assert "In a copy that was trained on 16 images with the patch the same test finds it" in claim
+    told = shown["task"]
     assert told["learnt"]
     assert f"The model gives {told['right']} of 150 labelled images their label" in claim
     assert told["right"] > 130
@@ -189,6 +196,33 @@ def test_a_model_that_never_saw_it_is_no_proof_and_the_limit_is_a_gate(command, 
     assert failed.code == 1
     assert failed.out.startswith("FAIL: There is evidence that ")
     assert ", at least " in failed.out.split("claim: ")[1].splitlines()[0]
+
+
+@pytest.mark.parametrize(
+    "described",
+    [
+        pytest.param(("--text", "K", "--ink", 0, "--paper", 1), id="ink and paper exchanged"),
+        pytest.param(("--text", "K", "--row", 2), id="one pixel lower"),
+    ],
+)
+def test_a_patch_that_is_described_wrongly_does_not_pass(command, trained, asked, described):
+    """The model remembers the letter, and reacts little to what it is asked about instead."""
+    model = (*asked, "--model", trained / "model.safetensors", *MAKER, *described)
+    alone = json.loads(command(*model, "--json").out)["model"]["black_box"]
+    assert alone["p_value"] > 0.05
+    done = command(*model, "--limit", max(0.1, 2 * alone["value"][2]))
+    assert done.code == 3, done.out
+    assert "claim: No claim: " in done.out
+    assert "the positive control failed" in done.out or "reacts to the patch" in done.out
+
+
+def test_an_exported_program_does_not_pass_since_no_copy_of_it_can_be_trained(
+    command, trained, asked
+):
+    done = command(*asked, "--model", trained / "twin.pt2", "--text", "K", "--limit", 1)
+    assert done.code == 3, done.out
+    assert done.out.startswith("INCONCLUSIVE: It was not tested whether this patch can be found")
+    assert "Give the model's weights (.safetensors) as --model" in done.out.splitlines()[0]
 
 
 def _constant(folder, trained, bias):
@@ -252,8 +286,8 @@ def test_without_labels_nothing_passes_and_the_sentence_says_what_to_give(
 ):
     with np.load(trained / "held_out.npz") as held:
         np.save(tmp_path / "images.npy", held["images"])
-    twin = (*asked, "--model", trained / "twin.pt2", "--images", tmp_path / "images.npy")
-    twin = (*twin, "--text", "K", "--limit", 1)
+    twin = (*asked, "--model", trained / "twin.safetensors", *MAKER, "--shape", "1x16x16")
+    twin = (*twin, "--images", tmp_path / "images.npy", "--text", "K", "--limit", 1)
     done = command(*twin)
     assert done.code == 3
     assert done.out.startswith("INCONCLUSIVE: It was not tested whether the model learnt its task")

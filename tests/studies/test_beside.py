@@ -21,6 +21,7 @@ from remnant.report.html import render
 from remnant.report.terminal import summary
 from remnant.studies.beside.exposure import of_sets
 from remnant.studies.exposure.result import ExposureGate
+from remnant.studies.features.audit_result import PatchControl, PatchVariantScore
 from remnant.studies.forgetting.result import DecayLaw, Forecast
 from remnant.studies.registry import QUESTIONS, load
 from remnant.studies.reporting import checks_beside, read_page
@@ -438,6 +439,11 @@ def test_an_audit_of_one_patch():
     few = changed(audit.model, black_box=changed(audit.main, carried_by_few=True))
     assert said("FAIL", model=few) == {"images": "a few images make up most of M"}
     assert "task" in said("PASS", task=changed(audit.task, learnt=False))
+    variant = PatchVariantScore(name="mirrored", value=1.0, p_value=0.005, contrary=True)
+    failed = PatchControl(p_value=0.3, level=0.05, variants=(variant,))
+    assert {"positive control", "variants"} <= said("PASS", patch_control=failed).keys()
+    holds = PatchControl(p_value=0.01, level=0.05, variants=(changed(variant, contrary=False),))
+    assert not {"positive control", "variants"} & said("PASS", patch_control=holds).keys()
 
 
 # -- findings -------------------------------------------------------------------------------------

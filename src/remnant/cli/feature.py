@@ -27,13 +27,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from remnant.canaries import Patch, Patches
-    from remnant.studies.features.audit import (
-        AuditInputs,
-        Classifier,
-        FeatureAudit,
-        Scores,
-        Settings,
-    )
+    from remnant.studies.features.audit import FeatureAudit, Scores
+    from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Settings
 
 CONTROLS = ("uniform", "binary", "shuffled")
 OUTPUTS = ("auto", "logits", "probabilities")
@@ -90,8 +85,8 @@ class _Discreet(click.Command):
 @click.option(
     "--limit",
     type=float,
-    help="Gate: PASS if nothing is detected, M stays below this many nats and the model learnt "
-    "its task. Exit code 0 is PASS, 1 FAIL, 3 INCONCLUSIVE.",
+    help="Gate: PASS if nothing is detected, M stays below this many nats, the model learnt its "
+    "task, and a copy trained on the patch shows it. Exit code 0 is PASS, 1 FAIL, 3 INCONCLUSIVE.",
 )
 @declared.flag("--allow-inconclusive", help="With --limit, exit with 0 instead of 3.")
 @declared.number("--batch", 256, help="Images per batch.")
@@ -122,7 +117,7 @@ def feature(
     from remnant.report import terminal
     from remnant.report.blocks import checks_json
     from remnant.studies.beside.features import of_audit
-    from remnant.studies.features.audit import Settings
+    from remnant.studies.features.audit_inputs import Settings
     from remnant.studies.features.patch_audit import (
         PatchAudit,
         audit_result,
@@ -176,11 +171,10 @@ def _audit(
     """Score the model and the twin, and judge the scores."""
     from remnant.studies.features.audit import feature_audit, images_to_answer, patch_scores
 
-    models = 1 if inputs.twin is None else 2
     announce_images(
         inputs.model,
         inputs.images[: settings.batch],
-        models * images_to_answer(inputs, settings),
+        images_to_answer(inputs, patch, settings),
         "Fewer images (--count) or patches (--nulls) take less; 99 patches can show p = 0.01.",
     )
     with ProgressBar() as bar:
@@ -194,7 +188,9 @@ def _audit(
         if inputs.twin is not None:
             with blaming("--twin"):
                 twin = scores("--twin", inputs.twin)
-        return feature_audit(inputs, model, twin, settings)
+        with naming(**_OPTIONS):
+            progress = partial(bar, "testing the patch's control")
+            return feature_audit(inputs, model, twin, patch, nulls, settings, progress)
 
 
 def _check(

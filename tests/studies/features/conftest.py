@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from torch import nn
 from remnant import Patch
 from remnant.integrations.classifiers.pictures import Pictures
 from remnant.integrations.classifiers.probabilities import Probabilities
+from remnant.integrations.trained_copy import trained_copies
 from remnant.records import Record
 from remnant.studies import Execution, run_study, study_from
-from remnant.studies.features.audit import AuditInputs, Settings, feature_audit, patch_scores
+from remnant.studies.features.audit import feature_audit, patch_scores
+from remnant.studies.features.audit_inputs import AuditInputs, Settings
 from remnant.studies.features.audit_record import write_record
 from remnant.studies.features.patch_audit import PatchAudit
 
@@ -76,7 +79,14 @@ def measured():
             batch=64,
         )
         own = None if label is None else images[labels == label]
-        inputs = AuditInputs(models[0], twin, images, own, Pictures(images, labels))
+        inputs = AuditInputs(
+            models[0],
+            twin,
+            images,
+            own,
+            Pictures(images, labels),
+            copies=partial(trained_copies, models[0]),
+        )
         patch = Patch.letter("K")
         scores = [
             None
@@ -84,7 +94,7 @@ def measured():
             else patch_scores(ask, inputs, patch, None, settings, lambda *_: None)
             for ask in (inputs.model, inputs.twin)
         ]
-        judged = feature_audit(inputs, *scores, settings)
+        judged = feature_audit(inputs, *scores, patch, None, settings, lambda *_: None)
         what, files = "a letter of 5 x 5 pixels", {"model": "m.pt2"}
         return PatchAudit(judged, settings, patch, what, inputs, files)
 

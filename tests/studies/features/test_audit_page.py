@@ -47,7 +47,7 @@ def test_the_sections_and_their_order(finding, gate):
     ]
     assert TITLE == "Audit of a feature"
     assert [block.title for block in page(*finding) if isinstance(block, Section)] == titles
-    titles.insert(3, "Did the model learn its task?")
+    titles[3:3] = ["Did the model learn its task?", "Could the patch be found?"]
     assert [block.title for block in page(*gate) if isinstance(block, Section)] == titles
 
 

@@ -2,5 +2,6 @@
 
 from remnant.canaries.patches.patch import Patch, PatchControl
 from remnant.canaries.patches.stack import Patches
+from remnant.canaries.patches.variants import PatchVariant, patch_variants
 
-__all__ = ["Patch", "PatchControl", "Patches"]
+__all__ = ["Patch", "PatchControl", "PatchVariant", "Patches", "patch_variants"]

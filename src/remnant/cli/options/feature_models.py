@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,10 +24,14 @@ if TYPE_CHECKING:
 
     from remnant.integrations.classifiers.pictures import Pictures
     from remnant.integrations.classifiers.probabilities import Probabilities
-    from remnant.studies.features.audit import AuditInputs
+    from remnant.studies.features.audit_inputs import AuditInputs
 
 LEAST_IMAGES = 20
 _WHOLE = ".pt2"
+_EXPORTED = (
+    "an exported program cannot be trained. Give the model's weights (.safetensors) as --model, "
+    "with --architecture or --maker"
+)
 _CLASSES = 2  # a start: the weights decide
 Shape = tuple[int, ...]
 
@@ -104,7 +109,8 @@ def read_inputs(options: ModelOptions) -> AuditInputs:
         InvalidInput, NotEnoughEvidence, PlanError, UnsupportedModel, MissingExtra: They name
             options.
     """
-    from remnant.studies.features.audit import AuditInputs
+    from remnant.integrations.trained_copy import trained_copies
+    from remnant.studies.features.audit_inputs import AuditInputs
 
     first = _whole(options, "--model", options.model)
     shape = _agreed(options, first)
@@ -117,12 +123,16 @@ def read_inputs(options: ModelOptions) -> AuditInputs:
     if options.twin is not None:
         whole = _whole(options, "--twin", options.twin)
         twin = whole or _weights(options, "--twin", options.twin, own)
+    ask = model.probabilities(options)
+    exported = options.model.suffix == _WHOLE
     return AuditInputs(
-        model.probabilities(options),
+        ask,
         None if twin is None else twin.probabilities(options),
         images.to(options.device),
         None if labelled is None else labelled.to(options.device),
         None if task is None else replace(task, images=task.images.to(options.device)),
+        copies=None if exported else partial(trained_copies, ask),
+        untrainable=_EXPORTED,
     )
 
 

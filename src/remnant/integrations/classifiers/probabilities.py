@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy, deepcopy
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -63,9 +64,27 @@ class Probabilities:
         self._model = model.eval()
         self._scale = None if mean is None or std is None else (tuple(mean), tuple(std))
 
+    @property
+    def module(self) -> nn.Module:
+        """The network."""
+        return self._model
+
+    def copied(self) -> Probabilities:
+        """Return a copy whose weights can be trained."""
+        model = deepcopy(self._model)
+        for parameter in model.parameters():
+            parameter.requires_grad_(parameter.is_floating_point())
+        made = copy(self)
+        made._model = model
+        return made
+
     @torch.no_grad()
     def __call__(self, images: Tensor) -> Tensor:
         """Return probabilities, float64 ``(n, classes)``."""
+        return self.with_gradients(images)
+
+    def with_gradients(self, images: Tensor) -> Tensor:
+        """Return probabilities, float64 ``(n, classes)``, through which gradients can flow."""
         inputs = images if self._scale is None else self._normalised(images)
         fixed = getattr(self._model, "fixed_batch", None)
         if fixed is None:

@@ -8,7 +8,6 @@ itself proves nothing.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import InvalidInput
+from remnant.integrations.trained_copy import copy_optimizer
 from remnant.measures import Success
 from remnant.measures.forgetting.verdict import rounded_down
 from remnant.measures.statistics.checks import unseen_needed
@@ -31,7 +31,6 @@ Floats = NDArray[np.float64]
 TRAINED, COMPARED = 32, 96  # held-out records that are trained on, and others
 LOOKS = (1, 2, 4, 8, 16)  # passes after which the attack looks
 _CONFIDENCE = 0.95  # over all looks
-_STEP = 0.02  # size of an update, relative to the weights
 _AT_ONCE = 8
 
 
@@ -90,10 +89,9 @@ def trained_control(
     best = 0.0
     try:
         copy = copied(model)
-        weights = [weight for weight in copy.module.parameters() if weight.requires_grad]
-        if not weights:
+        optimizer = copy_optimizer(copy.module)
+        if optimizer is None:
             return Absent("the model has no weight that could be trained")
-        optimizer = torch.optim.Adam(weights, lr=_STEP * _typical_size(weights))
         done = 0
         for look in looks:
             for _ in range(look - done):
@@ -130,13 +128,6 @@ def _train(copy: Any, records: Sequence[Any], loss: Any, optimizer: torch.optim.
             optimizer.zero_grad(set_to_none=True)
             loss(copy, records[first : first + _AT_ONCE]).backward()
             optimizer.step()
-
-
-def _typical_size(weights: Sequence[Tensor]) -> float:
-    """The root mean square of the weights of matrices, or of all where there is no matrix."""
-    matrices = [weight for weight in weights if weight.ndim > 1] or list(weights)
-    total = sum(float(weight.detach().double().square().sum()) for weight in matrices)
-    return math.sqrt(total / max(1, sum(weight.numel() for weight in matrices))) or 1e-3
 
 
 def _control(records: int, passes: int, low: float, needed: float, success: Success) -> Control:

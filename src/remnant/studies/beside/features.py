@@ -13,9 +13,10 @@ from remnant.studies.beside.checks import (
     at_chance,
     not_measured,
     outcome_of,
+    positive_control,
     second_test,
 )
-from remnant.studies.features.audit_result import Audit, FeatureAuditResult
+from remnant.studies.features.audit_result import Audit, FeatureAuditResult, PatchControl
 from remnant.studies.features.result import Features, FeaturesResult
 from remnant.studies.shared.estimates import ends_text
 
@@ -67,6 +68,22 @@ def _study(features: Features, outcome: Outcome | None) -> Iterator[Check]:
         yield second_test("during training", finds=bool(apart), text=text, outcome=outcome)
 
 
+def _patch_control(control: PatchControl | None, outcome: Outcome | None) -> Iterator[Check]:
+    if control is None:
+        if outcome == "PASS":
+            yield not_measured("positive control")
+        return
+    found = None if control.p_value is None else control.found
+    yield positive_control(found, outcome, where="in a copy trained on the patch")
+    contrary = [variant.name for variant in control.variants if variant.contrary]
+    text = f"the model reacts to the patch {', '.join(contrary)}"
+    if not contrary:
+        text = f"none of {len(control.variants)} variants of the patch found"
+    status: Status = "found" if contrary else "not found"
+    contradicts = bool(contrary) and outcome == "PASS"
+    yield Check(name="variants", status=status, text=text, contradicts=contradicts)
+
+
 def _audit(audit: Audit, outcome: Outcome | None) -> Iterator[Check]:
     task = audit.task
     if task is None:
@@ -77,6 +94,7 @@ def _audit(audit: Audit, outcome: Outcome | None) -> Iterator[Check]:
         contradicts = outcome == "PASS" and not task.learnt
         status: Status = "found" if task.learnt else "not found"
         yield Check(name="task", status=status, text=text, contradicts=contradicts)
+    yield from _patch_control(audit.patch_control, outcome)
     twin, main = audit.twin, audit.main
     if twin is None:
         if outcome != "PASS":

@@ -5,25 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from remnant.errors import NotEnoughEvidence, require
 from remnant.measures import adjusted_p_values, m_score, probability_gain, white_box_m_score
 from remnant.measures.features.divergence import FLOOR
 from remnant.measures.features.feature_score import TIE
-from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.measures.statistics.mean_interval import mean_interval
 from remnant.records.outcomes import RULES, Outcome
-from remnant.studies.features.audit_result import NEVER_PLANTED
+from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Settings
+from remnant.studies.features.audit_result import PatchControl
 from remnant.studies.features.formats import nats_text
-from remnant.studies.features.task_control import (
-    NO_LABELS,
-    LabelledImages,
-    TaskControl,
-    task_control,
-)
+from remnant.studies.features.patch_control import images_of_control, patch_control
+from remnant.studies.features.task_control import NO_LABELS, TaskControl, task_control
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.parts import Finding, Gate
 
@@ -36,83 +31,6 @@ if TYPE_CHECKING:
 _DRAWS = 999
 LARGEST_M = -math.log(FLOOR)
 """No M is larger, in nats: a divergence of one image is at most that."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How a patch is scored."""
-
-    nulls: int
-    control: str
-    confidence: float
-    significance: float
-    label: int | None
-    limit: float | None
-    against: str
-    seed: int
-    batch: int
-
-    @property
-    def never_planted(self) -> str:
-        """What the patch is ranked among, in words."""
-        return NEVER_PLANTED[self.against]
-
-    @property
-    def tests(self) -> int:
-        """How many p-values a claim rests on."""
-        return 1 if self.label is None else 2
-
-    def check(self) -> None:
-        """Refuse what could never show anything.
-
-        Raises:
-            InvalidInput: There is a limit, and the confidence is too low for a gate.
-            NotEnoughEvidence: No p-value could be at or under the significance.
-        """
-        faults: list[str] = []
-        if self.limit is not None:
-            check_gate_confidence("confidence", self.confidence, faults)
-        require(faults)
-        needed = math.ceil(self.tests / self.significance - 1e-9) - 1
-        if self.nulls < needed:
-            raise NotEnoughEvidence(
-                f"--nulls {self.nulls} cannot show anything at --significance "
-                f"{self.significance:g}; it takes at least {needed}.",
-                hint="Raise --nulls.",
-            )
-
-
-class Classifier(Protocol):
-    """A function from images in [0, 1] to probabilities, ``(n, classes)``.
-
-    Attributes:
-        kind: What the model's answers are taken for: "logits" or "probabilities".
-    """
-
-    kind: str
-
-    def __call__(self, images: Tensor) -> Tensor:
-        """Return probabilities."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AuditInputs:
-    """The models and images of an audit.
-
-    Attributes:
-        model, twin: The twin is None where none was given.
-        images: ``(n, c, h, w)``, in [0, 1].
-        labelled: Images of the class that the patch may be planted under; None without a class.
-        task: Images with labels of several classes, which show whether the model learnt its task;
-            None where no labels are known.
-    """
-
-    model: Classifier
-    twin: Classifier | None
-    images: Tensor
-    labelled: Tensor | None
-    task: LabelledImages | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -159,8 +77,10 @@ class FeatureAudit:
         p_values: Of the model's tested scores, corrected for their number (Holm).
         limit: The limit on M, in nats; None where there is no gate, only a finding.
         task: How well the model names labelled images; None without a limit or without labels.
-        outcome: FAIL: evidence. PASS: none, M under the limit, and a model that reacts to patches
-            and learnt its task. Else INCONCLUSIVE.
+        control: Whether the patch can be found, and whether a variant of it is; None where no PASS
+            depends on it.
+        outcome: FAIL: evidence. PASS: none, M under the limit, a model that reacts to patches and
+            learnt its task, and a control that does not speak against it. Else INCONCLUSIVE.
         sentence: The outcome in a sentence.
         claim: The strongest statement that the evidence supports.
     """
@@ -171,6 +91,7 @@ class FeatureAudit:
     p_values: tuple[float, ...]
     limit: float | None
     task: TaskControl | None
+    control: PatchControl | None
     outcome: Outcome
     sentence: str
     claim: str
@@ -192,7 +113,13 @@ class FeatureAudit:
 
 
 def feature_audit(
-    inputs: AuditInputs, model: Scores, twin: Scores | None, settings: Settings
+    inputs: AuditInputs,
+    model: Scores,
+    twin: Scores | None,
+    patch: Patch,
+    nulls: Patches | None,
+    settings: Settings,
+    progress: Callable[[int, int], None],
 ) -> FeatureAudit:
     """Judge the scores of a model, beside those of its twin.
 
@@ -200,17 +127,23 @@ def feature_audit(
         inputs: Models and images.
         model: What ``patch_scores`` gives for the model.
         twin: The same for the twin; None where there is none.
+        patch, nulls: What they were given.
         settings: How the patch was scored.
+        progress: Of the control, which is tested only if a PASS depends on it.
     """
     p_values = tuple(adjusted_p_values(model.tested, alpha=settings.significance).tolist())
     answers = [inputs.model(part).argmax(dim=1) for part in inputs.images.split(settings.batch)]
     classes = len({int(label) for part in answers for label in part})
-    task = None
+    task = control = None
     if settings.limit is not None and inputs.task is not None:
         rng = np.random.default_rng([settings.seed, 5])
         task = task_control(inputs.model, inputs.task, batch=settings.batch, rng=rng)
     blind = blindness(model, classes) or (NO_LABELS if task is None else task.reason)
     outcome, sentence = _verdict(model, twin, p_values, settings, blind)
+    if outcome == "PASS":
+        control = patch_control(inputs, patch, nulls, settings, progress)
+        if blind := control.reason:
+            outcome, sentence = _verdict(model, twin, p_values, settings, blind)
     return FeatureAudit(
         model=model,
         twin=twin,
@@ -218,14 +151,23 @@ def feature_audit(
         p_values=p_values,
         limit=settings.limit,
         task=task,
+        control=control,
         outcome=outcome,
         sentence=sentence,
-        claim=_claim(model, task, blind, outcome),
+        claim=_claim(model, task, control, blind, outcome),
     )
 
 
-def images_to_answer(inputs: AuditInputs, settings: Settings) -> int:
-    """How many images each model has to answer for."""
+def images_to_answer(inputs: AuditInputs, patch: Patch, settings: Settings) -> int:
+    """How many images the models have to answer for, at most."""
+    each = _images_a_model(inputs, settings)
+    total = each * (1 if inputs.twin is None else 2)
+    if settings.limit is not None:
+        total += images_of_control(patch, inputs.images, settings)
+    return total
+
+
+def _images_a_model(inputs: AuditInputs, settings: Settings) -> int:
     total = len(inputs.images) * (settings.nulls + 3)
     if inputs.labelled is not None:
         total += len(inputs.labelled) * (2 * settings.nulls + 5)
@@ -261,7 +203,7 @@ def patch_scores(
         "draws": _DRAWS,
     }
     drawn = shared | {"control": settings.control}
-    total, done = images_to_answer(inputs, settings), 0
+    total, done = _images_a_model(inputs, settings), 0
 
     def answers(images: Tensor) -> Tensor:
         nonlocal done
@@ -286,7 +228,7 @@ def blindness(model: Scores, classes: int) -> str:
     """Why this model could not show a memorised patch; empty where it could.
 
     A part of the positive control of a PASS: the model reacts to patches, and names more than one
-    class. ``task_control`` is the other.
+    class. ``task_control`` and ``patch_control`` are the others.
     """
     nulls = model.black_box.null_values
     if float(np.ptp(nulls)) <= TIE:
@@ -299,13 +241,19 @@ def blindness(model: Scores, classes: int) -> str:
     return ""
 
 
-def _claim(model: Scores, task: TaskControl | None, blind: str, outcome: Outcome) -> str:
+def _claim(
+    model: Scores,
+    task: TaskControl | None,
+    control: PatchControl | None,
+    blind: str,
+    outcome: Outcome,
+) -> str:
     if blind and outcome != "FAIL":
         return f"No claim: {blind[0].lower()}{blind[1:]}"
     m = model.black_box
     learnt = ""
-    if outcome == "PASS" and task is not None:
-        learnt = f" {task.measured} (lower bound {task.low:.1%}, 99% confidence)."
+    if outcome == "PASS" and task is not None and control is not None:
+        learnt = f" {task.measured} (lower bound {task.low:.1%}, 99% confidence). {control.claim}"
     bound = f"at most {nats_text(m.high, up=True)}"
     if outcome == "FAIL":
         bound = f"{nats_text(m.value)}, at least {nats_text(m.low)}"

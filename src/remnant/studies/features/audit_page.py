@@ -32,6 +32,7 @@ from remnant.studies.features.audit_result import (
     NULL_VALUES,
     Audit,
     FeatureAuditResult,
+    PatchControl,
     Score,
     ScoreRow,
     TaskCheck,
@@ -83,6 +84,8 @@ def page(result: FeatureAuditResult, run: Run) -> Iterator[Block]:
             yield section("What the model was tested on", [strip for _, strip in strips])
         if audit.task is not None:
             yield section("Did the model learn its task?", [prose(task_sentence(audit.task))])
+        if audit.patch_control is not None:
+            yield section("Could the patch be found?", _control(audit, audit.patch_control))
     yield scope_section(result.scope, depth="summary")
     if not isinstance(audit, Absent):
         yield section("How to read this", [_terms(audit)])
@@ -166,6 +169,24 @@ def task_sentence(task: TaskCheck) -> str:
         f"{percent(task.majority)}. {learnt} that it learnt its task "
         f"({p_equals(task.p_value)})."
     )
+
+
+def _control(audit: Audit, control: PatchControl) -> Iterator[Block]:
+    yield prose(control.reason or control.claim)
+    if control.variants:
+        yield Table(
+            caption="Variants of the patch, tested on the model",
+            key="variants",
+            rows=control.variants,
+            columns=(
+                Column("The patch", "name"),
+                Column("M (nats)", "value", number_text),
+                Column("p", "p_value", pvalue_text),
+                Column("Found", lambda row: "yes" if row.contrary else "no"),
+            ),
+            note=f"A variant is found where p is at most {audit.significance:g} after Holm’s "
+            "correction, or without it where M is not under the limit.",
+        )
 
 
 def _scores(audit: Audit, run: Run) -> Iterator[Block]:

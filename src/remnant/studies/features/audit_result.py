@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, NamedTuple
 
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent, optional
+from remnant.studies.features.formats import nats_text
 from remnant.studies.features.result import PatchPlace, PictureRow, require_shares
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.parts import Finding, Gate, Tested
@@ -103,6 +104,80 @@ class TaskCheck:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PatchVariantScore:
+    """How the model reacts to a variant of the patch.
+
+    Attributes:
+        name: The variant, in words.
+        value: M, in nats.
+        p_value: Its rank among the same variants of patches never planted.
+        contrary: Whether it contradicts a PASS: p is at or under the significance after Holm's
+            correction, or without it where M is not under the limit.
+    """
+
+    name: str
+    value: float
+    p_value: float
+    contrary: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchControl:
+    """The controls of a patch.
+
+    Attributes:
+        untested: Why no copy was tested; empty where one was.
+        trained: Images with the patch that the copy was trained on.
+        passes: Over these images, and as many without it and with other patches.
+        p_value: Of M of that copy; None where none was tested.
+        level: At or under which it shows the patch.
+        variants: Of the patch, tested on the model itself.
+    """
+
+    untested: str = ""
+    trained: int = 0
+    passes: int = 0
+    p_value: float | None = None
+    level: float
+    variants: tuple[PatchVariantScore, ...]
+
+    @property
+    def found(self) -> bool:
+        """Whether the gate finds the patch in a copy that was trained on it."""
+        return self.p_value is not None and self.p_value <= self.level
+
+    @property
+    def reason(self) -> str:
+        """Why there can be no PASS; empty where there can."""
+        contrary = [variant for variant in self.variants if variant.contrary]
+        if contrary:
+            most = min(contrary, key=lambda variant: variant.p_value)
+            return (
+                f"The model reacts to the patch {most.name}: p = {most.p_value:.2g}, M is "
+                f"{nats_text(most.value)} nats. Give the patch as it looked in the training images."
+            )
+        if self.untested:
+            return f"It was not tested whether this patch can be found: {self.untested}."
+        if not self.found:
+            return (
+                "The positive control failed: in a copy of the model that was trained on "
+                f"{self.trained} images with this patch the same test does not find it "
+                f"(p = {self.p_value:.2g}; {self.level:.2g} is needed), so a limit on M shows "
+                "nothing. Check that the patch can be seen, or give more --nulls."
+            )
+        return ""
+
+    @property
+    def claim(self) -> str:
+        """What a PASS says about its controls."""
+        return (
+            f"In a copy that was trained on {self.trained} images with the patch the same test "
+            f"finds it (p = {self.p_value:.2g}); of {len(self.variants)} variants of the patch it "
+            "finds none in the model."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """What was asked and what was measured. It repeats verdict and scope, for scripts.
 
@@ -112,6 +187,7 @@ class Audit:
         rules: Version of the rules that judged it; None in older records.
         p_values: Of the tested scores, corrected for their number.
         task: None without a limit or without labelled images.
+        patch_control: None where no PASS depended on it, and in older records.
         files: Names of the files, by option.
         outputs: What the model's answers were taken for.
         images, shape: How many images, and the shape of one.
@@ -133,6 +209,7 @@ class Audit:
     limit: float | None = None
     p_values: tuple[float, ...]
     task: TaskCheck | None = None
+    patch_control: PatchControl | None = optional()
     patch: PatchPlace
     files: dict[str, str]
     outputs: str

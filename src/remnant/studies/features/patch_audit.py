@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from remnant.canaries import Patch
     from remnant.measures import MScore
-    from remnant.studies.features.audit import AuditInputs, FeatureAudit, Scores, Settings
+    from remnant.studies.features.audit import FeatureAudit, Scores
+    from remnant.studies.features.audit_inputs import AuditInputs, Settings
     from remnant.studies.features.task_control import TaskControl
 
 QUESTION = "feature-audit"
@@ -95,6 +96,15 @@ def tested(audit: PatchAudit) -> list[str]:
             f"{_counted(audit.judged.task.images, 'labelled image')}, for whether the model learnt "
             f"its task: {audit.judged.task.right} get their label"
         )
+    control = audit.judged.control
+    if control is not None and not control.untested:
+        lines.append(
+            f"whether the same test finds the patch in a copy of the model that was trained on "
+            f"{_counted(control.trained, 'image')} with it"
+        )
+    if control is not None and control.variants:
+        names = ", ".join(variant.name for variant in control.variants)
+        lines.append(f"the patch {names}")
     if audit.judged.twin is not None:
         lines.append("the same on a twin, said to be trained without the patch")
     return lines
@@ -106,7 +116,7 @@ def not_tested(audit: PatchAudit) -> list[str]:
         "whether the patch was in the training data: that the model reacts to it is seen, not why",
         "what another training run of the same recipe would give: intervals are over images, for "
         "this one model",
-        "other renderings: another size, place, typeface or contrast of the same text",
+        "other renderings: another size, place or typeface of the same text",
     ]
     if audit.judged.outcome != "FAIL":
         lines.append("that the patch was not memorised: finding nothing is no proof of that")
@@ -133,6 +143,7 @@ def audit_result(
         confidence=settings.confidence,
         p_values=judged.p_values,
         task=None if judged.task is None else _task(judged.task),
+        patch_control=judged.control,
         patch=PatchPlace.of(audit.patch, audit.what),
         files=dict(audit.files),
         outputs=audit.inputs.model.kind,
