@@ -17,19 +17,24 @@ class Ledger:
         canary: Which one, counted from 0 within the plan.
         step: At which step of the schedule, in increasing order.
         uses: How many copies of it were in that batch.
+        windows: The number of each canary's window, -1 for never, shape ``(canaries,)``; None where
+            the plan has no windows.
     """
 
     member: NDArray[np.int64]
     canary: NDArray[np.int64]
     step: NDArray[np.int64]
     uses: NDArray[np.int64]
+    windows: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.step)
 
 
-def ledger_of(lines: dict[tuple[int, int, int], int]) -> Ledger:
+def ledger_of(
+    lines: dict[tuple[int, int, int], int], *, windows: NDArray[np.int64] | None = None
+) -> Ledger:
     """Build a ledger from ``{(step, member, canary): uses}``."""
     rows = np.array([(*key, lines[key]) for key in sorted(lines)], dtype=np.int64).reshape(-1, 4)
     step, member, canary, uses = rows.T
-    return Ledger(member=member, canary=canary, step=step, uses=uses)
+    return Ledger(member=member, canary=canary, step=step, uses=uses, windows=windows)

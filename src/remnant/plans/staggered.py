@@ -167,7 +167,8 @@ class StaggeredPlan(Plan):
     def ledger(self, *, examples: int | None = None) -> Ledger:
         """Return when each canary is used; STAGGERED does not need to know ``examples``."""
         steps, canaries = self._uses
-        return ledger_of({(int(s), 0, int(c)): 1 for s, c in zip(steps, canaries, strict=True)})
+        lines = {(int(s), 0, int(c)): 1 for s, c in zip(steps, canaries, strict=True)}
+        return ledger_of(lines, windows=self.cohort_of)
 
     @cached_property
     def _assigned(self) -> tuple[Ints, Ints]:

@@ -257,6 +257,42 @@ def test_the_hooks_run_can_be_recorded(tmp_path):
     assert ended.result.forgetting.curves.n_unseen == 30
 
 
+def test_a_plans_windows_are_those_of_its_hook(tmp_path):
+    """Scorings within a window do not cut it into windows of last use."""
+    plan = StaggeredPlan(
+        canaries=400, never=200, starts=[0, 40, 80], window=20, steps=200, repeats=[2]
+    )
+    rng = np.random.default_rng(0)
+    level, last = rng.normal(size=400), np.asarray(plan.last_seen)
+    hook = OneRunHook(plan)
+    for step in hook.due:
+        lag = np.where((last >= 0) & (last <= step), step - last, np.inf)
+        hook.record(step, level + np.exp(-lag / 60) + 0.3 * rng.normal(size=400))
+    ended = Audit.from_ledger(
+        hook.scores_by_updates, plan.ledger(), out=tmp_path / "audit", limit=0.5001
+    )
+    direct = hook.curve(rng=np.random.default_rng([0, 4]), success="auc")
+    curves = ended.result.forgetting.curves
+    assert [cohort.n for cohort in curves.cohorts] == [67, 67, 66]
+    np.testing.assert_allclose(curves.success, direct.success)
+    np.testing.assert_allclose(curves.high, direct.high)
+    assert ended.sentence == direct.verdict(0.5001).sentence
+    first = plan.first_seen
+    assert curves.starts == tuple(first[plan.cohort_of == window].min() for window in range(3))
+    assert f"planted twice from step {curves.starts[0]} " in ended.sentence
+    assert "recipe" not in ended.report.read_text(encoding="utf-8").split("What was tested")[0]
+
+
+def test_sentence_and_table_name_the_same_step(tmp_path):
+    """Windows of last use begin with a last use, in both."""
+    scores, ledger, _ = logged(np.random.default_rng(0), 3.0)
+    early = [(0, example) for _, example in ledger]
+    ended = Audit.from_ledger(scores, [*early, *ledger], out=tmp_path / "audit", limit=0.5001)
+    start = ended.result.forgetting.curves.starts[0]
+    assert start > 0
+    assert f"from step {start} " in ended.sentence
+
+
 @pytest.mark.parametrize(
     ("scores", "ledger", "message"),
     [

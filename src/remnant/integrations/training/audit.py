@@ -310,9 +310,9 @@ class Audit:
         Args:
             scores: One number an example, higher = more likely seen (such as minus the loss), by
                 how many updates the model had; 0 is before training.
-            ledger: Rows of step and example, or step, example and count, or a plan's ledger. A
-                step is the update whose batch held the example, counted from 0; examples are
-                numbered in the order of the scores.
+            ledger: Rows of step and example, or step, example and count, or a plan's ledger, whose
+                windows are kept. A step is the update whose batch held the example, counted from
+                0; examples are numbered in the order of the scores.
             out: A folder of its own for the record and the report.
             limit: Largest success allowed at the end of the run for the examples last used first;
                 None judges nothing.

@@ -67,11 +67,18 @@ def measured_ledger(
         else ledger
     )
     uses = Uses.of(rows, examples=examples)
+    planned = ledger.windows if isinstance(ledger, Ledger) else None
+    if planned is not None and planned.shape != (examples,):
+        raise InvalidInput(
+            f"ledger has windows of {planned.size} examples, and {examples} are scored.",
+            hint="Score all examples of the plan, in its order.",
+        )
     curve = measured_forgetting(
         scores=table,
         uses=uses,
         levels=levels_of_use(uses.counts),
         seed=seed,
+        planned=planned,
         success=success,
         fpr=fpr,
         confidence=confidence,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -66,7 +66,7 @@ def measured_forgetting(
     reason = _nothing_to_measure(uses, steps)
     if reason:
         return Absent(reason)
-    windows = _windows(uses, steps, levels, planned)
+    windows, begun = _windows(uses, steps, levels, planned)
     if not _is_spread(windows, uses, steps):
         last = uses.last[uses.last >= 0]
         return Absent(
@@ -90,12 +90,14 @@ def measured_forgetting(
         )
     except (InvalidInput, NotEnoughEvidence) as fault:
         return Absent(str(fault))
+    spans = _spans(windows, begun, uses.last)
+    measured = replace(measured, planted_from=np.array(spans["starts"], float)[measured.cohort])
     control = measured.positive_control()
     counts = uses.counts[windows >= 0]
     return MeasuredForgetting(
         measured,
         Forgetting(
-            curves=curves_from(measured, steps=steps[-1] + 1, **_spans(windows, uses.last)),
+            curves=curves_from(measured, steps=steps[-1] + 1, **spans),
             control=control.reason,
             found=control.found,
             fewest=int(counts.min()),
@@ -115,8 +117,12 @@ def _nothing_to_measure(uses: Uses, steps: list[int]) -> str:
     return ""
 
 
-def _windows(uses: Uses, steps: list[int], levels: Ints, planned: Ints | None) -> Ints:
-    """The window of each example: that of the plan where the training kept it, else by last use."""
+def _windows(uses: Uses, steps: list[int], levels: Ints, planned: Ints | None) -> tuple[Ints, Ints]:
+    """The window of each example, and the step of the use with which it begins.
+
+    The window is that of the plan where the training kept it, and begins with a first use if
+    those of later windows come later; else it is one of last uses.
+    """
     late = uses.last > steps[-1]
     if planned is not None:
         used = np.where((uses.last >= 0) & ~late, planned, -1)
@@ -124,8 +130,11 @@ def _windows(uses: Uses, steps: list[int], levels: Ints, planned: Ints | None) -
         of_each = [uses.last[used == name] for name in names]
         apart = all(earlier.max() < later.min() for earlier, later in pairwise(of_each))
         if apart and len(names) > 1:
-            return np.where(used >= 0, np.searchsorted(names, used), -1)
-    return windows_of_last_use(uses.last, steps, levels=levels)
+            firsts = [int(uses.first[used == name].min()) for name in names]
+            rising = all(earlier < later for earlier, later in pairwise(firsts))
+            windows = np.where(used >= 0, np.searchsorted(names, used), -1)
+            return windows, uses.first if rising else uses.last
+    return windows_of_last_use(uses.last, steps, levels=levels), uses.last
 
 
 def _is_spread(windows: Ints, uses: Uses, steps: list[int]) -> bool:
@@ -136,10 +145,10 @@ def _is_spread(windows: Ints, uses: Uses, steps: list[int]) -> bool:
     return sum(step >= end for step in steps) > 1
 
 
-def _spans(windows: Ints, last: Ints) -> dict[str, Any]:
-    """The steps of each window, from the first to the last of its last uses."""
-    of_each = [last[windows == number] for number in range(int(windows.max()) + 1)]
-    starts = tuple(int(steps.min()) for steps in of_each)
-    ends = tuple(int(steps.max()) + 1 for steps in of_each)
+def _spans(windows: Ints, begun: Ints, last: Ints) -> dict[str, Any]:
+    """The steps of each window, from the use with which it begins to the last of its last uses."""
+    of_each = [windows == number for number in range(int(windows.max()) + 1)]
+    starts = tuple(int(begun[window].min()) for window in of_each)
+    ends = tuple(int(last[window].max()) + 1 for window in of_each)
     longest = max(end - start for start, end in zip(starts, ends, strict=True))
     return {"starts": starts, "ends": ends, "window": longest}

@@ -72,6 +72,11 @@ _FOUND_ADVICE = {
     "INCONCLUSIVE": "Do not treat this as a PASS. Add the evidence that the sentence above asks "
     "for, and audit again in a new folder.",
 }
+_LEDGER_ADVICE = {
+    **one_run_page.ADVICE,
+    "INCONCLUSIVE": "The sentence above says what is missing: more examples, or a longer training "
+    "after the first ones. Audit such a training in a new folder.",
+}
 _CLAIM_TITLES = {"FAIL": "The training leaks more than it claims"}
 _CLAIM_ADVICE = {
     "FAIL": "Do not rely on the claimed epsilon. Check that each example's gradient is clipped, "
@@ -318,7 +323,7 @@ def _ledger_page(
         one_run_page.TITLES,
         checks=beside(result),
         reading=one_run_page.end_reading(forgetting.curves, limit),
-        advice=one_run_page.ADVICE,
+        advice=_LEDGER_ADVICE,
     )
     yield Tiles(tuple(_tiles(result)))
     yield section("How fast it forgets", _forgetting(forgetting, limit))
