@@ -12,6 +12,8 @@ first do not claim to be without error.
 A mean of bits lies between 0 and the ceiling. As a share c of the ceiling, a variance v makes an
 effective number of canaries c(1-c)/v, and Clopper-Pearson with this size the interval (see
 ``trial_interval``, which does so for rates): right in the middle, honest at both ends.
+Canaries or references that trials share are resampled alike in all of them, and what they
+contribute to all trials is added to the trials' variance (see ``trial_interval``).
 ``benchmarks/exposure_curve.py`` simulates its coverage.
 """
 
@@ -20,6 +22,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,15 +35,22 @@ from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.safe_after import SafeAfter, check_claim, safe_after
 from remnant.measures.forgetting.verdict import REVERSED, LastLag, Verdict, judge
 from remnant.measures.statistics.checks import check_draws, check_rng, check_share, read_floats
+from remnant.measures.statistics.copied_trainings import COPIED, copied_trainings
 from remnant.measures.statistics.counting import at_or_under
+from remnant.measures.statistics.groups import GroupPair, clusters_of, read_group_pair
 from remnant.measures.statistics.intervals import beta_ends, student_inflation
-from remnant.measures.statistics.resampling import smoothed_counts
+from remnant.measures.statistics.noticed_clusters import noticed_clusters
+from remnant.measures.statistics.shared_canaries import Resampling, read_shared
 from remnant.measures.statistics.skewed_trials import upper_quantile
-from remnant.measures.statistics.trial_interval import over_trials, repeated_trials
+from remnant.measures.statistics.trial_interval import (
+    cluster_inflation,
+    over_trials,
+    shared_variance,
+)
 
 Floats = NDArray[np.float64]
+SharedLosses = Literal["canaries", "references", "both", "neither"]
 SUCCESS = "mean exposure in bits"
-REPEATED = "two trainings have the same costs at all lags, so they are one training"
 BLOCK = 2_000_000  # numbers held at once by a block of draws
 
 
@@ -67,6 +77,10 @@ class ExposureEvidence:
         generous: The same with ties counted for the canary.
         drawn_mean, drawn_variance: Of the same over resampled canaries and references.
         ceiling: The maximum that the references can show.
+        joint_variance: Of the mean over trials, where these share canaries or references,
+            ``(lags,)``.
+        clusters: The clusters of the side with fewer; None where there are none.
+        fewest: The canaries or references, or clusters of them, of the side with fewer.
     """
 
     value: Floats
@@ -74,6 +88,9 @@ class ExposureEvidence:
     drawn_mean: Floats
     drawn_variance: Floats
     ceiling: float
+    joint_variance: Floats | None = None
+    clusters: int | None = None
+    fewest: int = 2
 
     def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
         """The low and high end at each lag (see the module's text).
@@ -85,11 +102,18 @@ class ExposureEvidence:
         trials = self.value.shape[1]
         share = np.clip(self.value.mean(axis=1) / self.ceiling, 0.0, 1.0)
         level = self.drawn_mean.mean(axis=1) / self.ceiling
-        within = self.drawn_variance.mean(axis=1) / (trials * self.ceiling**2)
+        drawn = self.drawn_variance.mean(axis=1) / trials
+        if self.joint_variance is not None:
+            drawn = np.maximum(drawn, self.joint_variance)
+        if self.clusters is not None:
+            drawn = drawn * cluster_inflation(self.clusters, confidence)
+        within = drawn / self.ceiling**2
         size = _ratio(level * (1.0 - level), within)
         low, high = beta_ends(share * size, size, confidence)
         if trials > 1:
             between = self.value.var(axis=1, ddof=1) / (trials * self.ceiling**2)
+            common = shared_variance(self.drawn_variance, self.joint_variance) / self.ceiling**2
+            common = common * student_inflation(max(self.fewest, 2), confidence) ** 2
             # Trials that agree to the last digits show rounding, not variance.
             between = np.where(between > 1e-16, between, 0.0)
             tail = (1.0 - confidence) / 2.0
@@ -99,7 +123,7 @@ class ExposureEvidence:
                 below = upper_quantile(trials, tail, "moderate") / float(stats.norm.isf(tail))
 
             def end(inflation: float, which: int) -> Floats:
-                size = _ratio(share * (1.0 - share), between * inflation**2)
+                size = _ratio(share * (1.0 - share), between * inflation**2 + common)
                 return beta_ends(share * size, size, confidence)[which]
 
             low, high = np.minimum(low, end(below, 0)), np.maximum(high, end(above, 1))
@@ -141,7 +165,8 @@ class ExposureCurve:
         draws: Resamples of each trial behind the interval.
         evidence: What intervals of another confidence are made of.
         control_at_zero: Whether lag 0 may be the positive control.
-        repeated: Whether two trials have the same costs at all lags: they are one training.
+        repeated: Whether two trials are copies of each other: they are one training.
+        clusters: Why canaries or references seem to come in clusters that were not given; or empty.
     """
 
     lags: Floats
@@ -161,6 +186,7 @@ class ExposureCurve:
     evidence: ExposureEvidence = field(repr=False)
     control_at_zero: bool = False
     repeated: bool = False
+    clusters: str = ""
 
     def steps_to(self, bits: float) -> float | None:
         """The lag at which ``value`` comes down to ``bits`` for the last time.
@@ -293,7 +319,7 @@ class ExposureCurve:
 
     def _void(self) -> str:
         """Why no bound of this curve proves anything; empty where one may."""
-        return REPEATED if self.repeated else ""
+        return COPIED if self.repeated else self.clusters
 
     def _doubts(self, limit: float, confidence: float) -> list[str]:
         """Why the bound of each lag proves nothing about a limit; empty where it may."""
@@ -366,6 +392,8 @@ def exposure_curve(
     confidence: float = 0.95,
     rng: np.random.Generator,
     draws: int = 400,
+    groups: Any = None,
+    shared: SharedLosses | None = None,
     control_at_zero: bool = False,
 ) -> ExposureCurve:
     """Measure how mean exposure falls with the lag.
@@ -373,9 +401,8 @@ def exposure_curve(
     In each trial a canary with ``k`` of the trial's ``n`` references at or under its loss has an
     exposure of log2((n+1)/(k+1)) bits. The interval speaks of the mean of this, for the same number
     of references, over models like these trials', canaries like these canaries and references like
-    these references: each trial should have drawn its own of all three. Where trials share their
-    canaries or references, their spread says nothing about other ones, and the resamples keep
-    only a lower bound on that error.
+    these references. Where trials share their canaries or references, their spread says nothing of
+    other ones; the resamples do then.
 
     Args:
         canary_losses: Shape ``(lags, trials, canaries)``, in any unit; calibrated or not.
@@ -385,6 +412,9 @@ def exposure_curve(
         confidence: Of the interval at each lag.
         rng: Draws the resamples.
         draws: Resamples of each trial.
+        groups: Clusters of canaries and of references, as in ``forgetting_curve``.
+        shared: Which are the same in all trials: "canaries", "references", "both" or "neither". If
+            not given, found as in ``forgetting_curve``.
         control_at_zero: Whether lag 0 may be the positive control: True where the references are
             scored by the same models, so that the canaries could rank among them by chance.
 
@@ -411,7 +441,10 @@ def exposure_curve(
     canaries, references, steps = _read(
         canary_losses, reference_losses, lags, confidence=confidence, rng=rng, draws=draws
     )
-    evidence, saturated = _gather(canaries, references, draws=draws, rng=rng)
+    clusters, sides = _design(canaries, references, groups, shared)
+    evidence, saturated = _gather(
+        canaries, references, draws=draws, rng=rng, groups=clusters, shared=sides
+    )
     low, high = evidence.ends(float(confidence))
     trials = canaries.shape[1]
     return ExposureCurve(
@@ -427,11 +460,12 @@ def exposure_curve(
         n_references=references.shape[2],
         null=null_exposure(references.shape[2]),
         ceiling=evidence.ceiling,
-        method=_describe(trials, draws),
+        method=_describe(trials, draws, clustered=evidence.clusters is not None, shared=any(sides)),
         draws=int(draws),
         evidence=evidence,
         control_at_zero=bool(control_at_zero),
-        repeated=repeated_trials(np.concatenate([canaries, references], axis=2)),
+        repeated=copied_trainings(canaries, references),
+        clusters=noticed_clusters(canaries, references, sides) if groups is None else "",
     )
 
 
@@ -473,8 +507,38 @@ def _read(
     return canaries, references, steps
 
 
+def _design(
+    canaries: Floats, references: Floats, groups: Any, shared: Any
+) -> tuple[GroupPair, tuple[bool, bool]]:
+    """The clusters of both sides, and which of them the trials share."""
+    faults: list[str] = []
+    clusters = read_group_pair(
+        groups,
+        n_seen=canaries.shape[2],
+        n_unseen=references.shape[2],
+        trials=canaries.shape[1],
+        faults=faults,
+    )
+    sides = read_shared(
+        shared,
+        seen=canaries,
+        unseen=references,
+        labels=clusters,
+        faults=faults,
+        names=("canaries", "references"),
+    )
+    require(faults)
+    return clusters, sides
+
+
 def _gather(
-    canaries: Floats, references: Floats, *, draws: int, rng: np.random.Generator
+    canaries: Floats,
+    references: Floats,
+    *,
+    draws: int,
+    rng: np.random.Generator,
+    groups: GroupPair,
+    shared: tuple[bool, bool],
 ) -> tuple[ExposureEvidence, Floats]:
     """Measure every trial at every lag, and again on resampled canaries and references."""
     lags, trials, n_canaries = canaries.shape
@@ -483,7 +547,9 @@ def _gather(
     value, generous, ceilings = np.empty((3, lags, trials))
     drawn = np.empty((lags, trials, draws))
     block = max(1, BLOCK // (n + n_canaries))
+    resample = Resampling(rng, groups=groups, shared=shared)
     for trial in range(trials):
+        resample.next_trial(trial)
         for lag in range(lags):
             under = at_or_under(canaries[lag, trial], references[lag, trial])
             value[lag, trial] = bits_of[under].mean()
@@ -493,14 +559,22 @@ def _gather(
             ceilings[lag, trial] = np.mean(under == 0)
         for start in range(0, draws, block):
             size = min(block, draws - start)
-            canary_n = smoothed_counts(n=n_canaries, draws=size, rng=rng)
-            reference_n = smoothed_counts(n=n, draws=size, rng=rng)
+            canary_n = resample(0, n=n_canaries, draws=size)
+            reference_n = resample(1, n=n, draws=size)
             for lag in range(lags):
                 drawn[lag, trial, start : start + size] = _resampled(
                     canaries[lag, trial], references[lag, trial], canary_n, reference_n, bits_of
                 )
+    units = [clusters_of(group, size) for group, size in zip(groups, (n_canaries, n), strict=True)]
     evidence = ExposureEvidence(
-        value, generous, drawn.mean(axis=2), drawn.var(axis=2, ddof=1), math.log2(n + 1)
+        value,
+        generous,
+        drawn.mean(axis=2),
+        drawn.var(axis=2, ddof=1),
+        math.log2(n + 1),
+        joint_variance=drawn.mean(axis=1).var(axis=1, ddof=1) if any(shared) else None,
+        clusters=min(units) if units != [n_canaries, n] else None,
+        fewest=min(units),
     )
     return evidence, ceilings.mean(axis=1)
 
@@ -522,8 +596,10 @@ def _resampled(
     np.cumsum(reference_n[:-2][order], axis=0, out=upto[1:])
     upto += reference_n[-1]
     under = upto[np.searchsorted(references[order], canaries, side="right")]
+    # Resampled clusters are as many canaries, or references, on average only.
+    under = under * np.int64(len(references)) // np.maximum(reference_n.sum(axis=0), 1)
     total = np.einsum("nd,nd->d", canary_n[:-2], bits_of[under])
-    return np.asarray((total + canary_n[-1] * bits_of[0]) / len(canaries))
+    return np.asarray((total + canary_n[-1] * bits_of[0]) / np.maximum(canary_n.sum(axis=0), 1))
 
 
 def _ratio(top: Floats, bottom: Floats) -> Floats:
@@ -532,9 +608,11 @@ def _ratio(top: Floats, bottom: Floats) -> Floats:
     return np.asarray(np.clip(np.divide(top, bottom, out=most, where=bottom > 0.0), 1e-3, 1e9))
 
 
-def _describe(trials: int, draws: int) -> str:
-    within = f"bootstrap of canaries and references ({draws} draws)"
+def _describe(trials: int, draws: int, *, clustered: bool, shared: bool) -> str:
+    what = "clusters of " * clustered
+    within = f"bootstrap of {what}canaries and references ({draws} draws)"
     ends = "Clopper-Pearson ends at the effective size"
     if trials == 1:
         return f"{within}, {ends}; one trial carries no between-model error"
-    return f"{over_trials(trials)}, no narrower than the {within}; {ends}"
+    crossed = ", crossed with what trials share" * shared
+    return f"{over_trials(trials)}{crossed}, no narrower than the {within}; {ends}"

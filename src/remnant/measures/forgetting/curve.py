@@ -23,8 +23,10 @@ from remnant.measures.statistics.checks import (
     read_floats,
     unseen_needed,
 )
+from remnant.measures.statistics.copied_trainings import COPIED
 from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.groups import NO_GROUPS, read_group_pair
+from remnant.measures.statistics.shared_canaries import Shared, read_shared
 from remnant.measures.statistics.smoothing import moving_average
 from remnant.measures.statistics.success import (
     NAMES,
@@ -217,7 +219,9 @@ class ForgettingCurve:
     def _void(self, limit: float) -> str:
         """Why no bound of this curve proves anything about a limit; empty where one may."""
         if self.evidence.repeated:
-            return "two trainings have the same scores at all lags, so they are one training"
+            return COPIED
+        if self.evidence.doubt:
+            return self.evidence.doubt
         return out_of_reach(limit, self.success, self.fpr)
 
     def protect_last(self, limit: float, *, batch: int, confidence: float = 0.95) -> ProtectLast:
@@ -288,6 +292,7 @@ def forgetting_curve(
     rng: np.random.Generator,
     draws: int = 400,
     groups: Any = None,
+    shared: Shared | None = None,
     control_at_zero: bool = False,
 ) -> ForgettingCurve:
     """Measure how attack success falls with the lag.
@@ -295,8 +300,8 @@ def forgetting_curve(
     Each trial is judged on its own scores and its own threshold, then trials are averaged. The
     interval speaks of the mean over models like these trials' and canaries like these canaries, at
     the population's own threshold; ``trial_interval`` describes its construction. Canaries are
-    resampled with the same draw at all lags. If all trials share their canaries, the error between
-    trials says nothing about other canaries; the canary bootstrap keeps a lower bound on it.
+    resampled with the same draw at all lags, and, on a side whose canaries the trials share, in all
+    trials: the spread between trials says nothing of other canaries then.
 
     Args:
         seen_scores: Shape ``(lags, trials, n_seen)``, higher = more likely seen.
@@ -310,7 +315,14 @@ def forgetting_curve(
         draws: Canary resamples of each trial.
         groups: For canaries that come in clusters (several of one author, one template, one
             speaker): one label a canary, where both sides are the same canaries, or a pair
-            ``(seen, unseen)`` of such sequences. Whole clusters are then resampled.
+            ``(seen, unseen)`` of such sequences. Whole clusters are then resampled. Labels of shape
+            ``(trials, n)`` mean the same canary, or cluster, wherever they recur; a side whose
+            labels recur over trials is shared, except for labels that are on the other side too: a
+            canary that is seen in one trial and unseen in others rotates. Without labels, scores
+            that look clustered (``noticed_clusters``) allow no PASS.
+        shared: Which side's canaries are the same in all trials: "seen", "unseen", "both" or
+            "neither". If not given, labels by trial say so, or scores that correlate place by
+            place.
         control_at_zero: Whether lag 0 may be the positive control. False for INJECT, where the
             unplanted twin equals its checkpoint at lag 0, so that the attack cannot fail there;
             True for POISON, whose twins differ.
@@ -348,10 +360,11 @@ def forgetting_curve(
     if steps is not None and np.any(np.diff(steps) <= 0):
         faults.append("lags are not strictly increasing")
     check_attack(success, fpr=fpr, confidence=confidence, rng=rng, draws=draws, faults=faults)
-    clusters = NO_GROUPS
+    clusters, sides = NO_GROUPS, (False, False)
     if seen is not None and unseen is not None:
         sizes = {"n_seen": seen.shape[2], "n_unseen": unseen.shape[2]}
-        clusters = read_group_pair(groups, **sizes, faults=faults)
+        clusters = read_group_pair(groups, **sizes, trials=seen.shape[1], faults=faults)
+        sides = read_shared(shared, seen=seen, unseen=unseen, labels=clusters, faults=faults)
     require(faults)
     if seen is None or unseen is None or steps is None:
         raise InvalidInput("seen_scores, unseen_scores and lags must be arrays of numbers.")
@@ -370,6 +383,7 @@ def forgetting_curve(
         draws=draws,
         rng=rng,
         groups=clusters,
+        shared=sides,
     )
     low, high = measured.ends(float(confidence))
     per_trial = measured.evidence.value
@@ -386,7 +400,7 @@ def forgetting_curve(
         n_seen=seen.shape[2],
         n_unseen=unseen.shape[2],
         chance=chance_level(success, float(fpr)),
-        method=describe(seen.shape[1], draws, clustered=measured.clustered),
+        method=describe(seen.shape[1], draws, clustered=measured.clustered, shared=measured.shared),
         draws=int(draws),
         evidence=measured,
         control_at_zero=bool(control_at_zero),

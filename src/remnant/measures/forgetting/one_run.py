@@ -180,7 +180,7 @@ class OneRunForgetting:
             return made("INCONCLUSIVE", sentence, claim)
         under = f"{said}: under the limit of {limit:g}"
         doubt = alike_fault(float(self.evidence.tied_pairs[judged].max()), " at the end")
-        doubt = doubt or out_of_reach(limit, self.rate, self.fpr)
+        doubt = doubt or self.evidence.doubt or out_of_reach(limit, self.rate, self.fpr)
         if not doubt and upper[judged].min() < self.chance:
             doubt = REVERSED
         if doubt:
@@ -240,6 +240,11 @@ class OneRunEvidence:
     measured: tuple[Measured, ...]
     rank_p_values: Floats
     tied_pairs: Floats
+
+    @property
+    def doubt(self) -> str:
+        """Why canaries seem to come in clusters that were not given; or empty."""
+        return next((cohort.doubt for cohort in self.measured if cohort.doubt), "")
 
     def lower(self, confidence: float) -> Floats:
         """The one-sided lower bound of success at each row."""

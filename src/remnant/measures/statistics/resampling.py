@@ -20,7 +20,12 @@ Rate = Callable[[Floats, Floats, Counts, Counts], Floats]
 
 
 def smoothed_counts(
-    *, n: int, draws: int, rng: np.random.Generator, groups: Groups | None = None
+    *,
+    n: int,
+    draws: int,
+    rng: np.random.Generator,
+    groups: Groups | None = None,
+    units: int | None = None,
 ) -> Counts:
     """Resample ``n`` canaries from the ``n`` observed ones and one that was not.
 
@@ -35,16 +40,18 @@ def smoothed_counts(
         groups: The cluster of each canary, numbered from 0. Whole clusters are then resampled, and
             the unobserved half canaries become half clusters of the mean size. A resample's counts
             add up to ``n`` only on average.
+        units: How many clusters there are, where ``groups`` does not hold all of them.
 
     Returns:
         Counts of shape ``(n + 2, draws)``; the last two rows belong to the scores +inf and -inf.
     """
-    units = n if groups is None else int(groups.max()) + 1
+    if units is None:
+        units = n if groups is None else int(groups.max()) + 1
     shares = np.full(units + 2, 1.0 / (units + 1))
     shares[units:] = 0.5 / (units + 1)
     counts = rng.multinomial(units, shares, size=draws).T.astype(np.int32)
     if groups is not None:
-        unobserved = counts[units:] * max(1, round(n / units))
+        unobserved = counts[units:] * max(1, round(n / np.unique(groups).size))
         counts = np.concatenate([counts[groups], unobserved])
     return np.ascontiguousarray(counts)
 

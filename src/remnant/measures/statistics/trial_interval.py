@@ -28,7 +28,11 @@ Construction, at each lag:
    no higher than an exact bound (``TiedRate``), because resamples of scores that are all alike do
    not show that rarer, higher ones exist. With ties at the threshold the high end of any number of
    trials is that of a threshold one unseen score lower.
-6. The interval is widened to hold the plain ``value``, and cut to [0, 1].
+6. Trials that share their canaries on a side show nothing of other canaries. The resamples then
+   have the same draw in all trials. With J the variance of their mean, and W as above, what the
+   canaries contribute to all trials alike is J - (W - J)/(T - 1), two crossed random effects (see
+   ``crossed_interval``); it is added to v with Student's quantile of the number of canaries.
+7. The interval is widened to hold the plain ``value``, and cut to [0, 1].
 
 Canaries that come in clusters are resampled by cluster, and the canary level then has Student's
 quantile with one degree of freedom less than there are clusters on the smaller side.
@@ -48,17 +52,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from remnant.measures.statistics.copied_trainings import copied_trainings
 from remnant.measures.statistics.evidence_faults import tied_pairs
-from remnant.measures.statistics.groups import GroupPair
+from remnant.measures.statistics.groups import GroupPair, clusters_of
 from remnant.measures.statistics.intervals import beta_ends, student_inflation
+from remnant.measures.statistics.noticed_clusters import noticed_clusters
 from remnant.measures.statistics.resampling import (
     Rate,
     resampled_accuracy,
     resampled_auc,
     resampled_tpr,
-    smoothed_counts,
     with_unobserved,
 )
+from remnant.measures.statistics.shared_canaries import Resampling, paired_places
 from remnant.measures.statistics.skewed_trials import Skew, upper_quantile
 from remnant.measures.statistics.success import Success, trial_success
 
@@ -78,12 +84,14 @@ class TrialEvidence:
         estimate: The same without the bias of an in-sample threshold; a TPR where success is
             precision.
         drawn_mean, drawn_variance: Of ``estimate`` over the canary resamples.
+        joint_variance: Of their mean over trials, where trials share canaries, ``(lags,)``.
     """
 
     value: Floats
     estimate: Floats
     drawn_mean: Floats
     drawn_variance: Floats
+    joint_variance: Floats | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -207,6 +215,7 @@ def gather(
     draws: int,
     rng: np.random.Generator,
     groups: GroupPair = (None, None),
+    shared: tuple[bool, bool] = (False, False),
 ) -> TrialEvidence:
     """Measure every trial at every lag, and again on resampled canaries.
 
@@ -216,6 +225,7 @@ def gather(
         draws: Canary resamples of each trial.
         rng: Where the resamples come from.
         groups: The clusters of the seen and of the unseen canaries, numbered from 0, or None.
+        shared: Whether the trials share the canaries of each side; their draws are then the same.
     """
     lags, trials, n_seen = seen.shape
     n_unseen = unseen.shape[2]
@@ -224,11 +234,15 @@ def gather(
     drawn = np.empty((lags, trials, draws))
     block = max(1, BLOCK // (n_seen + n_unseen))
     once = (np.ones((n_seen, 1), np.int32), np.ones((n_unseen, 1), np.int32))
+    paired = all(shared) and paired_places(seen, unseen)
+    resample = Resampling(rng, groups=groups, shared=shared, paired=paired)
     for trial in range(trials):
+        resample.next_trial(trial)
         for start in range(0, draws, block):
             size = min(block, draws - start)
-            seen_n = smoothed_counts(n=n_seen, draws=size, rng=rng, groups=groups[0])
-            unseen_n = smoothed_counts(n=n_unseen, draws=size, rng=rng, groups=groups[1])
+            seen_n, unseen_n = (
+                resample(side, n=n, draws=size) for side, n in enumerate((n_seen, n_unseen))
+            )
             for lag in range(lags):
                 pool = with_unobserved(seen[lag, trial]), with_unobserved(unseen[lag, trial])
                 if success in ("tpr", "precision"):
@@ -240,7 +254,29 @@ def gather(
             sides = seen[lag, trial], unseen[lag, trial]
             value[lag, trial] = trial_success(*sides, success=success, fpr=fpr)
             estimate[lag, trial] = rate(*sides, *once)[0]
-    return TrialEvidence(value, estimate, drawn.mean(axis=2), drawn.var(axis=2, ddof=1))
+    joint = drawn.mean(axis=1).var(axis=1, ddof=1) if any(shared) else None
+    return TrialEvidence(value, estimate, drawn.mean(axis=2), drawn.var(axis=2, ddof=1), joint)
+
+
+def cluster_inflation(clusters: int, confidence: float) -> float:
+    """What the variance of resampled clusters is multiplied by; there may be few of them."""
+    if clusters < 2:
+        return float("inf")  # one cluster shows nothing of how clusters differ
+    return student_inflation(clusters, confidence) ** 2 * clusters / (clusters - 1.0)
+
+
+def shared_variance(drawn: Floats, joint: Floats | None) -> Floats:
+    """What canaries that trials share contribute to the variance of the mean over trials.
+
+    Args:
+        drawn: Variance of each trial over resamples, ``(lags, trials)``.
+        joint: Variance of the trials' mean over resamples that are the same in all trials.
+    """
+    lags, trials = drawn.shape
+    if joint is None or trials < 2:
+        return np.zeros(lags)
+    own = (drawn.mean(axis=1) - joint) / (trials - 1.0)
+    return np.maximum(joint - np.maximum(own, 0.0), 0.0)
 
 
 def skew_of(success: Success) -> Skew:
@@ -287,11 +323,11 @@ def trial_interval(
     level = evidence.drawn_mean.mean(axis=1)
     resampled = canary_variance
     if clustered:
-        fewest = min(units)
-        scale = np.inf  # one cluster shows nothing of how clusters differ
-        if fewest > 1:
-            scale = student_inflation(fewest, confidence) ** 2 * fewest / (fewest - 1.0)
+        scale = cluster_inflation(min(units), confidence)
         resampled = np.maximum(resampled, np.finfo(np.float64).tiny) * scale
+    if evidence.joint_variance is not None:
+        scale = resampled / np.maximum(canary_variance, np.finfo(np.float64).tiny)
+        resampled = np.maximum(resampled, trials * evidence.joint_variance * scale)
     canary_size = trials * _ratio(level * (1.0 - level), resampled, otherwise=n_seen)
     canary_size = np.maximum(canary_size, 1e-3)
     low, high = beta_ends(mean * canary_size, canary_size, confidence)
@@ -310,6 +346,13 @@ def trial_interval(
         share = np.clip(centre / top, 0.0, 1.0)
         # Trials that agree to the last digits show rounding, not variance.
         variance = np.where(variance > 1e-16, variance, 0.0)
+        common = (
+            shared_variance(evidence.drawn_variance, evidence.joint_variance)
+            * student_inflation(max(min(units), 2), confidence) ** 2
+        )
+        if bends:
+            common = common * (fpr / np.maximum(mean + fpr, fpr) ** 2) ** 2
+        common = common / top**2
         tail = (1.0 - confidence) / 2.0
         skewed = upper_quantile(trials, tail, skew_of(success))
         above = skewed / float(stats.norm.isf(tail))
@@ -318,7 +361,7 @@ def trial_interval(
             below = upper_quantile(trials, tail, "moderate") / float(stats.norm.isf(tail))
 
         def end(inflation: float, which: int) -> Floats:
-            inflated = variance * inflation**2
+            inflated = variance * inflation**2 + common
             size = np.clip(_ratio(share * (1.0 - share), inflated, otherwise=np.inf), 1e-3, 1e9)
             return top * beta_ends(share * size, size, confidence)[which]
 
@@ -372,8 +415,10 @@ class Measured:
         success, fpr: The rate that was measured.
         units: How many canaries, or clusters of them, each trial has on either side.
         clustered: Whether they are clusters.
-        repeated: Whether two trials have the same scores at all lags: they are one training.
+        repeated: Whether two trials are copies of each other: they are one training.
         tied_pairs: The largest share of tied pairs of any trial, at each lag (see ``tied_pairs``).
+        shared: Whether the trials share the canaries of each side.
+        doubt: Why canaries seem to come in clusters that were not given; or empty.
     """
 
     evidence: TrialEvidence
@@ -387,6 +432,8 @@ class Measured:
     clustered: bool
     repeated: bool
     tied_pairs: Floats
+    shared: tuple[bool, bool] = (False, False)
+    doubt: str = ""
 
     def ends(self, confidence: float, *, skewed_low: bool = False) -> tuple[Floats, Floats]:
         """The low and high end at each lag.
@@ -439,6 +486,7 @@ def measure(
     draws: int,
     rng: np.random.Generator,
     groups: GroupPair = (None, None),
+    shared: tuple[bool, bool] = (False, False),
 ) -> Measured:
     """Gather the evidence of scores of the shape ``(lags, trials, canaries)``.
 
@@ -448,7 +496,7 @@ def measure(
     ``strict_rate``. Likewise where unseen scores tie at the threshold, with ``tied_rate``.
     """
     made: dict[str, Any] = {"seen": seen, "unseen": unseen, "groups": groups}
-    made |= {"success": success, "draws": draws}
+    made |= {"success": success, "draws": draws, "shared": shared}
     evidence = gather(**made, fpr=fpr, rng=rng)
     rank = unseen.shape[2] + 1
     at_fpr = success in ("tpr", "precision")
@@ -457,9 +505,8 @@ def measure(
     if uncertain.any():
         lenient = gather(**made, fpr=min(fpr + 1 / rank, 1.0), rng=rng)
     sides = zip((seen, unseen), groups, strict=True)
-    units = [side.shape[2] if group is None else int(group.max()) + 1 for side, group in sides]
-    clustered = any(group is not None for group in groups)
-    together = np.concatenate([seen, unseen], axis=2)
+    units = [clusters_of(group, side.shape[2]) for side, group in sides]
+    clustered = any(few < side.shape[2] for few, side in zip(units, (seen, unseen), strict=True))
     both = units[0], units[1]
     strict = strict_rate(seen, unseen, float(fpr), both) if at_fpr else None
     tied = tied_rate(seen, unseen, float(fpr), both) if at_fpr else None
@@ -473,8 +520,10 @@ def measure(
         fpr=float(fpr),
         units=both,
         clustered=clustered,
-        repeated=repeated_trials(together),
+        repeated=copied_trainings(seen, unseen),
         tied_pairs=tied_pairs(seen, unseen).max(axis=1),
+        shared=shared,
+        doubt=noticed_clusters(seen, unseen, shared) if all(g is None for g in groups) else "",
     )
 
 
@@ -484,21 +533,17 @@ def _ties(unseen: Floats, fpr: float) -> NDArray[np.bool_]:
     return np.asarray((same.sum(axis=-1) > 1).any(axis=-1))
 
 
-def repeated_trials(scores: Floats) -> bool:
-    """Whether two trials have the same scores; trials whose scores are all alike do not count."""
-    trials = np.moveaxis(scores, 1, 0).reshape(scores.shape[1], -1)
-    varied = trials[np.ptp(trials, axis=1) > 0.0]
-    return len({row.tobytes() for row in varied}) < len(varied)
-
-
-def describe(trials: int, draws: int, *, clustered: bool = False) -> str:
+def describe(
+    trials: int, draws: int, *, clustered: bool = False, shared: tuple[bool, bool] = (False, False)
+) -> str:
     """The construction, in the words that stand in a result's ``method``."""
     what = "cluster" if clustered else "canary"
     canaries = f"{what} bootstrap of both sides ({draws} draws)"
     ends = "Clopper-Pearson ends at the effective size"
     if trials == 1:
         return f"{canaries}, {ends}; one trial carries no between-model error"
-    return f"{over_trials(trials)}, no narrower than the {canaries}; {ends}"
+    crossed = ", crossed with the canaries that trials share" * any(shared)
+    return f"{over_trials(trials)}{crossed}, no narrower than the {canaries}; {ends}"
 
 
 def over_trials(trials: int) -> str:
