@@ -13,7 +13,7 @@ from remnant.cli.options.arrays import read_npy
 from remnant.cli.options.naming import naming
 from remnant.cli.output import command_page, print_json
 from remnant.cli.terminal import show
-from remnant.errors import require
+from remnant.errors import InvalidInput, require
 
 if TYPE_CHECKING:
     from remnant.integrations.membership.outcome import MembershipAudit
@@ -37,6 +37,12 @@ _OPTIONS = declared.option_names(
     help="npy file, [records]: scores of records that are known to be memorised, such as records "
     "that were trained on many times. A PASS needs them.",
 )
+@declared.path(
+    "--seen-groups",
+    help="npy file, [records]: a label of each training record, where several belong to one "
+    "person, document or template. Whole groups are then resampled.",
+)
+@declared.path("--unseen-groups", help="npy file, [records]: the same of held-out records.")
 @click.option(
     "--limit",
     type=float,
@@ -54,6 +60,8 @@ def score(
     seen: Path,
     unseen: Path,
     control: Path | None,
+    seen_groups: Path | None,
+    unseen_groups: Path | None,
     seed: int,
     out: Path | None,
     allow_inconclusive: bool,
@@ -84,20 +92,37 @@ def score(
     )
     files = {"--seen": seen, "--unseen": unseen}
     files |= {} if control is None else {"--control": control}
+    labels = {"--seen-groups": seen_groups, "--unseen-groups": unseen_groups}
+    if (seen_groups is None) != (unseen_groups is None):
+        raise InvalidInput(
+            "--seen-groups and --unseen-groups go together.",
+            hint="Where records of one side are independent, give each a label of its own.",
+        )
+    groups = tuple(
+        read_npy(option, path, holds="labels, one per record")
+        for option, path in labels.items()
+        if path is not None
+    )
     folder = out_folder.out_folder(out)
     arrays: dict[str, Any] = {
         option.removeprefix("--"): read_npy(option, path, holds=HOLDS)
         for option, path in files.items()
     }
     with naming(**_OPTIONS):
-        ended = audit_scores(**arrays, rng=np.random.default_rng(seed), **given)
+        ended = audit_scores(
+            **arrays, groups=groups or None, rng=np.random.default_rng(seed), **given
+        )
     if as_json:
         print_json(ended.result, checks=beside(ended.result))
     else:
         shown = command_page(TITLE, page(ended.result))
         show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")
     if folder is not None:
-        _write_record(folder, ended, files, arrays, {**given, "seed": seed}, as_json)
+        settings = {**given, "seed": seed}
+        settings |= {
+            option.removeprefix("--"): str(path) for option, path in labels.items() if path
+        }
+        _write_record(folder, ended, files, arrays, settings, as_json)
     if ended.exit_code and not (ended.outcome == "INCONCLUSIVE" and allow_inconclusive):
         sys.exit(ended.exit_code)
 

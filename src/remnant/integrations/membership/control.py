@@ -21,6 +21,7 @@ from remnant.integrations.trained_copy import copy_optimizer
 from remnant.measures import Success
 from remnant.measures.forgetting.verdict import rounded_down
 from remnant.measures.statistics.checks import unseen_needed
+from remnant.measures.statistics.groups import NO_GROUPS, GroupPair
 from remnant.measures.statistics.success import NAMES
 from remnant.records.typed import Absent
 from remnant.studies.membership.measure import success_lower_bound
@@ -162,6 +163,7 @@ def given_control(
     rng: np.random.Generator,
     success: Success = "auc",
     fpr: float = 0.1,
+    groups: GroupPair = NO_GROUPS,
 ) -> Control:
     """The control by records that the user knows to be memorised.
 
@@ -171,9 +173,10 @@ def given_control(
         needed: What the lower bound of the success has to exceed.
         rng: Draws the resamples behind the bound.
         success, fpr: The rate that is held against ``needed``.
+        groups: The clusters of these records and of the unseen ones.
     """
     low = success_lower_bound(
-        scores, unseen, confidence=_CONFIDENCE, rng=rng, success=success, fpr=fpr
+        scores, unseen, confidence=_CONFIDENCE, rng=rng, success=success, fpr=fpr, groups=groups
     )
     found = low > needed
     at_least = f"{NAMES[success]} at least {rounded_down(low)}"

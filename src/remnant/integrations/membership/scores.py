@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -10,6 +12,8 @@ from remnant.integrations.membership.control import given_control
 from remnant.integrations.membership.outcome import MembershipAudit
 from remnant.measures import Success
 from remnant.measures.statistics.checks import read_floats
+from remnant.measures.statistics.groups import read_group_pair
+from remnant.measures.statistics.noticed_clusters import noticed_clusters
 from remnant.records.typed import Absent
 from remnant.studies.membership.measure import (
     Settings,
@@ -37,6 +41,7 @@ _SCOPE = Tested(
         "and on no unseen one.",
         "Whether the model learnt its task.",
         "Other scores, which may be stronger.",
+        "Whether records depend on each other, beyond what their groups and neighbours show.",
         "What comes out verbatim.",
     ),
 )
@@ -48,6 +53,7 @@ def audit_scores(
     unseen: ArrayLike,
     rng: np.random.Generator,
     control: ArrayLike | None = None,
+    groups: Any = None,
     limit: float | None = None,
     success: Success = "auc",
     fpr: float = 0.1,
@@ -61,6 +67,10 @@ def audit_scores(
         rng: Draws the resamples behind intervals and bounds.
         control: Scores of records that are known to be memorised, such as records that were
             trained on many times. A PASS needs them.
+        groups: For records that come in clusters (several of one person, document or template): a
+            pair ``(seen, unseen)`` of one label a record. Whole clusters are then resampled.
+            Without it, scores that look clustered (``noticed_clusters``) allow no PASS; where
+            records are independent, labels that are all different say so.
         limit: The largest success allowed; None judges nothing.
         success: The rate that is judged: ``"auc"``, ``"tpr"``, ``"precision"`` or ``"accuracy"``.
         fpr: False-positive rate of a TPR or a precision.
@@ -94,12 +104,15 @@ def audit_scores(
     scores = {name: values for name, values in read.items() if values is not None}
     _check(scores)
     sides = scores["seen"], scores["unseen"]
+    clusters = read_group_pair(groups, n_seen=len(sides[0]), n_unseen=len(sides[1]), faults=faults)
+    require(faults, hint="Pass one label a record, of both sides.")
     attacks, judged = measure_attacks(
         {ATTACK: sides[0]},
         {ATTACK: sides[1]},
         settings,
         rng=rng,
         descriptions={ATTACK: "the numbers that were given"},
+        groups=clusters,
     )
     rows = RowCounts(
         seen=len(sides[0]),
@@ -118,6 +131,7 @@ def audit_scores(
         blind=Absent("the records themselves were not given, only their scores"),
         rows=rows,
         verbatim=verbatim,
+        clustered="" if groups is not None else noticed_clusters(*(s[None, None] for s in sides)),
         reference=True,  # which models the scores come from is not known here
     )
     found: Control | Absent = Absent(_NO_CONTROL)
@@ -129,6 +143,7 @@ def audit_scores(
             rng=rng,
             success=success,
             fpr=fpr,
+            groups=(None, clusters[1]),
         )
     places = tuple(np.arange(1, len(side) + 1) for side in sides)
     result = MembershipResult(

@@ -48,7 +48,7 @@ def noticed_clusters(
         >>> noticed_clusters(alone + author, other)[:45]
         'scores of neighbouring canaries are alike (co'
     """
-    for side in (seen, unseen):
+    for side in filter(_near, (seen, unseen)):
         share = max(_duplicates(side[:, trial]) for trial in range(side.shape[1]))
         if share > _DUPLICATES:
             return (
@@ -87,6 +87,16 @@ def _neighbours(scores: Floats, shared: bool) -> tuple[Floats, Floats]:
     independent = np.minimum(number, 1) if shared else number
     # Without clusters the mean is about -(degree + 1) / n.
     return mean, (mean + (degree + 1.0) / canaries) * np.sqrt(canaries * independent)
+
+
+def _near(scores: Floats) -> bool:
+    """Whether so many scores are so near to another one that duplicates are worth a search."""
+    if scores.shape[2] < _FEWEST:
+        return False
+    ordered = np.sort(scores[0], axis=1)
+    gaps = np.diff(ordered, axis=1)
+    near = (gaps <= 10.0 * _EQUAL * (ordered[:, -1:] - ordered[:, :1])).mean(axis=1)
+    return bool(near.max(initial=0.0) >= _DUPLICATES / 2.0)
 
 
 def _duplicates(scores: Floats) -> float:

@@ -22,8 +22,10 @@ from remnant.measures.statistics.checks import (
     unseen_needed,
 )
 from remnant.measures.statistics.evidence_faults import alike_fault
+from remnant.measures.statistics.groups import NO_GROUPS, GroupPair
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.rank_sum import rank_sum_p_value
+from remnant.measures.statistics.resampling import Groups
 from remnant.measures.statistics.success import (
     SUCCESSES,
     chance_level,
@@ -155,6 +157,7 @@ def measure_attacks(
     *,
     rng: np.random.Generator,
     descriptions: Mapping[str, str] | None = None,
+    groups: GroupPair = NO_GROUPS,
 ) -> tuple[Attacks, Judged]:
     """Measure every attack, and the named one's success for the gate.
 
@@ -163,6 +166,7 @@ def measure_attacks(
         settings: Name the attack that is judged.
         rng: Draws the resamples behind the intervals.
         descriptions: What each score is, in words.
+        groups: The clusters of seen and of unseen records.
 
     Raises:
         NotEnoughEvidence: Too few unseen records for the false-positive rate.
@@ -170,13 +174,16 @@ def measure_attacks(
     described: dict[str, str] = {str(name): text for name, text in DESCRIPTIONS.items()}
     described |= descriptions or {}
     names = [settings.attack, *(name for name in seen if name != settings.attack)]
-    tests = [rank_sum_p_value(seen[name], unseen[name]) for name in names]
+    tests = [
+        rank_sum_p_value(_by_cluster(seen[name], groups[0]), _by_cluster(unseen[name], groups[1]))
+        for name in names
+    ]
     adjusted = [tests[0], *(holm(tests[1:]).tolist() if tests[1:] else [])]
     _check_fpr(len(unseen[settings.attack]), settings)
     rows = []
     judged = None
     for name, p_value, corrected in zip(names, tests, adjusted, strict=True):
-        measured = _rates(seen[name], unseen[name], settings, rng)
+        measured = _rates(seen[name], unseen[name], settings, rng, groups)
         of_gate = measured[settings.success]
         named = name == settings.attack
         tail = (1.0 - settings.confidence) / (1 if named else len(names) - 1)
@@ -204,7 +211,11 @@ def measure_attacks(
 
 
 def _rates(
-    seen: Floats, unseen: Floats, settings: Settings, rng: np.random.Generator
+    seen: Floats,
+    unseen: Floats,
+    settings: Settings,
+    rng: np.random.Generator,
+    groups: GroupPair,
 ) -> dict[Success, Measured]:
     """The AUC, the TPR where there are enough records, and the rate that is judged."""
     rates: list[Success] = ["auc"]
@@ -212,7 +223,7 @@ def _rates(
         rates.append("tpr")
     if settings.success not in rates:
         rates.append(settings.success)
-    return {rate: _measured(seen, unseen, rate, settings.fpr, rng) for rate in rates}
+    return {rate: _measured(seen, unseen, rate, settings.fpr, rng, groups) for rate in rates}
 
 
 def _check_fpr(unseen: int, settings: Settings) -> None:
@@ -225,7 +236,12 @@ def _check_fpr(unseen: int, settings: Settings) -> None:
 
 
 def _measured(
-    seen: Floats, unseen: Floats, success: Success, fpr: float, rng: np.random.Generator
+    seen: Floats,
+    unseen: Floats,
+    success: Success,
+    fpr: float,
+    rng: np.random.Generator,
+    groups: GroupPair = NO_GROUPS,
 ) -> Measured:
     draws = int(np.clip(_RESAMPLED // (len(seen) + len(unseen)), 200, 1000))
     return measure(
@@ -235,7 +251,15 @@ def _measured(
         fpr=fpr,
         draws=draws,
         rng=rng,
+        groups=groups,
     )
+
+
+def _by_cluster(scores: Floats, groups: Groups | None) -> Floats:
+    """The mean score of each cluster."""
+    if groups is None:
+        return scores
+    return np.asarray(np.bincount(groups, weights=scores) / np.bincount(groups))
 
 
 def _estimate(measured: Measured, confidence: float) -> Estimate:
@@ -265,9 +289,10 @@ def success_lower_bound(
     rng: np.random.Generator,
     success: Success = "auc",
     fpr: float = 0.1,
+    groups: GroupPair = NO_GROUPS,
 ) -> float:
     """The one-sided lower bound of a success rate, for a positive control."""
-    return float(_measured(seen, unseen, success, fpr, rng).lower(confidence)[0])
+    return float(_measured(seen, unseen, success, fpr, rng, groups).lower(confidence)[0])
 
 
 def blind_part(baseline: BlindBaseline) -> Blind:

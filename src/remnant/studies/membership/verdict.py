@@ -54,6 +54,7 @@ class Evidence:
         not_fitted: Why nothing shows that the model was trained on such records; empty where
             something does, or there is no reference model to compare with.
         too_coarse: Why scores in low precision allow no PASS; empty where they do.
+        clustered: Why records seem to come in clusters that were not given; or empty.
         reference: Whether there is a reference model.
         reference_fault: Why it cannot be used; empty where it can.
     """
@@ -66,6 +67,7 @@ class Evidence:
     not_learnt: str = ""
     not_fitted: str = ""
     too_coarse: str = ""
+    clustered: str = ""
     reference: bool = True
     reference_fault: str = ""
 
@@ -258,6 +260,8 @@ def _doubt(evidence: Evidence, limit: float) -> tuple[str, str] | None:
         )
     if evidence.not_fitted:
         return evidence.not_fitted, "Check that these are the records that it was trained on."
+    if evidence.clustered:
+        return evidence.clustered, "Bounds are too narrow where records depend on each other."
     if evidence.too_coarse:
         return evidence.too_coarse, "Compute in float32: leave --precision own out."
     return None
