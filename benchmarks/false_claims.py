@@ -35,6 +35,7 @@ import numpy as np
 from false_claims_defences import defence_cells
 from false_claims_exposure import exposure_cells
 from false_claims_features import feature_cells
+from false_claims_trainings import training_cells
 
 from remnant.measures import (
     exposure_curve,
@@ -293,6 +294,7 @@ FAMILIES = {
     "exposure": exposure_cells,
     "features": feature_cells,
     "defences": defence_cells,
+    "trainings": training_cells,
 }
 
 

@@ -22,6 +22,9 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.statistics.checks import read_floats
 
 LEAST = 5  # groups: four have no p-value under 5 %
+FEWEST_PAIRS = 6  # of a two-sided test: five have no p-value under 5 %
+_EXACT = 36  # pairs whose 2^n exchanges are counted from two halves
+_BINS = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +106,58 @@ def _share_as_large(sums: NDArray[np.int64]) -> float:
         law[size:] = (law[size:] + law[:-size]) / 2.0
         law[:size] /= 2.0
     return min(float(law[int(sums[sums > 0].sum()) :].sum()), 1.0)
+
+
+def no_difference_p_value(gaps: ArrayLike) -> float | None:
+    """Two-sided p-value of "the two of each pair have one law", from their differences.
+
+    Exchanging the two of a pair turns its difference round, so that all Σ ±d are equally likely
+    under one law. The p-value is the share of them that are as far from 0 as Σ d. A small one shows
+    that the laws differ; it need not be their means.
+
+    Args:
+        gaps: One difference a pair.
+
+    Returns:
+        At most a with probability a under one law, whatever that is. None under six pairs, where no
+        outcome has a p-value under 5 %.
+
+    Example:
+        >>> no_difference_p_value([1.0, 2.0, 0.5, 3.0, 1.0, 2.0])
+        0.03125
+        >>> no_difference_p_value([1.0, 2.0, 0.5]) is None
+        True
+    """
+    sizes = np.abs(np.asarray(gaps, dtype=np.float64))
+    observed = abs(float(np.sum(gaps)))
+    if sizes.size < FEWEST_PAIRS:
+        return None
+    observed -= 1e-9 * float(sizes.sum())  # sums that are equal but for rounding
+    if sizes.size > _EXACT:
+        return _p_value_of_many(sizes, observed)
+    first, second = (_all_sums(part) for part in (sizes[::2], sizes[1::2]))
+    first.sort()
+    upper = first.size - np.searchsorted(first, observed - second, side="left")
+    return float(min(1.0, 2.0 * upper.sum() / 2.0**sizes.size)) if observed > 0.0 else 1.0
+
+
+def _all_sums(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    sums = np.zeros(1)
+    for size in sizes.tolist():
+        sums = np.concatenate([sums + size, sums - size])
+    return sums
+
+
+def _p_value_of_many(sizes: NDArray[np.float64], observed: float) -> float:
+    """The same on a grid; sums within its rounding count as far enough."""
+    total = float(sizes.sum())
+    if observed <= 0.0:
+        return 1.0
+    whole = np.round(sizes / total * _BINS).astype(np.int64)
+    law = np.zeros(int(whole.sum()) + 1)
+    law[0] = 1.0
+    for size in whole[whole > 0].tolist():
+        law[size:] = (law[size:] + law[:-size]) / 2.0
+        law[:size] /= 2.0
+    least = (observed / total * _BINS - sizes.size / 2.0 + whole.sum()) / 2.0
+    return float(min(1.0, 2.0 * law[max(0, int(np.ceil(least))) :].sum()))
