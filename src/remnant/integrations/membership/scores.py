@@ -131,7 +131,9 @@ def audit_scores(
         blind=Absent("the records themselves were not given, only their scores"),
         rows=rows,
         verbatim=verbatim,
-        clustered="" if groups is not None else noticed_clusters(*(s[None, None] for s in sides)),
+        clustered=""
+        if groups is not None
+        else noticed_clusters(sides[0][None, None], sides[1][None, None]),
         reference=True,  # which models the scores come from is not known here
     )
     found: Control | Absent = Absent(_NO_CONTROL)

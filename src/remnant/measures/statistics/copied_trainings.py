@@ -66,8 +66,8 @@ def copied_trainings(seen: Floats, unseen: Floats) -> bool:
     if not useful.any():
         return False
     sides = [side[:, useful] for side in scaled]
-    shared = (_correlations(sides) > _SHARED).all(axis=0)
-    return _in_place(sides) or _same_changes(scores) or _sorted(sides, ~shared)
+    unshared = np.asarray((_correlations(sides) <= _SHARED).any(axis=0))
+    return _in_place(sides) or _same_changes(scores) or _sorted(sides, unshared)
 
 
 def _scaled(scores: Floats) -> tuple[Floats, NDArray[np.bool_]]:

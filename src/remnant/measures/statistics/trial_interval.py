@@ -276,7 +276,7 @@ def shared_variance(drawn: Floats, joint: Floats | None) -> Floats:
     if joint is None or trials < 2:
         return np.zeros(lags)
     own = (drawn.mean(axis=1) - joint) / (trials - 1.0)
-    return np.maximum(joint - np.maximum(own, 0.0), 0.0)
+    return np.asarray(np.maximum(joint - np.maximum(own, 0.0), 0.0))
 
 
 def skew_of(success: Success) -> Skew:
