@@ -263,3 +263,17 @@ def test_a_success_just_above_the_limit_seldom_passes(law):
         passes += audit.outcome == "PASS"
     # At a rate of 5 %, so many or more would be seen in one of 1 000 tests.
     assert passes < stats.binom.isf(1e-3, times, 0.05) + 1
+
+
+def test_groups_of_both_sides(command, saved, tmp_path):
+    rng = np.random.default_rng(5)
+    sides = [np.repeat(rng.normal(size=200), 5) + rng.normal(size=1000) for _ in range(2)]
+    options = saved(seen=sides[0], unseen=sides[1], control=noise(2, 50, 5.0))
+    alone = command("score", *options, "--limit", 0.65)
+    assert alone.code == 3
+    assert "scores of neighbouring canaries are alike" in alone.out
+    labels = saved(**{"seen-groups": np.arange(1000) // 5, "unseen-groups": np.arange(1000) // 5})
+    assert command("score", *options, *labels, "--limit", 0.65).code == 0
+    one = command("score", *options, *labels[:2], "--limit", 0.65)
+    assert one.code == 2
+    assert "go together" in one.err
