@@ -79,7 +79,7 @@ def main() -> None:
                 rows.append(
                     (
                         mean.low <= truth <= mean.high,
-                        pair.p_value <= 0.05,
+                        np.nan if pair.p_value is None else pair.p_value <= 0.05,
                         crossed.low <= truth <= crossed.high,
                         signs,
                         ranks.p_value <= 0.05,

@@ -27,7 +27,7 @@ def curve(rng, shift, *, trials=8, lags=(0, 10, 20), success="auc", start=None, 
     )
 
 
-def test_it_is_the_paired_t_test_of_scipy():
+def test_its_interval_is_the_paired_t_tests_of_scipy():
     rng = np.random.default_rng(0)
     one, base = curve(rng, 1.0), curve(rng, 0.5)
     found = curve_difference(one, base)
@@ -36,7 +36,6 @@ def test_it_is_the_paired_t_test_of_scipy():
     ends = expected.confidence_interval(0.95)
     assert found.mean == pytest.approx(gaps.mean())
     assert (found.mean_low, found.mean_high) == pytest.approx((ends.low, ends.high))
-    assert found.p_value == pytest.approx(expected.pvalue)
     np.testing.assert_allclose(found.value, one.value - base.value)
 
 
@@ -73,26 +72,26 @@ def test_differences_that_are_all_equal_have_a_width_and_a_sign_tests_p_value(tr
     base = Trials(np.full((2, trials), 0.5))
     found = curve_difference(Trials(base.per_trial + gap), base)
     assert found.mean == gap
-    assert found.p_value == 2.0 ** (1 - trials)
+    assert found.p_value == (2.0 ** (1 - trials) if trials >= 6 else None)
     unseen = 1.0 - 0.025 ** (1.0 / trials)
     assert found.mean_low == pytest.approx(gap - unseen * (gap + 1.0))
     assert found.mean_high == pytest.approx(gap + unseen * (1.0 - gap))
     np.testing.assert_allclose(found.low, found.mean_low)
-    assert "sign test" in found.method
+    assert "so many trials exclude" in found.method
     same = curve_difference(base, base)
-    assert same.p_value == 1.0
+    assert same.p_value == (1.0 if trials >= 6 else None)
     assert same.mean_low < 0.0 < same.mean_high
 
 
 def test_equal_differences_of_bits_reach_as_far_as_the_references_show():
-    base = Bits(np.full((2, 5), 2.0))
+    base = Bits(np.full((2, 6), 2.0))
     rates, bits = (
         curve_difference(kind(base.per_trial + 0.1 + 0.2), kind(base.per_trial))
         for kind in (Trials, Bits)
     )
-    assert bits.mean_high - bits.mean_low == pytest.approx(20 * (1.0 - 0.025**0.2))
+    assert bits.mean_high - bits.mean_low == pytest.approx(20 * (1.0 - 0.025 ** (1 / 6)))
     assert bits.mean_high > rates.mean_high
-    assert bits.p_value == rates.p_value == 2.0**-4, "rounding is no spread"
+    assert bits.p_value == rates.p_value == 2.0**-5, "rounding is no spread"
 
 
 LAWS = {
@@ -112,6 +111,9 @@ def test_curves_of_one_law_seldom_differ_significantly(law, trials):
         curve_difference(*(Trials(LAWS[law](rng, (2, trials))) for _ in range(2)))
         for _ in range(runs)
     ]
+    if trials < 6:
+        assert all(one.p_value is None for one in found)
+        return
     wrong = sum(one.p_value <= 0.05 for one in found)
     assert stats.binom.sf(wrong - 1, runs, 0.05) > 1e-3, wrong / runs
     held = sum(one.mean_low <= 0.0 <= one.mean_high for one in found)

@@ -25,10 +25,9 @@ def test_a_difference_is_the_paired_t_test(pairs):
     one, other = np.array(pairs).T
     found, turned = paired_difference(one, other), paired_difference(other, one)
     assert found.value == pytest.approx(-turned.value)
-    assert found.p_value == pytest.approx(turned.p_value)
+    assert found.p_value == turned.p_value
     if found.low is not None:
         expected = stats.ttest_rel(one, other)
-        assert found.p_value == pytest.approx(expected.pvalue, abs=1e-9)
         low, high = expected.confidence_interval(0.95)
         np.testing.assert_allclose([found.low, found.high], [low, high], atol=1e-6)
 
@@ -51,7 +50,9 @@ def test_exchanging_the_sides_turns_the_sign(rows, most):
     turned = paired_difference(
         other, one, most=most, highest=bounds["base_highest"], base_highest=bounds["highest"]
     )
-    assert found.p_value == pytest.approx(turned.p_value, abs=1e-6)
+    assert (found.p_value is None) == (len(rows) < 6)
+    if found.p_value is not None:
+        assert found.p_value == pytest.approx(turned.p_value, abs=1e-6)
     if found.low is not None and turned.high is not None:
         assert found.low == pytest.approx(-turned.high, abs=1e-6)
     if found.low is not None and found.high is not None:
@@ -64,27 +65,12 @@ def test_the_interval_at_the_bound_is_newcombes_where_that_is_wider():
     reach = np.hypot(a.value - a.low, b.high - b.value)
     plain, found = paired_difference(one, other), paired_difference(one, other, most=MOST)
     assert found.low == pytest.approx(min(plain.low, a.value - b.value - reach))
-    assert found.p_value >= plain.p_value
-    low = paired_difference(one, other, most=MOST, confidence=1 - found.p_value * 1.01).low
-    high = paired_difference(one, other, most=MOST, confidence=1 - found.p_value * 0.99).low
-    assert low > 0 > high, "the p-value is where the interval meets zero"
 
 
 def near(rng, n):
     """First ranks in nine seeds of ten, and little in the tenth."""
     top = MOST - np.log2(rng.integers(1, 4, n))
     return np.where(rng.uniform(size=n) < 0.9, top, rng.uniform(2, 14, n))
-
-
-@pytest.mark.parametrize("trials", [4, 5, 10])
-def test_equal_means_are_not_told_apart_where_one_side_piles_up(trials):
-    rng, runs = np.random.default_rng(trials), 300
-    mean = near(rng, 400_000).mean()
-    pairs = [(near(rng, trials), rng.normal(mean, 0.7, trials).clip(0, MOST)) for _ in range(runs)]
-    wrong = np.mean([paired_difference(*pair, most=MOST).p_value <= 0.05 for pair in pairs])
-    plain = np.mean([paired_difference(*pair).p_value <= 0.05 for pair in pairs])
-    assert wrong < 0.06
-    assert plain > 0.2, "Student's alone does"
 
 
 LAWS = {
@@ -97,7 +83,15 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("trials", [3, 5, 8])
+def test_under_six_trials_there_is_no_p_value():
+    """Trials at the bound but for a rare one, against a calm side of the same mean."""
+    rng, means = np.random.default_rng(0), near(np.random.default_rng(1), 400_000).mean()
+    for trials in (3, 5):
+        calm = rng.normal(means, 0.7, trials).clip(0, MOST)
+        assert paired_difference(near(rng, trials), calm, most=MOST).p_value is None
+
+
+@pytest.mark.parametrize("trials", [6, 8])
 @pytest.mark.parametrize("law", LAWS)
 def test_two_sides_of_one_law_seldom_differ_significantly(law, trials):
     rng, runs = np.random.default_rng([trials, len(law)]), 500
@@ -117,7 +111,7 @@ def test_a_real_difference_is_still_found():
     assert np.mean(np.array(found) <= 0.05) > 0.9
 
 
-@pytest.mark.parametrize("trials", [4, 10])
+@pytest.mark.parametrize("trials", [6, 10])
 def test_bounds_of_one_law_make_no_difference_and_a_floor_above_does(trials):
     rng, runs, wrong = np.random.default_rng(trials), 150, 0
     for _ in range(runs):
@@ -127,7 +121,7 @@ def test_bounds_of_one_law_make_no_difference_and_a_floor_above_does(trials):
     assert wrong / runs < 0.05
     low = rng.normal(4, 1, trials)
     found = paired_difference(np.full(trials, 14.0), low, most=MOST, highest=np.full(trials, MOST))
-    assert found.p_value < 0.01
+    assert found.p_value == 2.0 ** (1 - trials)
     assert found.low > 5
     assert found.high > 14.0 - low.mean()
 

@@ -12,6 +12,7 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import sign_flip_test
+from remnant.measures.statistics.sign_flips import no_difference_p_value
 
 PAIRS = st.lists(st.tuples(st.sampled_from([-1, 0, 1]), st.integers(0, 9)), min_size=1, max_size=30)
 
@@ -99,3 +100,27 @@ def test_four_groups_are_too_few():
         sign_flip_test(signs=[1] * 8, groups=[0, 1, 2, 3] * 2)
     with pytest.raises(NotEnoughEvidence, match="lower: 0"):
         sign_flip_test(signs=[1, -1, 0], groups=[0, 0, 1])
+
+
+@pytest.mark.parametrize("n", [6, 7, 10])
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_p_value_of_differences_is_the_share_of_all_exchanges(n, whole):
+    rng = np.random.default_rng(n)
+    for _ in range(5):
+        gaps = rng.exponential(size=n) - 0.5
+        gaps = np.round(gaps) if whole else gaps
+        sums = [abs(np.dot(signs, gaps)) for signs in itertools.product([1, -1], repeat=n)]
+        expected = np.mean(np.array(sums) >= abs(gaps.sum()) - 1e-9)
+        assert no_difference_p_value(gaps) == pytest.approx(expected)
+
+
+def test_many_differences_have_nearly_the_same_p_value():
+    gaps = np.random.default_rng(1).normal(0.3, 1.0, 60)
+    normal = 2.0 * stats.norm.sf(abs(gaps.sum()) / np.sqrt((gaps**2).sum()))
+    assert no_difference_p_value(gaps) == pytest.approx(normal, rel=0.1)
+    assert no_difference_p_value(np.zeros(60)) == 1.0
+
+
+def test_five_differences_have_no_p_value():
+    assert no_difference_p_value(np.arange(1.0, 6.0)) is None
+    assert no_difference_p_value(np.arange(1.0, 7.0)) == 2.0**-5

@@ -176,7 +176,7 @@ def test_the_marked_steps_are_those_in_which_the_first_canary_was_used(results, 
     assert len(used) == 2
 
 
-def test_the_verdict_waits_for_five_trials_where_there_are_several_variants(folder, results):
+def test_the_verdict_waits_for_six_trials(folder, results):
     verdict, record = results["verdict"], Record.open(folder)
     assert "outcome" not in verdict
     assert verdict["headline"].startswith("No difference in exposure was detected")
@@ -186,7 +186,7 @@ def test_the_verdict_waits_for_five_trials_where_there_are_several_variants(fold
     gaps = record.array("variant1.bits") - record.array("primary.bits")
     assert rows["30 times"]["difference"][0] == pytest.approx(gaps.mean())
     for row in rows.values():
-        assert row["adjusted_p_value"] >= row["p_value"]
+        assert row["p_value"] is None
 
 
 def test_models_that_are_asked_twice_are_counted_once(runs, results):
@@ -460,8 +460,14 @@ def _compared(*gaps, trials=8):
 def test_the_order_of_two_variants_decides_no_outcome():
     raised, lowered = _compared(8.3), _compared(-8.3)
     assert raised.headline == lowered.headline == "Training choices change exposure"
-    assert raised.sentence == "'v1' instead of 'v0' adds 8.3 bits (95 % CI 8.1 to 8.6)."
-    assert lowered.sentence == "'v1' instead of 'v0' removes 8.3 bits (95 % CI 8.1 to 8.6)."
+    assert (
+        raised.sentence
+        == "'v1' instead of 'v0' makes a difference: +8.3 bits in the mean (95 % CI +8.1 to +8.6)."
+    )
+    assert (
+        lowered.sentence
+        == "'v1' instead of 'v0' makes a difference: −8.3 bits in the mean (95 % CI −8.6 to −8.1)."
+    )
     assert raised.advice.startswith("Prefer 'v0'")
     assert lowered.advice.startswith("Prefer 'v1'")
 
@@ -469,8 +475,10 @@ def test_the_order_of_two_variants_decides_no_outcome():
 def test_of_several_variants_the_largest_change_each_way_is_named():
     found = _compared(2.0, 5.0, -3.0, 0.5)
     assert found.sentence == (
-        "'v2' instead of 'v0' adds 5.0 bits (95 % CI 4.8 to 5.2; Holm-adjusted p = 0.001). "
-        "'v3' instead of 'v0' removes 3.0 bits (95 % CI 2.8 to 3.2; Holm-adjusted p = 0.001). "
+        "'v2' instead of 'v0' makes a difference: +5.0 bits in the mean (95 % CI +4.8 to +5.2; "
+        "Holm-adjusted p = 0.001). "
+        "'v3' instead of 'v0' makes a difference: −3.0 bits in the mean (95 % CI −3.2 to −2.8; "
+        "Holm-adjusted p = 0.001). "
         "3 of 4 variants differ significantly from 'v0'."
     )
     assert found.advice.startswith("Prefer 'v3'")

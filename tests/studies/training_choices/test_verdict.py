@@ -48,7 +48,7 @@ class Seen:
         return compare_variants(self, study, runs)
 
 
-def drawn(mean, trials=6, seed=0):
+def drawn(mean, trials=8, seed=0):
     return np.clip(np.random.default_rng(seed).normal(mean, 0.6, trials), 0, MOST)
 
 
@@ -59,11 +59,11 @@ UNDECIDED = "No difference in exposure was detected between the training choices
 def test_more_less_and_neither():
     more = Seen(drawn(4), drawn(9, seed=1), drawn(4, seed=2)).verdict()
     assert more.headline == CHANGED
-    assert more.sentence.startswith("'variant1' instead of 'primary' adds ")
+    assert more.sentence.startswith("'variant1' instead of 'primary' makes a difference: +")
     assert more.sentence.endswith("1 of 2 variants differs significantly from 'first'.")
     less = Seen(drawn(9), drawn(4, seed=1), drawn(9, seed=2)).verdict()
     assert less.headline == CHANGED
-    assert less.sentence.startswith("'variant1' instead of 'primary' removes ")
+    assert less.sentence.startswith("'variant1' instead of 'primary' makes a difference: −")
     alike = Seen(drawn(4), drawn(4, seed=1), drawn(4, seed=2)).verdict()
     assert alike.headline == UNDECIDED
     assert all("outcome" not in plain(finding) for finding in (more, less, alike))
@@ -73,7 +73,8 @@ def test_turning_two_variants_round_changes_no_headline():
     first, second = drawn(4), drawn(9, seed=1)
     one, other = Seen(first, second).verdict(), Seen(second, first).verdict()
     assert one.headline == other.headline == CHANGED
-    assert one.sentence.replace(" adds ", " removes ") == other.sentence
+    turned = one.sentence.translate(str.maketrans("+−", "−+"))
+    assert turned.split("(")[0] == other.sentence.split("(")[0]
 
 
 def test_what_was_not_detected_says_how_large_it_may_be():
@@ -82,13 +83,12 @@ def test_what_was_not_detected_says_how_large_it_may_be():
     assert found.sentence.endswith(f"It may still be {max(-low, high):.1f} bits.")
 
 
-def test_several_variants_are_not_distinguished_in_four_trials_and_one_is():
-    rows = drawn(4, 4), drawn(9, 4, seed=1), drawn(4, 4, seed=2)
-    several, one = Seen(*rows).verdict(), Seen(*rows[:2]).verdict()
-    assert several.differences[0].adjusted_p_value < 0.01
-    assert several.headline == UNDECIDED
-    assert several.advice.startswith("Run 8 trials or more")
-    assert one.headline == CHANGED
+def test_variants_are_distinguished_from_six_trials_on_and_several_from_eight():
+    for trials, variants, headline in ((5, 2, UNDECIDED), (6, 2, CHANGED), (6, 3, UNDECIDED)):
+        rows = drawn(4, trials), drawn(9, trials, seed=1), drawn(4, trials, seed=2)
+        found = Seen(*rows[:variants]).verdict()
+        assert found.headline == headline
+        assert (found.differences[0].p_value is None) == (trials < 6)
 
 
 @pytest.mark.parametrize("saturated", [0, 1])
@@ -96,8 +96,8 @@ def test_a_lower_bound_is_no_value(saturated):
     """Both have one law, and of one side no more than ten bits can be shown."""
     rng, wrong = np.random.default_rng(saturated), 0
     for _ in range(100):
-        rows = [np.clip(rng.normal(16, 2, 6), 0, MOST) for _ in range(2)]
-        rows[saturated] = np.full(6, 10.0)
+        rows = [np.clip(rng.normal(16, 2, 8), 0, MOST) for _ in range(2)]
+        rows[saturated] = np.full(8, 10.0)
         found = Seen(*rows, saturated={saturated}).verdict()
         wrong += found.headline != UNDECIDED
         assert found.differences[0].at_least
@@ -105,13 +105,13 @@ def test_a_lower_bound_is_no_value(saturated):
 
 
 def test_a_lower_bound_above_all_of_the_others_is_more():
-    found = Seen(drawn(3), np.full(6, 10.0), saturated={1}).verdict()
+    found = Seen(drawn(3), np.full(8, 10.0), saturated={1}).verdict()
     assert found.headline == CHANGED
     low, high = found.differences[0].difference[1:]
-    assert f"'variant1' instead of 'primary' adds {low:.1f} to {high:.1f} bits" in found.sentence
-    turned = Seen(np.full(6, 10.0), drawn(3), saturated={0}).verdict()
+    assert f"makes a difference: +{low:.1f} to +{high:.1f} bits" in found.sentence
+    turned = Seen(np.full(8, 10.0), drawn(3), saturated={0}).verdict()
     assert turned.headline == CHANGED
-    assert "removes" in turned.sentence
+    assert "makes a difference: −" in turned.sentence
 
 
 def test_levels_are_means_over_canaries_between_the_least_and_the_most():

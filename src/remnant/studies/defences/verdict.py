@@ -25,7 +25,7 @@ from remnant.studies.shared.wording import counted, listed
 from remnant.studies.training_choices.verdict import Levels
 
 Floats = NDArray[np.float64]
-FEWEST = 5  # trials that several comparisons need
+FEWEST = 5  # trials that several sign tests need
 GAIN = 0.1  # of the gain over frequencies that a useful model has at least
 
 

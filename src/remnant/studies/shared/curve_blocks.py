@@ -250,8 +250,9 @@ def _compared(
         note=""
         if not known
         else f"Difference: how far each lies above “{base}”, trial by trial, on average over the "
-        "lags after 0. Paired Student t over the trials; p-values by Holm’s correction for all "
-        "variants.",
+        "lags after 0, by paired Student t. The p-value is of a sign-flip test that the two have "
+        "one law (six trials or more), by Holm’s correction for all variants: a small one shows "
+        "that they differ, not that their means do.",
         depth="summary",
     )
     for difference in comparison.unknown:

@@ -559,7 +559,11 @@ _TERMS = Terms(
             "The difference",
             "Models of one seed have the same start in all variants of the same shape, and see the "
             "text in the same order where the batch is the same. So variants are compared seed by "
-            "seed. A difference that is not significant is no proof that there is none.",
+            "seed. The p-value is that of an exact sign-flip test that the two have one law: a "
+            "small one shows that they differ, in the mean or otherwise, such as by one training "
+            "in ten. It takes six seeds. The interval of the mean difference is too narrow where "
+            "a few seeds behave differently. A difference that is not significant is no proof "
+            "that there is none.",
         ),
         (
             "The interval",

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.paired_difference import PairedDifference, paired_difference
+from remnant.measures.statistics.sign_flips import FEWEST_PAIRS
 from remnant.records import Record
 from remnant.records.outcomes import RULES
 from remnant.studies.shared.wording import counted, times
@@ -21,7 +22,7 @@ from remnant.studies.training_choices.result import Difference, Effect, Training
 
 Floats = NDArray[np.float64]
 Row = TypeVar("Row", Difference, Effect)
-_FEWEST = 5  # trials that several comparisons need
+_FEWEST = FEWEST_PAIRS  # trials that a comparison needs
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,8 +73,8 @@ def compare_variants(
 
     Each trial of a variant is paired with the same trial of the first, and p-values are corrected
     for the number of variants by Holm. There is no limit, so the result is a finding, not an
-    outcome. With fewer than five trials and several variants no difference is called significant:
-    a paired test that assumes no distribution cannot have a p-value below 2^(1 - trials).
+    outcome. With fewer than six trials there is no p-value, and no difference is called
+    significant: a paired test that holds for any law cannot have one below 2^(1 - trials).
 
     Guarantees:
         The headline of two variants does not depend on their order.
@@ -95,9 +96,8 @@ def compare_variants(
                 differs=False,
             )
         )
-    enough = len(rows) == 1 or study.plan.trials >= _FEWEST
     rows = [
-        replace(row, differs=enough and row.adjusted_p_value <= 1.0 - confidence)
+        replace(row, differs=row.adjusted_p_value <= 1.0 - confidence)
         if row.adjusted_p_value is not None
         else row
         for row in holm_adjusted(rows)
@@ -229,12 +229,17 @@ def _change(row: Difference, *, confidence: float, several: bool) -> str:
     """By how much, with the interval; the interval alone if one side is a lower bound."""
     value, low, high = row.difference
     sure = f"{100 * confidence:.0f} % CI"
-    verb = "adds" if value > 0 else "removes"
-    small, large = sorted((abs(low), abs(high))) if low is not None and high is not None else (0, 0)
-    tested = f"; Holm-adjusted p = {row.adjusted_p_value:.2g}" if several else ""
-    if row.at_least:
-        return f"{verb} {small:.1f} to {large:.1f} bits ({sure}{tested})."
-    return f"{verb} {abs(value):.1f} bits ({sure} {small:.1f} to {large:.1f}{tested})."
+    ends = () if low is None or high is None else (low, high)
+    tested = f"Holm-adjusted p = {row.adjusted_p_value:.2g}" if several else ""
+    interval = " to ".join(map(_signed, ends))
+    shown = _signed(value) if not ends or not row.at_least else interval
+    of = sure if row.at_least else f"{sure} {interval}" * bool(ends)
+    inner = "; ".join(filter(None, (of, tested)))
+    return f"makes a difference: {shown} bits in the mean{f' ({inner})' * bool(inner)}."
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.1f}".replace("-", "−")
 
 
 def _reach(row: Difference) -> float:
