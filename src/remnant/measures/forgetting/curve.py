@@ -23,10 +23,10 @@ from remnant.measures.statistics.checks import (
     read_floats,
     unseen_needed,
 )
-from remnant.measures.statistics.copied_trainings import COPIED
+from remnant.measures.statistics.design.copied_trainings import COPIED
+from remnant.measures.statistics.design.shared_canaries import Shared, read_shared
 from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.groups import NO_GROUPS, read_group_pair
-from remnant.measures.statistics.shared_canaries import Shared, read_shared
 from remnant.measures.statistics.smoothing import moving_average
 from remnant.measures.statistics.success import (
     NAMES,

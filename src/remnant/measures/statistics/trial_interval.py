@@ -52,11 +52,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from remnant.measures.statistics.copied_trainings import copied_trainings
+from remnant.measures.statistics.design.copied_trainings import copied_trainings
+from remnant.measures.statistics.design.noticed_clusters import noticed_clusters
+from remnant.measures.statistics.design.shared_canaries import Resampling, paired_places
 from remnant.measures.statistics.evidence_faults import tied_pairs
 from remnant.measures.statistics.groups import GroupPair, clusters_of
 from remnant.measures.statistics.intervals import beta_ends, student_inflation
-from remnant.measures.statistics.noticed_clusters import noticed_clusters
 from remnant.measures.statistics.resampling import (
     Rate,
     resampled_accuracy,
@@ -64,7 +65,6 @@ from remnant.measures.statistics.resampling import (
     resampled_tpr,
     with_unobserved,
 )
-from remnant.measures.statistics.shared_canaries import Resampling, paired_places
 from remnant.measures.statistics.skewed_trials import Skew, upper_quantile
 from remnant.measures.statistics.success import Success, trial_success
 

@@ -1,0 +1,1 @@
+"""What scores show of how they were made: copies, shared canaries, clusters."""
