@@ -41,6 +41,23 @@ def trained(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
+def command(command):
+    """The command; an option that is given again replaces what was given before."""
+
+    def run(*arguments):
+        given = {"": []}
+        words = given[""]
+        for argument in arguments:
+            if isinstance(argument, str) and argument.startswith("--"):
+                words = given[argument] = [argument]
+            else:
+                words.append(argument)
+        return command(*(word for words in given.values() for word in words))
+
+    return run
+
+
+@pytest.fixture
 def asked(trained, monkeypatch):
     """The options that name the model, few nulls and the images."""
     monkeypatch.chdir(ROOT)
