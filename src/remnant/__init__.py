@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         white_box_m_score,
     )
     from remnant.measures.forgetting.curve import ForgettingCurve, forgetting_curve
+    from remnant.measures.forgetting.instance_scores import InstanceScores, instance_scores
     from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
     from remnant.measures.prediction.counterfactual import (
         CounterfactualMemorization,
@@ -79,6 +80,7 @@ _NAMES = {
     "measures.features.feature_score": ("MScore",),
     "measures.features.unique_features": ("m_score", "probability_gain", "white_box_m_score"),
     "measures.forgetting.curve": ("ForgettingCurve", "forgetting_curve"),
+    "measures.forgetting.instance_scores": ("InstanceScores", "instance_scores"),
     "measures.forgetting.one_run": ("OneRunForgetting", "one_run_forgetting"),
     "measures.prediction.counterfactual": (
         "CounterfactualMemorization",
@@ -124,6 +126,7 @@ __all__ = [
     "InfluenceCheckpoints",
     "InjectPlan",
     "InsertPlan",
+    "InstanceScores",
     "Lira",
     "LiraLeaveOneOut",
     "MScore",
@@ -158,6 +161,7 @@ __all__ = [
     "extrapolated_exposure",
     "fit_psmi",
     "forgetting_curve",
+    "instance_scores",
     "lira",
     "lira_leave_one_out",
     "m_score",

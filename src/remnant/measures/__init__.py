@@ -28,12 +28,15 @@ from remnant.measures.forgetting.calibration import calibrated_scores
 from remnant.measures.forgetting.curve import ForgettingCurve, forgetting_curve
 from remnant.measures.forgetting.decay import Decay, Forecast
 from remnant.measures.forgetting.decision import Decision, forgetting_decision
+from remnant.measures.forgetting.instance_scores import InstanceScores, instance_scores
 from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
+from remnant.measures.forgetting.own_set import OwnSetTest, own_set_test
 from remnant.measures.forgetting.protect_last import ProtectLast
 from remnant.measures.forgetting.residual_memory import HiddenTest, hidden_test
 from remnant.measures.forgetting.returning import Returning, returning
 from remnant.measures.forgetting.safe_after import SafeAfter
 from remnant.measures.forgetting.verdict import Verdict, exposure_curve_verdict, forgetting_verdict
+from remnant.measures.forgetting.within_label import auc_within_label
 from remnant.measures.prediction.counterfactual import (
     CounterfactualMemorization,
     counterfactual_memorization,
@@ -94,6 +97,7 @@ __all__ = [
     "ForgettingCurve",
     "HeuristicEpsilon",
     "HiddenTest",
+    "InstanceScores",
     "Lira",
     "LiraCentre",
     "LiraLeaveOneOut",
@@ -103,6 +107,7 @@ __all__ = [
     "Mahalanobis",
     "OneRunEpsilon",
     "OneRunForgetting",
+    "OwnSetTest",
     "PooledExposureTest",
     "PredictedMemorisation",
     "PredictionQuality",
@@ -127,6 +132,7 @@ __all__ = [
     "Verdict",
     "adjusted_p_values",
     "auc",
+    "auc_within_label",
     "balanced_accuracy",
     "bearable_mahalanobis",
     "calibrated_losses",
@@ -154,6 +160,7 @@ __all__ = [
     "gaussian_epsilon",
     "heuristic_epsilon",
     "hidden_test",
+    "instance_scores",
     "kl_divergences",
     "leak_probability",
     "lira",
@@ -167,6 +174,7 @@ __all__ = [
     "one_run_epsilon",
     "one_run_forgetting",
     "one_run_from_scores",
+    "own_set_test",
     "pooled_exposure_test",
     "precision_at_fpr",
     "predicted_memorisation",

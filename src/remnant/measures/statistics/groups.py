@@ -90,7 +90,9 @@ def _labels(name: str, given: Any, n: int, trials: int, faults: list[str]) -> ND
         labels = np.asarray(given)
     except ValueError:
         labels = np.empty(0).reshape(())
-    if labels.ndim != 1 and not (labels.ndim == 2 and len(labels) == trials > 1):
+    if labels.ndim == 2 and len(labels) == trials == 1:
+        labels = labels[0]
+    if labels.ndim != 1 and not (labels.ndim == 2 and len(labels) == trials):
         several = f", or an array of {trials} trials" * (trials > 1)
         faults.append(f"{name} is not one label a canary{several}")
         return None

@@ -1,0 +1,288 @@
+r"""Attack scores of instance memory: planted against never-planted examples inside one model.
+
+A model that was planted with examples also learns their *kind*: that labels may be wrong, that such
+images occur. A comparison of this model with a twin that skipped the planting takes this for
+memory. So both sides are scored in the same model here: the examples that it was planted with, and
+examples that were drawn the same way and planted in other trials' models, or in none. Which
+examples a trial plants is drawn at random, so without memory of single examples the two sides are
+exchangeable.
+
+An example that every model finds easy scores high whether it was used or not. What models pay for
+it that did not see it is therefore taken away: the *calibration* says whose models these are, and
+with it who the attacker is.
+
+==========  =============================  ====================================================
+calibration score                          the attacker has
+==========  =============================  ====================================================
+references  (x - m) / s                    models of his own, trained alike without the examples
+checkpoint  x - x before planting          an earlier checkpoint of the same training
+none        x                              the model alone
+influence   x - x in the trial's own twin  nothing: nobody has this twin, so this is no attack
+==========  =============================  ====================================================
+
+x is the model's signal, such as log-odds; m and s are mean and standard deviation of the same
+example's signal in the reference models at the same step. Under four independent trainings s is
+not known well enough, and x - m is the score.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.measures.forgetting.references import against_references
+from remnant.measures.statistics.checks import read_floats
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+InstanceCalibration = Literal["references", "checkpoint", "none", "influence"]
+FEW_REFERENCES = 4  # independent trainings, from which on scores are divided by their deviation
+_REMEDY = "Deal examples to more trials, or score controls that no trial planted."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class InstanceScores:
+    """Scores of planted and never-planted examples, higher = more likely seen.
+
+    Attributes:
+        seen: Of the examples that each planted model saw, shape ``(lags, trials, n_seen)``.
+        unseen: Of never-planted ones in the same models, shape ``(lags, trials, n_unseen)``.
+        control_seen, control_unseen: The same examples in each trial's first unplanted twin, which
+            saw none of them: success must stay at chance there. None where no twin was given, and
+            for "influence" of trials with one twin.
+        groups: Which example each score belongs to, a pair of arrays ``(trials, n)``, for
+            ``forgetting_curve(groups=...)``: an example that is planted in one trial and unseen in
+            others is not taken for one that the trials share.
+        scores: All examples in each planted model, shape ``(lags, trials, examples)``.
+        references: How many models a score is compared with at the last lag; 0 without references.
+        references_at: The same at each lag: models that are one model there, such as twins that
+            have not parted yet, count once.
+        calibration: Which one.
+    """
+
+    seen: Floats
+    unseen: Floats
+    control_seen: Floats | None
+    control_unseen: Floats | None
+    groups: tuple[Ints, Ints]
+    scores: Floats
+    references: int
+    references_at: tuple[int, ...]
+    calibration: InstanceCalibration
+
+
+def instance_scores(
+    planted: ArrayLike,
+    *,
+    own: ArrayLike,
+    unplanted: ArrayLike | None = None,
+    references: ArrayLike | None = None,
+    checkpoint: ArrayLike | None = None,
+    usable: ArrayLike | None = None,
+    calibration: InstanceCalibration = "references",
+) -> InstanceScores:
+    """Score examples inside planted models: those that were planted against those that never were.
+
+    Args:
+        planted: Signal of every example in each trial's planted model, such as log-odds; higher =
+            more likely seen. Shape ``(lags, trials, examples)``.
+        own: Which examples each trial planted, ``(trials, examples)``, equally many in each.
+        unplanted: The same signal in models that saw none of the examples, grouped by trial,
+            ``(lags, trials, twins, examples)``. They are the references, each trial's own twins
+            left out, and the negative control.
+        references: Reference models from outside, ``(lags, models, examples)``, in place of
+            ``unplanted``.
+        checkpoint: The signal before planting, ``(trials, examples)``.
+        usable: False for examples that say nothing in a trial's model: near-copies of its own, and
+            what this model or a reference saw. Shape ``(trials, examples)``.
+        calibration: "references", "checkpoint", "none" or "influence".
+
+    Guarantees:
+        * A constant added to an example's signal in all models changes no score (references,
+          checkpoint, influence).
+        * A trial's own twins never enter its references.
+        * Which examples are left out where trials have unequally many does not depend on scores.
+
+    Raises:
+        InvalidInput: Faults in arrays, all listed at once; what the calibration needs is missing.
+        NotEnoughEvidence: No never-planted example, or no reference model.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> own = np.repeat(np.eye(6, dtype=bool), 20, axis=1)  # 6 trials of 20 examples each
+        >>> planted = rng.normal(size=(2, 6, 120)) + 2.0 * own
+        >>> scores = instance_scores(planted, own=own, unplanted=rng.normal(size=(2, 6, 2, 120)))
+        >>> scores.seen.shape, scores.unseen.shape, scores.references
+        ((2, 6, 20), (2, 6, 100), 10)
+    """
+    faults: list[str] = []
+    if calibration not in get_args(InstanceCalibration):
+        known = ", ".join(get_args(InstanceCalibration))
+        faults.append(f"calibration={calibration!r} is not one of {known}")
+    signal = read_floats("planted", planted, 3, faults, axes="(lags, trials, examples)")
+    if signal is None or faults:
+        require(faults)
+        raise InvalidInput("planted must be an array of numbers.")
+    lags, trials, examples = signal.shape
+    mine = _flags("own", own, (trials, examples), faults)
+    use = _flags("usable", usable, (trials, examples), faults)
+    twins = _given("unplanted", unplanted, (lags, trials, None, examples), faults)
+    outside = _given("references", references, (lags, None, examples), faults)
+    before = _given("checkpoint", checkpoint, (trials, examples), faults)
+    if mine is not None and np.unique(mine.sum(axis=1)).size > 1:
+        faults.append("own has unequally many examples in the trials")
+    faults += _missing(calibration, twins, outside, before)
+    require(faults)
+    if mine is None:
+        raise InvalidInput("own must say for each trial which examples it planted.")
+    seen, unseen = _sides(mine, np.ones_like(mine) if use is None else use)
+    compared = _Compared.of(calibration, trials, twins, outside, before)
+    scores = compared.calibrated(signal)
+    control = None
+    if twins is not None and calibration != "influence":
+        control = compared.calibrated(twins[:, :, 0])
+    elif twins is not None and twins.shape[2] > 1:
+        control = twins[:, :, 0] - twins[:, :, 1]
+    counts = compared.counts(lags) if calibration == "references" else (0,) * lags
+    return InstanceScores(
+        seen=_taken(scores, seen),
+        unseen=_taken(scores, unseen),
+        control_seen=None if control is None else _taken(control, seen),
+        control_unseen=None if control is None else _taken(control, unseen),
+        groups=(seen, unseen),
+        scores=scores,
+        references=counts[-1],
+        references_at=counts,
+        calibration=calibration,
+    )
+
+
+def _flags(
+    name: str, given: ArrayLike | None, shape: tuple[int, ...], faults: list[str]
+) -> Flags | None:
+    if given is None:
+        return None
+    flags = np.asarray(given)
+    if flags.dtype != np.bool_:
+        faults.append(f"{name} does not hold truth values")
+    elif flags.shape != shape:
+        faults.append(f"{name} has the shape {flags.shape}, not {shape} (trials, examples)")
+    else:
+        return flags
+    return None
+
+
+def _given(
+    name: str, given: ArrayLike | None, shape: tuple[int | None, ...], faults: list[str]
+) -> Floats | None:
+    """An array of numbers of this shape, in which None stands for any length from 1."""
+    if given is None:
+        return None
+    read = read_floats(name, given, len(shape), faults)
+    if read is None:
+        return None
+    wrong = any(
+        have < 1 if want is None else have != want
+        for have, want in zip(read.shape, shape, strict=True)
+    )
+    if wrong:
+        wanted = ", ".join("models" if want is None else str(want) for want in shape)
+        faults.append(f"{name} has the shape {read.shape}, not ({wanted})")
+        return None
+    return read
+
+
+def _missing(
+    calibration: str, twins: Floats | None, outside: Floats | None, before: Floats | None
+) -> list[str]:
+    needs = {
+        "references": (twins is not None or outside is not None, "unplanted or references"),
+        "checkpoint": (before is not None, "checkpoint"),
+        "influence": (twins is not None, "unplanted"),
+    }
+    there, what = needs.get(calibration, (True, ""))
+    return [] if there else [f"calibration={calibration!r} needs {what}"]
+
+
+def _sides(own: Flags, usable: Flags) -> tuple[Ints, Ints]:
+    """Which examples are the seen and the unseen side of each trial, equally many in all."""
+    made = []
+    for side, what in ((own, "planted"), (~own, "never-planted")):
+        rows = [np.flatnonzero(row) for row in side & usable]
+        least = min(row.size for row in rows)
+        if least == 0:
+            raise NotEnoughEvidence(
+                f"a trial has no {what} example that can be scored.", hint=_REMEDY
+            )
+        spread = [row[np.linspace(0, row.size - 1, least).round().astype(int)] for row in rows]
+        made.append(np.stack(spread).astype(np.int64))
+    return made[0], made[1]
+
+
+def _taken(scores: Floats, which: Ints) -> Floats:
+    return np.take_along_axis(scores, which[None], axis=2)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Compared:
+    """What each trial's scores are compared with.
+
+    Attributes:
+        models: Of each trial, shape ``(lags or 1, models, examples)``; empty for no calibration.
+        deviation: Whether scores are divided by the models' deviation.
+    """
+
+    models: list[Floats]
+    deviation: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        calibration: str,
+        trials: int,
+        twins: Floats | None,
+        outside: Floats | None,
+        before: Floats | None,
+    ) -> _Compared:
+        """Choose the models; ``_missing`` has seen that they are there."""
+        if calibration == "checkpoint" and before is not None:
+            return cls([row[None, None] for row in before])
+        if calibration == "influence" and twins is not None:
+            return cls([twins[:, trial, :1] for trial in range(trials)])
+        if calibration == "references" and outside is not None:
+            return cls([outside] * trials, deviation=outside.shape[1] >= FEW_REFERENCES)
+        if calibration == "references" and twins is not None:
+            if trials < 2:
+                raise NotEnoughEvidence(
+                    "one trial has no other trials' twins to be compared with.",
+                    hint="Train more trials, or pass references or checkpoint.",
+                )
+            lags, _, _, examples = twins.shape
+            others = [np.delete(twins, trial, axis=1) for trial in range(trials)]
+            models = [part.reshape(lags, -1, examples) for part in others]
+            return cls(models, deviation=trials - 1 >= FEW_REFERENCES)
+        return cls([])
+
+    def calibrated(self, signal: Floats) -> Floats:
+        """The scores of one model a trial, ``(lags, trials, examples)``."""
+        if not self.models:
+            return signal.copy()
+        made = [
+            against_references(
+                signal[:, trial], np.moveaxis(models, 1, 0), deviation=self.deviation
+            )
+            for trial, models in enumerate(self.models)
+        ]
+        return np.stack(made, axis=1)
+
+    def counts(self, lags: int) -> tuple[int, ...]:
+        """How many different models there are at each lag; of the trials, the fewest."""
+        return tuple(
+            min(len(np.unique(models[lag], axis=0)) for models in self.models)
+            for lag in range(lags)
+        )

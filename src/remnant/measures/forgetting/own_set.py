@@ -1,0 +1,99 @@
+"""Does a model find the set of examples that it was planted with, among the sets of all trials?
+
+Where each trial plants a set of its own, drawn at random, every model scores all sets. A model that
+learnt only the kind of the examples scores all sets alike, and which of them is its own does not
+matter. So the mean ranks of the models' own sets are held against those under other assignments of
+sets to models, which would all have been equally likely.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from remnant.errors import InvalidInput, require
+from remnant.measures.statistics.checks import check_rng, read_floats
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+_ALL = 5040  # assignments, up to which all are looked at
+_DRAWN = 9999
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OwnSetTest:
+    """The rank of each model's own set among the sets of all trials.
+
+    Attributes:
+        ranks: 1 where the own set scores highest, shape ``(lags, trials)``; ties count against it.
+        p_value: That own sets rank so high by chance, at each lag; small where models remember
+            examples.
+        sets: How many there are.
+    """
+
+    ranks: Ints
+    p_value: Floats
+    sets: int
+
+
+def own_set_test(scores: ArrayLike, *, own: ArrayLike, rng: np.random.Generator) -> OwnSetTest:
+    """Rank each planted model's own set among the sets of all trials.
+
+    Args:
+        scores: Of every example in each trial's planted model, ``(lags, trials, examples)``.
+        own: Which examples each trial planted, ``(trials, examples)``; none in two trials. Examples
+            that no trial planted are left out.
+        rng: Draws assignments, where there are more than 5040.
+
+    Guarantees:
+        * Without memory of single examples ``p_value <= a`` has a probability of ``a`` at most at
+          each lag, whatever models learnt of the kind and however they differ.
+
+    Raises:
+        InvalidInput: Faults in arrays; fewer than two trials; an example of two trials.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> own = np.repeat(np.eye(6, dtype=bool), 10, axis=1)
+        >>> found = own_set_test(rng.normal(size=(1, 6, 60)) + 2.0 * own, own=own, rng=rng)
+        >>> found.ranks.tolist(), found.p_value.round(4).tolist()
+        ([[1, 1, 1, 1, 1, 1]], [0.0014])
+    """
+    faults: list[str] = []
+    values = read_floats("scores", scores, 3, faults, axes="(lags, trials, examples)")
+    mine = np.asarray(own)
+    check_rng(rng, faults)
+    if values is not None and (mine.dtype != np.bool_ or mine.shape != values.shape[1:]):
+        faults.append("own does not hold truth values of the shape (trials, examples)")
+    elif mine.ndim == 2 and (mine.sum(axis=0) > 1).any():
+        faults.append("own has an example in two trials")
+    elif len(mine) < 2 or not mine.any(axis=1).all():
+        faults.append("own needs two trials or more, each with an example")
+    require(faults)
+    if values is None:
+        raise InvalidInput("scores must be an array of numbers.")
+    planted = mine.any(axis=0)
+    ranked = stats.rankdata(values[..., planted], axis=2)
+    share = mine[:, planted] / mine.sum(axis=1, keepdims=True)
+    means = ranked @ share.T  # (lags, models, sets)
+    own_mean = np.diagonal(means, axis1=1, axis2=2)
+    ranks = (means >= own_mean[..., None] - 1e-9).sum(axis=2)
+    p_values = [_p_value(table, rng) for table in means]
+    return OwnSetTest(ranks.astype(np.int64), np.array(p_values), len(mine))
+
+
+def _p_value(means: Floats, rng: np.random.Generator) -> float:
+    """The share of assignments whose mean ranks add up to at least as much as the true one's."""
+    trials = len(means)
+    least = float(np.trace(means)) - 1e-9
+    if math.factorial(trials) <= _ALL:
+        orders = np.array(list(itertools.permutations(range(trials))))
+        return float((means[np.arange(trials), orders].sum(axis=1) >= least).mean())
+    orders = rng.permuted(np.tile(np.arange(trials), (_DRAWN, 1)), axis=1)
+    reached = int((means[np.arange(trials), orders].sum(axis=1) >= least).sum())
+    return (1 + reached) / (1 + _DRAWN)
