@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.measures.forgetting.attackers import hold_for_all, strongest
 from remnant.measures.forgetting.control import Control, positive_control
 from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.decay import Decay, Law, fit_decay
@@ -111,7 +113,12 @@ class ForgettingCurve:
         )
 
     def safe_after(
-        self, limit: float, confidence: float = 0.95, *, control: bool = True
+        self,
+        limit: float,
+        confidence: float = 0.95,
+        *,
+        control: bool = True,
+        others: Mapping[str, ForgettingCurve] | None = None,
     ) -> SafeAfter:
         """The smallest lag from which on success is shown to stay at or under ``limit``.
 
@@ -125,6 +132,8 @@ class ForgettingCurve:
             confidence: That no lag which is claimed has a success above ``limit``; at least 0.8.
             control: Whether the attack has to have found the canaries (``positive_control``).
                 Without it, the bare bound: an attack that sees nothing then makes every lag safe.
+            others: Curves of other attackers on the same models, by name: a lag is safe only where
+                all of them are shown to stay at or under ``limit``.
 
         Guarantees:
             * With ``control``, an attack that sees nothing makes no lag safe, but with a
@@ -139,9 +148,11 @@ class ForgettingCurve:
             InvalidInput: ``limit`` is at or under chance or not under 1, ``confidence`` is not
                 from 0.8 up to 1, or all lags lie before planting.
         """
+        curves = [self, *self._compared(others).values()]
         return safe_after(
             lags=self.lags,
             upper=self.evidence.upper,
+            strongest=strongest([curve.evidence.upper for curve in curves]),
             limit=limit,
             chance=self.chance,
             success=self.success,
@@ -152,7 +163,13 @@ class ForgettingCurve:
             per_trial=self.per_trial,
         )
 
-    def verdict(self, limit: float) -> Verdict:
+    def verdict(
+        self,
+        limit: float,
+        *,
+        attacker: str = "",
+        others: Mapping[str, ForgettingCurve] | None = None,
+    ) -> Verdict:
         """Judge the last lag of the curve, and no other.
 
         PASS where the one-sided upper bound is at or under ``limit``, the attack found the canaries
@@ -163,10 +180,15 @@ class ForgettingCurve:
 
         Args:
             limit: In the units of ``success``, above chance.
+            attacker: Whose scores these are, for sentence and claim, such as "an attacker with 14
+                reference models".
+            others: Curves of other attackers on the same models, by name. PASS then needs the upper
+                bound of each to be at or under ``limit``; FAIL is about this curve alone.
 
         Raises:
             InvalidInput: ``limit`` is at or under chance (nothing can be shown to lie there) or not
-                under 1, the curve's confidence is under 0.8, or it ends before planting.
+                under 1, the curve's confidence is under 0.8, it ends before planting, or a curve of
+                ``others`` has other lags or measures another success.
 
         Example:
             >>> rng = np.random.default_rng(0)
@@ -184,9 +206,11 @@ class ForgettingCurve:
             confidence=self.confidence,
         )
         at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
+        by = f" by {attacker}" if attacker else ""
+        compared = self._compared(others)
         trainings = "1 training" if self.trials == 1 else f"{self.trials} trainings"
         last = LastLag(
-            what=f"attack {NAMES[self.success]}{at}",
+            what=f"attack {NAMES[self.success]}{at}{by}",
             unit="",
             digits=3,
             lag=float(self.lags[-1]),
@@ -205,7 +229,32 @@ class ForgettingCurve:
         doubt = self._void(limit) or alike_fault(self.evidence.tied_pairs[-1], " at the end")
         if not doubt and last.high < self.chance:
             doubt = REVERSED
-        return judge(last, limit, self.positive_control(), doubt=doubt)
+        highs = {
+            name: float(curve.evidence.upper(self.confidence)[-1])
+            for name, curve in compared.items()
+        }
+        return hold_for_all(
+            judge(last, limit, self.positive_control(), doubt=doubt),
+            highs,
+            what=f"attack {NAMES[self.success]}{at}",
+            confidence=self.confidence,
+        )
+
+    def _compared(self, others: Mapping[str, ForgettingCurve] | None) -> dict[str, ForgettingCurve]:
+        """The other attackers' curves, of the same lags and the same measure.
+
+        Raises:
+            InvalidInput: One has others.
+        """
+        known = dict(others or {})
+        wrong = [
+            name
+            for name, curve in known.items()
+            if (curve.success, curve.fpr) != (self.success, self.fpr)
+            or not np.array_equal(curve.lags, self.lags)
+        ]
+        require([f"others[{name!r}] has other lags or another success" for name in wrong])
+        return known
 
     def _below_chance(self) -> bool:
         """Whether success at the last lag is shown to be below chance, by Student's t at 2.5 %."""
@@ -224,7 +273,14 @@ class ForgettingCurve:
             return self.evidence.doubt
         return out_of_reach(limit, self.success, self.fpr)
 
-    def protect_last(self, limit: float, *, batch: int, confidence: float = 0.95) -> ProtectLast:
+    def protect_last(
+        self,
+        limit: float,
+        *,
+        batch: int,
+        confidence: float = 0.95,
+        others: Mapping[str, ForgettingCurve] | None = None,
+    ) -> ProtectLast:
         """The most recent examples, which are not shown to be within ``limit``: protect these.
 
         They are those used less than ``safe_after(limit)`` steps ago.
@@ -232,7 +288,7 @@ class ForgettingCurve:
         Args:
             limit: In the units of ``success``, above chance.
             batch: Examples a step.
-            confidence: As in ``safe_after``.
+            confidence, others: As in ``safe_after``.
 
         Raises:
             InvalidInput: As in ``safe_after``, or ``batch`` is not a whole number from 1.
@@ -248,7 +304,7 @@ class ForgettingCurve:
             >>> kept.steps, kept.examples
             (200, 12800)
         """
-        return protect_last(self.safe_after(limit, confidence), batch=batch)
+        return protect_last(self.safe_after(limit, confidence, others=others), batch=batch)
 
     def smoothed(self, points: int = 5) -> Floats:
         """A moving average of ``value`` over neighbouring lags, centred, to look at.

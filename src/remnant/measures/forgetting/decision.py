@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from remnant.errors import NotEnoughEvidence
@@ -36,7 +37,12 @@ class Decision:
 
 
 def forgetting_decision(
-    curve: ForgettingCurve, limit: float, *, batch: int, confidence: float = 0.95
+    curve: ForgettingCurve,
+    limit: float,
+    *,
+    batch: int,
+    confidence: float = 0.95,
+    others: Mapping[str, ForgettingCurve] | None = None,
 ) -> Decision:
     """Return what a curve says about a limit: safe lag, examples to protect, decay, forecast.
 
@@ -48,6 +54,8 @@ def forgetting_decision(
         limit: The success that may not be passed, above chance.
         batch: Examples a step.
         confidence: Of each claim.
+        others: Curves of other attackers on the same models, by name: a lag is safe only where all
+            are shown to keep the limit. The decay is that of ``curve``.
 
     Raises:
         InvalidInput: As in ``ForgettingCurve.safe_after`` and ``protect_last``.
@@ -65,7 +73,7 @@ def forgetting_decision(
         >>> decision.safe.lag, decision.protect.examples, round(decision.reaches.value)
         (200.0, 12800, 137)
     """
-    safe = curve.safe_after(limit, confidence)
+    safe = curve.safe_after(limit, confidence, others=others)
     protect = protect_last(safe, batch=batch)
     try:
         decay = curve.decay(confidence=confidence)

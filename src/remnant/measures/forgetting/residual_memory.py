@@ -9,7 +9,7 @@ as learning from the similar examples, moves both sides and is not counted as me
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,6 +78,7 @@ def hidden_test(
     confidence: float = 0.95,
     rng: np.random.Generator,
     draws: int = 400,
+    groups: Any = None,
 ) -> HiddenTest:
     """Compare attack success before and after each of several disturbances.
 
@@ -88,9 +89,9 @@ def hidden_test(
 
     Args:
         seen_before, unseen_before: Shape ``(trials, canaries)``, higher = more likely seen.
-        seen_after, unseen_after: Shape ``(disturbances, trials, canaries)``: planted models and
-            their twins under the same disturbance.
-        success, fpr, confidence, rng, draws: As in ``forgetting_curve``.
+        seen_after, unseen_after: Shape ``(disturbances, trials, canaries)``: under the same
+            disturbance, planted models and their twins, or planted and never-planted examples.
+        success, fpr, confidence, rng, draws, groups: As in ``forgetting_curve``.
 
     Guarantees:
         * Where nothing is to be found, any claim ("hidden", "comes back") is made with at most
@@ -126,6 +127,7 @@ def hidden_test(
         confidence=confidence,
         rng=rng,
         draws=draws,
+        groups=groups,
     )
     above = above_chance(curve)
     differences = curve.per_trial[1:] - curve.per_trial[0]

@@ -44,6 +44,7 @@ def safe_after(
     *,
     lags: Floats,
     upper: Callable[[float], Floats],
+    strongest: Callable[[float], Floats] | None = None,
     limit: float,
     chance: float,
     success: str,
@@ -60,6 +61,8 @@ def safe_after(
     Args:
         lags: Strictly increasing; those before planting are not tested.
         upper: Gives the one-sided upper bound of success at each lag, for a confidence.
+        strongest: The largest such bound of all attackers that were computed, if several were: it
+            is what is held against ``limit``.
         limit: The largest success allowed, above ``chance``.
         chance: What an attack without knowledge reaches.
         success: Its name, for the sentence.
@@ -81,13 +84,16 @@ def safe_after(
     if void:
         return SafeAfter(None, f"{void[0].upper()}{void[1:]}.", limit, confidence, 0)
     bounds = upper(float(confidence))
+    largest = bounds if strongest is None else strongest(float(confidence))
     found = [""] * lags.size
     if control is not None:
         turned = bounds < chance if reversed_at is None else reversed_at
         reverse = f"{success} is below chance: the reversed attack succeeds"
         found = [reverse * bool(below) for below in turned]
         found = [doubt or below for doubt, below in zip_longest(doubts, found, fillvalue="")]
-    claim = _backward(lags, bounds, np.array(found, dtype=object), limit, confidence, success)
+    claim = _backward(
+        lags, bounds, largest, np.array(found, dtype=object), limit, confidence, success
+    )
     if control is not None and not control.found and claim.lag is not None:
         return replace(claim, lag=None, reason=control.reason)
     if per_trial is None or claim.lag is None:
@@ -118,6 +124,7 @@ def check_claim(
 
 def _backward(
     lags: Floats,
+    named: Floats,
     bounds: Floats,
     doubts: NDArray[np.object_],
     limit: float,
@@ -132,7 +139,8 @@ def _backward(
         reason = f"At every lag from {lags[first]:g} on the {level} is at or under {limit:g}."
         return SafeAfter(float(lags[first]), reason, limit, confidence, after.size)
     stop = int(fails[-1])
-    stopped = f"at lag {lags[stop]:g} the {level} is {bounds[stop]:.3f}, above {limit:g}"
+    by = "" if named[stop] == bounds[stop] else " for another attacker that was computed"
+    stopped = f"at lag {lags[stop]:g} the {level} is {bounds[stop]:.3f}{by}, above {limit:g}"
     if doubts[stop]:
         stopped = f"at lag {lags[stop]:g} {doubts[stop]}"
     tested = after.size - int(np.flatnonzero(after == stop)[0])

@@ -6,21 +6,30 @@ from collections.abc import Iterator
 
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
-from remnant.report.blocks import Check
+from remnant.report.blocks import Check, Status
 from remnant.report.curve import Curve, lag_text
 from remnant.studies.beside.checks import (
+    SIGNIFICANT,
     Recorded,
+    above,
     attack_found,
     never_planted,
     not_measured,
     other_measures,
     outcome_of,
+    second_test,
     still_detected,
     twins_at_chance,
 )
 from remnant.studies.beside.residual_memory import residual_memory
 from remnant.studies.forgetting.result import Decision, Forecast, ForgettingResult
 from remnant.studies.shared.curves import CurveResult
+
+_NAMED = {
+    "references": "reference models",
+    "checkpoint": "the checkpoint before planting",
+    "none": "the model alone",
+}
 
 
 def beside(result: ForgettingResult) -> tuple[Check, ...]:
@@ -33,17 +42,21 @@ def of_curve(result: Recorded[CurveResult]) -> tuple[Check, ...]:
     measured = result.measured
     if isinstance(measured, Absent):
         return ()
-    found = attack_found(shown(measured), None, found=measured.found, found_at=measured.found_at)
+    curve = measured.shown(by_construction=True)
+    found = attack_found(curve, None, found=measured.found, found_at=measured.found_at)
     return (found, not_measured("negative control"))
 
 
-def shown(curve: CurveResult | Absent) -> Curve | None:
-    """The curve, beginning after lag 0, where an attack may succeed by construction."""
-    return None if isinstance(curve, Absent) else curve.shown(by_construction=True)
-
-
 def _checks(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check]:
-    curve, main = result.curve, shown(result.curve)
+    curve = result.curve
+
+    def shown(stored: CurveResult | Absent) -> Curve | None:
+        """As the page shows it: inside one model the attack can fail at lag 0."""
+        if isinstance(stored, Absent):
+            return None
+        return stored.shown(by_construction=not result.inside)
+
+    main = shown(curve)
     yield attack_found(
         main,
         outcome,
@@ -51,15 +64,45 @@ def _checks(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
         found_at=None if isinstance(curve, Absent) else curve.found_at,
     )
     yield twins_at_chance(shown(result.curve_aa), outcome)
-    never = never_planted(main, shown(result.curve_controls), outcome)
-    if never is not None:
-        yield never
+    if result.inside:
+        yield from _inside(result, outcome)
+    else:
+        never = never_planted(main, shown(result.curve_kind), outcome)
+        if never is not None:
+            yield never
     yield from still_detected(main, outcome)
     others = map(shown, result.other_measures.values())
     yield from other_measures([curve for curve in others if curve is not None], outcome)
     yield from residual_memory(result.hidden, result.returning, outcome)
     if isinstance(result.decision, Decision) and outcome == "PASS":
         yield from _safe(result.decision, outcome, [] if main is None else _lags(main))
+
+
+def _inside(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check]:
+    """Whether it is the examples that are remembered, and whether another attacker finds them."""
+    if not isinstance(result.own_set, Absent):
+        p_value = result.own_set.p_value[-1]
+        finds = p_value <= SIGNIFICANT
+        text = f"own sets {'found' if finds else 'not found'} among all sets (p = {p_value:.2g})"
+        yield second_test("own sets", finds=finds, text=text, outcome=outcome)
+    within = result.within_label
+    if not isinstance(within, Absent) and within.low is not None:
+        finds = within.low[-1] > 0.5
+        text = (
+            f"within the same label AUC is {'above' if finds else 'not above'} chance "
+            f"({within.value[-1]:.3f})"
+        )
+        yield second_test("within label", finds=finds, text=text, outcome=outcome)
+    for name, stored in result.other_attackers.items():
+        curve = stored.shown()
+        finds = above(curve.end, curve.chance)
+        text = (
+            f"an attacker by {_NAMED[name]} {'finds' if finds else 'does not find'} them "
+            f"({curve.show(curve.end.value)})"
+        )
+        contradicts = finds and outcome == "PASS"
+        status: Status = "found" if finds else "not found"
+        yield Check(name="another attacker", status=status, text=text, contradicts=contradicts)
 
 
 def _lags(curve: Curve) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 from remnant.errors import InvalidInput
@@ -19,16 +20,29 @@ from remnant.studies.forgetting.result import (
 from remnant.studies.shared.curves import Ends, Unmeasured
 
 
-def put_decision(record: Record, curve: ForgettingCurve, *, limit: float, batch: int) -> None:
+def put_decision(
+    record: Record,
+    curve: ForgettingCurve,
+    *,
+    limit: float,
+    batch: int,
+    others: Mapping[str, ForgettingCurve] | None = None,
+) -> None:
     """Put the decision into the record, or why there is none.
+
+    A lag is safe only where the curve and those of all ``others``, by attacker, are within the
+    limit.
 
     No lag is called safe where the run's own verdict says otherwise about a curve that by itself
     would pass: residual memory above the limit, or one pair of twins.
     """
     try:
-        decision = decide(curve, limit=limit, batch=batch)
+        decision = decide(curve, limit=limit, batch=batch, others=others)
         verdict = record.results().get("verdict", {})
-        if curve.verdict(limit).outcome == "PASS" and verdict.get("outcome") != "PASS":
+        if (
+            curve.verdict(limit, others=others).outcome == "PASS"
+            and verdict.get("outcome") != "PASS"
+        ):
             reason = str(verdict.get("claim", "The run's verdict is no PASS."))
             decision = replace(
                 decision,
@@ -41,9 +55,17 @@ def put_decision(record: Record, curve: ForgettingCurve, *, limit: float, batch:
         put_parts(record, decision=decision)
 
 
-def decide(curve: ForgettingCurve, *, limit: float, batch: int) -> Decision:
+def decide(
+    curve: ForgettingCurve,
+    *,
+    limit: float,
+    batch: int,
+    others: Mapping[str, ForgettingCurve] | None = None,
+) -> Decision:
     """Return safe lag, protected examples, decay and forecast; None stands for unbounded ends."""
-    measured = forgetting_decision(curve, limit, batch=batch, confidence=curve.confidence)
+    measured = forgetting_decision(
+        curve, limit, batch=batch, confidence=curve.confidence, others=others
+    )
     safe, protect = measured.safe, measured.protect
     decay: Unmeasured | DecayLaw = Unmeasured(absent=measured.no_decay or "")
     forecast: Unmeasured | Forecast = Unmeasured(absent=measured.no_decay or "")

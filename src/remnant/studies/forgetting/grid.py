@@ -36,7 +36,13 @@ from remnant.studies.shared.classifiers import (
     fit_classifiers,
     how_trained,
 )
-from remnant.studies.shared.image_canaries import Planting, canary_count, draw_canaries, plant
+from remnant.studies.shared.image_canaries import (
+    Planting,
+    canary_count,
+    draw_canaries,
+    near_copies,
+    plant,
+)
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.settings import Execution
 
@@ -230,6 +236,10 @@ def _train_grid(runs: Runs, key: str, shared: GridData, site: Site) -> None:
             site.shelf.put_array(array_name, array)
     accuracy = accuracy_of(population, cast.planting)
     for run_name, question in cast.ask.items():
+        probed = cast.planting.probed
+        site.shelf.put_array(f"{run_name}.labels", probed.labels[question.canaries])
+        pairs = near_copies(probed.images[question.canaries])
+        site.shelf.put_array(f"{run_name}.near_copies", pairs)
         site.shelf.put_array(f"{run_name}.test_accuracy", accuracy[question.members])
         site.shelf.put_array(f"{run_name}.signals", fit.probes[run_name])
     site.shelf.update_execution(how_trained(name, fit))

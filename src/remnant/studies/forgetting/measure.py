@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
-from remnant.measures import ForgettingCurve, Success, Verdict, forgetting_curve
-from remnant.plans import PoisonPlan
+from remnant.measures import ForgettingCurve, Success, Verdict, auc_within_label, own_set_test
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
+from remnant.studies.forgetting.attack_curves import Attacks, attacks_of
 from remnant.studies.forgetting.decision import put_decision
 from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
 from remnant.studies.forgetting.residual_memory import measure_hidden
-from remnant.studies.forgetting.twin_scores import twin_scores
-from remnant.studies.residual_memory.measured import hidden_scope
+from remnant.studies.forgetting.result import FORMAT, OwnSet, WithinLabel
+from remnant.studies.residual_memory.measured import hidden_scope, or_absent
 from remnant.studies.shared.curves import CurveResult, Traditional
 from remnant.studies.shared.differences import put_comparison
 from remnant.studies.shared.gates import (
@@ -33,85 +33,84 @@ from remnant.studies.shared.parts import Tested
 
 Floats = NDArray[np.float64]
 _OTHERS = ("tpr", "auc", "accuracy", "precision")
+_NOT_INSIDE = "the study compares the planted model with its twin, not examples inside one model"
 
 
 def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     """Measure everything the study asks for and put it into the record."""
-    plan, signals = study.plan, record.array("primary.signals")
-    primary = _curve(study, signals, "planted")
-    put_parts(record, curve=curve_result(primary))
-    measure_hidden(record, study, signals)
-    unplanted = _curve(study, signals, "aa") if plan.aa else None
+    plan, limit = study.plan, study.attack.limit
+    run = attacks_of(record, "primary", study)
+    curve, others = run.curve(), run.others()
+    put_parts(record, format=FORMAT, attack=run.used, curve=curve_result(curve))
+    measure_hidden(record, study, run)
+    control = or_absent(run.control)
+    put_parts(record, curve_aa=_stored(control))
+    unplanted = None if isinstance(control, Absent) else control
+
+    def judged() -> Verdict:
+        verdict = curve.verdict(limit, attacker=run.used.attacker, others=others)
+        verdict = with_plan(verdict, trials=plan.trials, fresh_canaries=plan.fresh_canaries)
+        verdict = with_negative_control(verdict, unplanted)
+        return with_residual_memory(verdict, record.results())
+
+    put_verdict(record, judged, task=record.results().get("task"))
+    put_decision(record, curve, limit=limit, batch=plan.batch, others=others)
     put_parts(
         record,
-        curve_aa=Absent("the plan has no A/A twins")
-        if unplanted is None
-        else curve_result(unplanted),
-    )
-    put_verdict(
-        record,
-        lambda: _verdict(record, study, primary, unplanted),
-        task=record.results().get("task"),
-    )
-    put_decision(record, primary, limit=study.attack.limit, batch=plan.batch)
-    put_parts(
-        record,
-        curve_controls=_other_curve(study, signals, controls=True)
-        if plan.controls
-        else Absent("the plan has no controls"),
+        **{f"curve_by_{name}": _stored(made) for name, made in run.by_calibration().items()},
+        curve_influence=_stored(or_absent(run.influence)),
+        curve_twin=_stored(or_absent(run.as_in_the_paper)),
+        curve_kind=_stored(or_absent(run.kind)),
+        own_set=or_absent(_own_set, study, run),
+        within_label=or_absent(_within_label, record, study, run),
     )
     for success in _OTHERS:
         if success != study.attack.success:
-            put_parts(record, **{f"curve_{success}": _other_curve(study, signals, success=success)})
-    put_parts(record, traditional=_traditional(study, signals))
-    _compare(record, study, primary)
-    put_parts(record, scope=_scope(study))
+            other = or_absent(run.curve, success=cast(Success, success))
+            put_parts(record, **{f"curve_{success}": _stored(other)})
+    put_parts(record, traditional=_traditional(study, record.array("primary.signals")))
+    _compare(record, study, curve)
+    put_parts(record, scope=_scope(study, run))
 
 
-def _verdict(
-    record: Record,
-    study: ForgettingStudy,
-    curve: ForgettingCurve,
-    unplanted: ForgettingCurve | None,
-) -> Verdict:
-    """Judge the last lag together with what the run's own controls and later searches found."""
-    plan = study.plan
-    verdict = curve.verdict(study.attack.limit)
-    verdict = with_plan(verdict, trials=plan.trials, fresh_canaries=plan.fresh_canaries)
-    return with_residual_memory(with_negative_control(verdict, unplanted), record.results())
+def _stored(curve: ForgettingCurve | Absent) -> CurveResult | Absent:
+    return curve if isinstance(curve, Absent) else curve_result(curve)
 
 
-def _curve(
-    study: ForgettingStudy,
-    signals: Floats,
-    arm: str,
-    *,
-    success: str | None = None,
-    controls: bool = False,
-) -> ForgettingCurve:
-    plan, attack = study.plan, study.attack
-    seen, unseen = (
-        twin_scores(plan, signals, side, attack.calibration, controls=controls)
-        for side in (arm, "twin")
+def _own_set(study: ForgettingStudy, run: Attacks) -> OwnSet:
+    """Whether each planted model finds its own set among the sets of all trials."""
+    plan, scores = study.plan, run.inside()
+    if scores is None:
+        raise NotEnoughEvidence(_NOT_INSIDE)
+    if not plan.fresh_canaries or plan.trials < 2:
+        raise NotEnoughEvidence("all trials planted the same canaries")
+    test = own_set_test(
+        scores.scores, own=run.scores.own, rng=np.random.default_rng([plan.seed, 2, 1])
     )
-    return forgetting_curve(
-        seen_scores=seen,
-        unseen_scores=unseen,
-        lags=study.lags(),
-        success=cast(Success, success or attack.success),
-        fpr=attack.fpr,
-        confidence=attack.confidence,
-        rng=np.random.default_rng([plan.seed, 2]),
-        control_at_zero=isinstance(plan, PoisonPlan),
+    return OwnSet(
+        lags=tuple(map(float, study.lags())),
+        p_value=tuple(test.p_value.tolist()),
+        mean_rank=tuple(test.ranks.mean(axis=1).tolist()),
+        sets=test.sets,
     )
 
 
-def _other_curve(study: ForgettingStudy, signals: Floats, **choices: Any) -> CurveResult | Absent:
-    """Return a secondary curve, or why there is none."""
-    try:
-        return curve_result(_curve(study, signals, "planted", **choices))
-    except NotEnoughEvidence as fault:
-        return Absent(str(fault))
+def _within_label(record: Record, study: ForgettingStudy, run: Attacks) -> WithinLabel:
+    """Success among examples of one label: a trace of the label is not the example."""
+    scores = run.inside()
+    if scores is None:
+        raise NotEnoughEvidence(_NOT_INSIDE)
+    labels = record.array("primary.labels")
+    measured = auc_within_label(
+        seen_scores=scores.seen,
+        unseen_scores=scores.unseen,
+        seen_labels=labels[scores.groups[0]],
+        unseen_labels=labels[scores.groups[1]],
+    )
+    return WithinLabel(
+        lags=tuple(map(float, study.lags())),
+        value=tuple(measured.mean(axis=1).tolist()),
+    )
 
 
 def _traditional(study: ForgettingStudy, signals: Floats) -> Traditional:
@@ -134,32 +133,43 @@ def _compare(record: Record, study: ForgettingStudy, primary: ForgettingCurve) -
     trained = runs_of(parts)
     variants = []
     for name, part in list(parts.items())[1:]:
+        run = attacks_of(record, trained[name], part)
+        curve = run.curve()
         signals = record.array(f"{trained[name]}.signals")
-        curve = _curve(part, signals, "planted")
         stored = replace(curve_result(curve), traditional=_traditional(part, signals))
         variants.append((name, curve, stored))
     put_comparison(record, study, primary, variants)
 
 
-def _scope(study: ForgettingStudy) -> Tested:
+def _scope(study: ForgettingStudy, run: Attacks) -> Tested:
     plan = study.plan
+    inside = study.attack.against == "never-planted"
+    compared = (
+        "planted against never-planted examples inside each planted model"
+        if inside
+        else "each planted model against its unplanted twin"
+    )
     tested = [
         f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} {study.canaries.kind} "
         f"canaries in {study.model.name} on {study.data.title}",
-        f"attack with calibration '{study.attack.calibration}', for {plan.watch_steps} steps after "
-        "the canaries were last used",
+        f"{compared}, by {run.used.attacker}, for {plan.watch_steps} steps after the canaries were "
+        "last used",
     ]
-    tested += ["A/A twins as the negative control"] if plan.aa else []
+    if inside:
+        tested.append("the same comparison in unplanted twins as the negative control")
+    elif plan.aa:
+        tested.append("A/A twins as the negative control")
     searched, may_be_hidden = hidden_scope(study.hidden)
     tested += searched
     not_tested = [
         "adversaries who know the batch order, see gradients, or query the model while it trains",
+        "attackers with more or better reference models than the other trials'",
         *may_be_hidden,
         f"lags beyond {plan.watch_steps} steps, other models, other data and other kinds of canary",
         "extraction: this attack distinguishes seen from unseen examples, it recovers none",
     ]
     if not plan.fresh_canaries and plan.trials > 1:
         not_tested.append("other canaries: all trials planted the same ones")
-    if not plan.aa:
+    if not inside and not plan.aa:
         not_tested.append("A/A twins: there was no negative control")
     return Tested(tested=tuple(tested), not_tested=tuple(not_tested))

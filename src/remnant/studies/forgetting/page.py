@@ -9,9 +9,12 @@ from typing import Any
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
     Block,
+    Cell,
+    Column,
     Figure,
     Missing,
     Reading,
+    Table,
     Terms,
     Tile,
     Tiles,
@@ -19,9 +22,10 @@ from remnant.report.blocks import (
     section,
 )
 from remnant.report.curve import Curve, lag_text, percent, short_percent
+from remnant.report.numerals import count_text, pvalue_text
 from remnant.studies.beside.forgetting import beside
 from remnant.studies.forgetting.decision_blocks import decision_section
-from remnant.studies.forgetting.result import ForgettingResult
+from remnant.studies.forgetting.result import AttackUsed, ForgettingResult, WithinLabel
 from remnant.studies.residual_memory.blocks import residual_memory_section, searches
 from remnant.studies.shared.curve_blocks import (
     after_planting,
@@ -65,6 +69,32 @@ _ADVICE = {
     "INCONCLUSIVE": "Run the study again in a new folder with more evidence, such as more trials; "
     "the verdict says what is missing.",
 }
+_KIND = "What the kind teaches"
+_ATTACKERS = {
+    "references": "With reference models",
+    "checkpoint": "With the checkpoint before planting",
+    "none": "With the model alone",
+}
+_ATTACK = {
+    True: "It scores each example by how likely the model finds its label, compared with models "
+    "that never saw it, and calls the highest scores “seen”. Planted and never-planted examples are "
+    "scored in the same model, so what it learnt of their kind helps nobody.",
+    False: "It scores each example by how much more likely the model finds it now than before it "
+    "was planted, and calls the highest scores “seen”. A twin of the model that skipped the "
+    "planting gives the scores of examples that were not seen.",
+}
+_INSIDE_TERMS = {
+    "Unplanted twins": "The same comparison by the same references in models that saw none of the "
+    "examples. Any success there is not memory; it must stay at chance.",
+    _KIND: "What planting teaches about such examples in general: the planted model against its "
+    "twin, on examples that neither saw. It is no memory of single examples.",
+    "Influence of planting": "By scores less those of the trial’s own twin, which trained the same "
+    "way without the planting. It shows that planting left a trace, not that anyone can find it.",
+}
+_AA = (
+    "Two models trained the same way with fresh randomness, neither of which saw the canaries. Any "
+    "success of the attack there is not memory; it must stay at chance."
+)
 _MEASURES = {
     "precision": "Precision",
     "tpr": "True positive rate",
@@ -79,21 +109,35 @@ _TRADITIONAL = (
 
 @dataclass(frozen=True, slots=True)
 class _Curves:
-    """The curves as they are shown; None where one was not measured."""
+    """The curves as they are shown; None where one was not measured.
+
+    Attributes:
+        main: By the study's own attack.
+        control: The same where nothing was planted.
+        kind: Planted model against twin on examples that neither saw.
+        inside: Whether ``main`` compares examples inside the planted model.
+    """
 
     main: Curve | None
     control: Curve | None
-    never_planted: Curve | None
+    kind: Curve | None
+    inside: bool
+
+    @property
+    def control_name(self) -> str:
+        return "Unplanted twins" if self.inside else "A/A twins"
 
 
 def page(result: ForgettingResult, run: Run) -> Iterator[Block]:
     """What a report shows of a forgetting study."""
-    constructed = holds_by_construction(run.recipe)
+    constructed = not result.inside and holds_by_construction(run.recipe)
 
     def shown(curve: CurveResult | Absent) -> Curve | None:
         return None if isinstance(curve, Absent) else curve.shown(by_construction=constructed)
 
-    curves = _Curves(shown(result.curve), shown(result.curve_aa), shown(result.curve_controls))
+    curves = _Curves(
+        shown(result.curve), shown(result.curve_aa), shown(result.curve_kind), result.inside
+    )
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
     yield headline(
         result.verdict,
@@ -108,6 +152,7 @@ def page(result: ForgettingResult, run: Run) -> Iterator[Block]:
     yield section("In plain words", _plain_words(result, curves, run))
     yield section("How attack success falls", _falls(result, curves, limit))
     yield section("Controls", _controls(result, curves))
+    yield section("Other attackers, and what is no attack", _comparisons(result))
     yield decision_section(result.decision, curves.main)
     yield residual_memory_section(result.hidden, result.returning)
     if not isinstance(result.compare, Absent):
@@ -115,7 +160,7 @@ def page(result: ForgettingResult, run: Run) -> Iterator[Block]:
     yield section("Other measures of success", _other_measures(result, curves.main, shown))
     yield traditional_section(result.traditional, _TRADITIONAL)
     yield scope_section(result.scope)
-    yield section("How to read this", [Terms(tuple(_terms(curves.main)))])
+    yield section("How to read this", [Terms(tuple(_terms(curves.main, inside=result.inside)))])
     yield from closing(run)
 
 
@@ -145,7 +190,8 @@ def _tiles(result: ForgettingResult, curves: _Curves) -> Iterator[Tile]:
             name = f"{curve.label} {after_planting(point)}"
             yield point_tile(name, curve, point, remark=extra)
     if control is not None:
-        yield point_tile(f"A/A twins {after_planting(control.end)}", control, control.end)
+        name = f"{curves.control_name} {after_planting(control.end)}"
+        yield point_tile(name, control, control.end)
     verdict = result.verdict
     if curve is not None and isinstance(verdict, Gate) and verdict.limit is not None:
         remark = "" if verdict.lag is None else f"at lag {lag_text(verdict.lag)}"
@@ -154,23 +200,31 @@ def _tiles(result: ForgettingResult, curves: _Curves) -> Iterator[Tile]:
 
 def _plain_words(result: ForgettingResult, curves: _Curves, run: Run) -> Iterator[Block]:
     uses = max((row.uses[1] for row in run.ledger), default=None)
-    sentences = [what_was_done(run.plan, uses)]
+    sentences = [what_was_done(run.plan, uses, attack=result.attack, curve=curves.main)]
     if curves.main is not None:
         sentences += what_was_found(curves.main)
     elif isinstance(result.curve, Absent):
         sentences.append(f"How fast attack success falls was not measured: {result.curve.reason}.")
-    sentences.append(control_sentence(result.curve_aa, curves.control))
+    sentences.append(control_sentence(result.curve_aa, curves.control, inside=curves.inside))
     sentences.append(searches(result.hidden, result.returning))
     yield prose(" ".join(sentence for sentence in sentences if sentence), tone="lead")
     yield prose(task_sentence(result.task), tone="lead")
 
 
-def what_was_done(plan: Mapping[str, Any], uses: int | None) -> str:
+def what_was_done(
+    plan: Mapping[str, Any],
+    uses: int | None,
+    *,
+    attack: AttackUsed | Absent,
+    curve: Curve | None = None,
+) -> str:
     """How the canaries were planted, as far as the plan says; nothing where it does not.
 
     Args:
         plan: Its fields.
         uses: How often one model used a canary; None where that was not recorded.
+        attack: Of the result.
+        curve: Says how many never-planted examples there were.
     """
     canaries, repeats = plan.get("canaries"), plan.get("repeats")
     if not isinstance(canaries, int):
@@ -212,22 +266,26 @@ def what_was_found(curve: Curve) -> list[str]:
     ]
 
 
-def control_sentence(stored: CurveResult | Absent, control: Curve | None) -> str:
-    """What the A/A twins say about the measurement itself; nothing where they have no interval."""
+def control_sentence(
+    stored: CurveResult | Absent, control: Curve | None, *, inside: bool = False
+) -> str:
+    """What the negative control says about the method; nothing where it has no interval."""
     if isinstance(stored, Absent):
         return f"There is no negative control: {stored.reason}."
     if control is None or control_count(control)[1] == 0:
         return ""
-    inside, lags = control_count(control)
-    check = (
-        "As a check on the method, pairs of models of which neither saw the examples were compared "
-        "in the same way"
+    holding, lags = control_count(control)
+    pairs = (
+        "the same comparison was made in models that saw none of the examples"
+        if inside
+        else "pairs of models of which neither saw the examples were compared in the same way"
     )
+    check = f"As a check on the method, {pairs}"
     if control_holds(control):
         return f"{check}: the attack did no better than guessing."
     return (
         f"{check}. An attacker can only guess there, but the interval includes chance at only "
-        f"{inside} of {lags} lags, so read the curve with caution."
+        f"{holding} of {lags} lags, so read the curve with caution."
     )
 
 
@@ -240,12 +298,14 @@ def _falls(result: ForgettingResult, curves: _Curves, limit: float | None) -> It
     chart = curve_chart(
         curve,
         control=curves.control,
+        control_name=curves.control_name,
+        others=[(_KIND, curves.kind)] if curves.inside and curves.kind is not None else [],
         limit=limit,
         title="Attack success against steps since planting",
-        label="Planted twins",
+        label="Planted examples" if curves.inside else "Planted twins",
     )
     yield Figure(chart, key="curve", caption=f"{bands(curve)}{measured_by(curve)}")
-    yield from curve_tables(curve, curves.control)
+    yield from curve_tables(curve, curves.control, control_name=curves.control_name)
     if curve.constructed is not None:
         yield prose(
             f"Lag 0 ({curve.show(curve.constructed.value)}) holds by construction: there the twin "
@@ -258,16 +318,111 @@ def _falls(result: ForgettingResult, curves: _Curves, limit: float | None) -> It
 
 def _controls(result: ForgettingResult, curves: _Curves) -> Iterator[Block]:
     if isinstance(result.curve_aa, Absent):
-        yield Missing("A/A twins (negative control)", result.curve_aa.reason, depth="summary")
+        name = f"{curves.control_name} (negative control)"
+        yield Missing(name, result.curve_aa.reason, depth="summary")
     elif curves.control is not None:
         fails = not control_holds(curves.control)
-        sentence = control_sentence(result.curve_aa, curves.control)
+        sentence = control_sentence(result.curve_aa, curves.control, inside=curves.inside)
         if sentence:
             yield prose(sentence, tone="notice" if fails else "plain")
-    if curves.never_planted is not None:
-        yield prose(never_planted_sentence(curves.never_planted), depth="summary")
-    elif isinstance(result.curve_controls, Absent):
-        yield Missing("Never-planted canaries", result.curve_controls.reason)
+    if curves.inside:
+        yield from _inside_controls(result)
+    elif curves.kind is not None:
+        yield prose(never_planted_sentence(curves.kind), depth="summary")
+    elif isinstance(result.curve_kind, Absent):
+        yield Missing("Never-planted canaries", result.curve_kind.reason)
+
+
+def _inside_controls(result: ForgettingResult) -> Iterator[Block]:
+    """What a model that learnt only the kind, or only the labels, would not show."""
+    own, within = result.own_set, result.within_label
+    if isinstance(own, Absent):
+        yield Missing("Each model’s own set", own.reason)
+    else:
+        yield prose(
+            f"Each planted model scored the sets of all {count_text(own.sets)} trials. At lag "
+            f"{lag_text(own.lags[-1])} its own set ranks {own.mean_rank[-1]:.1f} on average "
+            f"(chance {(own.sets + 1) / 2:.1f}); permutation test: {pvalue_text(own.p_value[-1])}. "
+            "A model that learnt only the kind of the examples ranks all sets alike.",
+            depth="show",
+        )
+    if isinstance(within, Absent):
+        yield Missing("Within the same label", within.reason)
+    else:
+        yield prose(
+            f"Among examples of the same label AUC is {within_text(within)} at lag "
+            f"{lag_text(within.lags[-1])}: a trace of the label alone would give 0.500.",
+            depth="show",
+        )
+
+
+def within_text(within: WithinLabel) -> str:
+    """The last AUC among examples of one label, with its interval."""
+    text = f"{within.value[-1]:.3f}"
+    if within.low is None or within.high is None:
+        return text
+    return f"{text} ({within.low[-1]:.3f} to {within.high[-1]:.3f})"
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """One comparison beside the study's own."""
+
+    name: str
+    curve: Curve
+    note: str
+
+
+def _comparisons(result: ForgettingResult) -> Iterator[Block]:
+    rows = list(_compared(result))
+    if not rows:
+        return
+    first = rows[0].curve
+
+    def cell(curve: Curve, *, end: bool) -> Cell:
+        point = curve.end if end else curve.points[0]
+        return Cell(curve.show(point.value), curve.show_interval(point))
+
+    yield Table(
+        caption=f"{first.label} by other comparisons in the same run",
+        key="comparisons",
+        rows=rows,
+        columns=(
+            Column("Comparison", "name", depth="summary"),
+            Column(
+                f"At lag {lag_text(first.points[0].lag)}",
+                lambda row: row.curve,
+                lambda curve: cell(curve, end=False),
+                depth="summary",
+            ),
+            Column(
+                f"At lag {lag_text(first.end.lag)}",
+                lambda row: row.curve,
+                lambda curve: cell(curve, end=True),
+                depth="summary",
+            ),
+            Column("What it is", "note"),
+        ),
+        depth="summary",
+    )
+
+
+def _compared(result: ForgettingResult) -> Iterator[_Compared]:
+    """The study's own comparison, if it is one inside the model, then the others."""
+    if result.inside and not isinstance(result.curve, Absent):
+        attack = result.attack
+        name = _ATTACKERS["none" if isinstance(attack, Absent) else attack.calibration]
+        yield _Compared(name, result.curve.shown(), "the attacker of this study")
+    for name, curve in result.other_attackers.items():
+        yield _Compared(_ATTACKERS[name], curve.shown(), "an attacker: a PASS needs this one too")
+    beside = (
+        ("Influence of planting", result.curve_influence, "no attack: nobody has the trial’s twin"),
+        ("As in the paper", result.curve_twin, "planted model against its twin: memory and kind"),
+        (_KIND, result.curve_kind, "planted model against twin on examples that neither saw"),
+    )
+    for name, stored, note in beside if result.inside else ():
+        if not isinstance(stored, Absent):
+            yield _Compared(name, stored.shown(), note)
 
 
 def never_planted_sentence(curve: Curve) -> str:
@@ -277,7 +432,8 @@ def never_planted_sentence(curve: Curve) -> str:
         "Never-planted canaries, drawn the same way and scored in the same models: "
         f"{curve.label} is {point_text(curve, curve.start)} at lag {lag_text(curve.start.lag)} and "
         f"{point_text(curve, curve.end)} at lag {lag_text(curve.end.lag)}{guess}. A value above "
-        "chance shows that planting changed the model on canaries it did not see."
+        "chance shows that planting changed the model on canaries it did not see: the planted "
+        "model against its twin shows what was learnt of the kind too."
     )
 
 
@@ -300,13 +456,8 @@ def _other_measures(
             yield Missing(_MEASURES[name], curve.reason)
 
 
-def _terms(curve: Curve | None) -> Iterator[tuple[str, str]]:
-    yield (
-        "The attack",
-        "It scores each example by how much more likely the model finds it now than before it was "
-        "planted, and calls the highest scores “seen”. A twin of the model that skipped the "
-        "planting gives the scores of examples that were not seen.",
-    )
+def _terms(curve: Curve | None, *, inside: bool) -> Iterator[tuple[str, str]]:
+    yield "The attack", _ATTACK[inside]
     if curve is not None and curve.success == "precision" and curve.fpr is not None:
         fpr = short_percent(curve.fpr)
         yield (
@@ -325,11 +476,10 @@ def _terms(curve: Curve | None) -> Iterator[tuple[str, str]]:
         f"under” a limit, as the decision says it, is a one-sided bound at {sure}: it lies below "
         "the upper end of the two-sided interval.",
     )
-    yield (
-        "A/A twins",
-        "Two models trained the same way with fresh randomness, neither of which saw the canaries. "
-        "Any success of the attack there is not memory; it must stay at chance.",
-    )
+    if inside:
+        yield from _INSIDE_TERMS.items()
+    else:
+        yield "A/A twins", _AA
     yield (
         "Heuristic ε",
         "The logarithm of true over false positive rate, as the forgetting paper reports it. It "
@@ -341,6 +491,11 @@ def _terms(curve: Curve | None) -> Iterator[tuple[str, str]]:
         f"It judges the longest lag. PASS: the one-sided upper bound at {sure} is at or under the "
         "limit, and the attack found the canaries at some lag, corrected for the number of lags. "
         f"FAIL: the one-sided lower bound at {sure} is above the limit. INCONCLUSIVE: the evidence "
-        "supports neither; the sentence says why. After INJECT, lag 0 does not count as found, "
-        "because the attack succeeds there by construction; after POISON it counts.",
+        "supports neither; the sentence says why."
+        + (
+            " PASS also needs the bounds of all other attackers that were computed."
+            if inside
+            else " After INJECT, lag 0 does not count as found, because the attack succeeds there "
+            "by construction; after POISON it counts."
+        ),
     )

@@ -22,7 +22,16 @@ from remnant.studies.shared.settings import (
 from remnant.studies.shared.study import Recipe
 from remnant.studies.shared.variants import Variant, label_faults
 
-CALIBRATIONS = ("logit", "loss", "twins", "none")
+AGAINST = ("never-planted", "twin")
+CALIBRATIONS = ("references", "checkpoint", "none")
+SIGNALS = ("log-odds", "loss")
+# Spellings of version 0.2: calibration and signal.
+_SPELLED = {
+    "logit": ("checkpoint", "log-odds"),
+    "loss": ("checkpoint", "loss"),
+    "twins": ("references", "log-odds"),
+}
+_DECIDES = 3  # trials, from which on other trials' twins are references by default
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,9 +42,17 @@ class AttackSettings(Section, name="attack"):
         success: Measure of success, named before the run.
         fpr: False-positive rate at which precision and TPR are read.
         confidence: Confidence of the intervals.
-        calibration: What each score is compared with: ``logit`` or ``loss`` at the checkpoint
-            before planting, ``twins`` (log-odds of the other trials' unplanted twins at the same
-            lag), or ``none``.
+        against: What planted examples are distinguished from. ``never-planted``: examples drawn
+            the same way that the same model never saw; success is memory of single examples.
+            ``twin``: the same examples in a model that skipped the planting, as in the paper;
+            success is also what was learnt of their kind.
+        calibration: What each score is compared with: ``references`` (the other trials' unplanted
+            models at the same step), ``checkpoint`` (the model before planting) or ``none``. If
+            not given: ``references``; ``checkpoint`` for INJECT with one or two trials or against
+            the twin; ``none`` for POISON with one trial. ``logit``, ``loss`` and ``twins`` of
+            version 0.2 are read as ``checkpoint``, ``checkpoint`` with ``signal = "loss"``, and
+            ``references``.
+        signal: What is read off a model: ``log-odds`` of the label, or its ``loss``.
         limit: Success at the last lag must be below this.
         lags: Lags to measure at, in steps. Empty: a grid up to the last step.
     """
@@ -43,12 +60,30 @@ class AttackSettings(Section, name="attack"):
     success: Annotated[str, one_of(SUCCESSES)] = "precision"
     fpr: Share = 0.1
     confidence: Share = 0.95
-    calibration: Annotated[str, one_of(CALIBRATIONS)] = "logit"
+    against: Annotated[str, one_of(AGAINST)] = "never-planted"
+    calibration: Annotated[str, one_of((*CALIBRATIONS, *_SPELLED))] | None = None
+    signal: Annotated[str, one_of(SIGNALS)] = "log-odds"
     limit: Share = 0.7
     lags: tuple[FromZero, ...] = ()
 
     def _contradictions(self) -> list[str]:
         return limit_faults(self)
+
+    def resolved(self, plan: InjectPlan | PoisonPlan) -> AttackSettings:
+        """Return the settings with a calibration of this version, named for this plan."""
+        poison = isinstance(plan, PoisonPlan)
+        if self.calibration in _SPELLED:
+            calibration, signal = _SPELLED[self.calibration]
+            if poison and calibration == "checkpoint":
+                calibration = "references"  # which version 0.2 did without saying so
+            return dataclasses.replace(self, calibration=calibration, signal=signal)
+        if self.calibration is not None:
+            return self
+        few = plan.trials < (2 if poison else _DECIDES)
+        calibration = "references"
+        if few or (self.against == "twin" and not poison):
+            calibration = "none" if poison else "checkpoint"
+        return dataclasses.replace(self, calibration=calibration)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +94,7 @@ class ForgettingStudy(ComparedStudy, ClassifierStudy):
         plan: INJECT or POISON.
         label: What the study itself is called beside its variants.
         title: Of the figure that shows them together.
-        compare: Variants; those that are trained anew have no A/A twins of their own.
+        compare: Variants; each has its own twins, so all have equally many reference models.
         hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
             only. Variants are not searched.
     """
@@ -89,28 +124,65 @@ class ForgettingStudy(ComparedStudy, ClassifierStudy):
             for variant in self.compare
             if variant.study.data != self.data
         ]
-        by_others = self.attack.calibration == "twins" or (
-            isinstance(self.plan, PoisonPlan) and self.attack.calibration != "none"
-        )
-        if by_others and self.plan.trials < 2:
-            faults.append("calibration by the other trials' twins (POISON's) needs trials >= 2")
+        object.__setattr__(self, "attack", self.attack.resolved(self.plan))
+        faults += self._attack_faults()
         if self.hidden is not None and self.plan.trials < 2:
             faults.append("[hidden] compares trials before and after and needs trials >= 2")
         require(faults, error=PlanError, hint="Fix the recipe.")
         if self.attack.success in ("precision", "tpr"):
-            planted = self.plan.canaries
-            check_threshold("plan.canaries", planted, self.attack.fpr, more="Plant more canaries")
+            self._check_threshold()
         self.lags()
+
+    def _attack_faults(self) -> list[str]:
+        plan, attack, faults = self.plan, self.attack, []
+        if attack.calibration == "checkpoint" and isinstance(plan, PoisonPlan):
+            faults.append(
+                "attack.calibration='checkpoint' needs a checkpoint before planting, and POISON "
+                "plants from the first step: use references"
+            )
+        if attack.calibration == "references" and plan.trials < 2:
+            faults.append("calibration by the other trials' unplanted models needs trials >= 2")
+        if attack.against == "never-planted" and not never_planted(plan):
+            faults.append(
+                "attack.against='never-planted' needs examples that a trial never planted: give "
+                "each trial its own canaries (plan.fresh_canaries = true, plan.trials = 8), or set "
+                "plan.controls"
+            )
+        return faults
+
+    def _check_threshold(self) -> None:
+        plan, fpr = self.plan, self.attack.fpr
+        if self.attack.against == "twin":
+            check_threshold("plan.canaries", plan.canaries, fpr, more="Plant more canaries")
+            return
+        count = never_planted(plan)
+        check_threshold(
+            "the number of never-planted examples", count, fpr, more="Set plan.controls"
+        )
 
     def parts(self) -> dict[str, ForgettingStudy]:
         """Return the study alone and its variants, by name."""
         made = {"primary": dataclasses.replace(self, compare=())}
         for i, variant in enumerate(self.compare, start=1):
             part = dataclasses.replace(variant.study, compare=(), hidden=None)
-            if runs_of({"own": made["primary"], "its": part})["its"] == "its":
-                part = dataclasses.replace(part, plan=dataclasses.replace(part.plan, aa=False))
             made[f"variant{i}"] = part
         return made
+
+
+def never_planted(plan: InjectPlan | PoisonPlan) -> int:
+    """How many examples each planted model is scored on that it never saw."""
+    if not plan.fresh_canaries:
+        return plan.controls
+    return (plan.trials - 1) * plan.canaries + plan.trials * plan.controls
+
+
+def controls_as_neighbours(plan: InjectPlan | PoisonPlan, settings: HiddenSettings) -> int:
+    """How many of each trial's controls a disturbance trains on; 0 where others are drawn.
+
+    Where trials share their canaries, controls are all that was never planted, so they are kept.
+    """
+    enough = plan.fresh_canaries and plan.controls >= settings.neighbours
+    return settings.neighbours if settings.relearn_steps and enough else 0
 
 
 def runs_of(parts: Mapping[str, ForgettingStudy]) -> dict[str, str]:

@@ -17,7 +17,7 @@ from remnant.studies.forgetting.disturbances import (
     draw_neighbours,
     lesson_of,
 )
-from remnant.studies.forgetting.recipe import ForgettingStudy
+from remnant.studies.forgetting.recipe import ForgettingStudy, controls_as_neighbours
 from remnant.studies.residual_memory.disturbances import Plan, disturb
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.classifiers import Question, maker_of
@@ -91,12 +91,13 @@ def check_neighbours(
         PlanError: It has too few.
     """
     left = len(data.pool) - canary_count(plan)
-    drawn = settings.relearn_steps and plan.controls < settings.neighbours
+    drawn = settings.relearn_steps and not controls_as_neighbours(plan, settings)
     if drawn and canaries.kind not in MADE and left < settings.neighbours:
         raise PlanError(
             f"hidden.neighbours={settings.neighbours} are more than the {left} examples that the "
             f"canaries leave of the pool, and than plan.controls={plan.controls}.",
-            hint="Ask for fewer neighbours, plant fewer canaries, or give the plan controls.",
+            hint="Ask for fewer neighbours, plant fewer canaries, or give each trial its own "
+            "canaries and more controls.",
         )
 
 
@@ -111,7 +112,7 @@ def _neighbours(
     plan, count = study.plan, settings.neighbours
     if not settings.relearn_steps:
         return []
-    if plan.controls >= count:
+    if controls_as_neighbours(plan, settings):
         first = [columns(plan, trial, controls=True).start for trial in range(plan.trials)]
         return [probed.take(np.arange(start, start + count)) for start in first]
     canaries = draw_canaries(plan, study.canaries, data, losses)

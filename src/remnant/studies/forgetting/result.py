@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from remnant.errors import InvalidInput
-from remnant.records.typed import Absent
+from remnant.records.typed import Absent, optional
 from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curves import (
     Comparison,
@@ -14,10 +14,64 @@ from remnant.studies.shared.curves import (
     Ends,
     Traditional,
     Unmeasured,
+    check_lags,
 )
 from remnant.studies.shared.parts import ClassifierTask, Finding, Gate, Tested
 
+FORMAT = {"version": 2}
 SUCCESSES = ("precision", "tpr", "auc", "accuracy")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttackUsed:
+    """The attack that the study’s own curve is about.
+
+    Attributes:
+        against: ``never-planted`` examples inside the planted model, or its unplanted ``twin``.
+        calibration: What scores are compared with: ``references``, ``checkpoint`` or ``none``.
+        signal: What is read off a model.
+        references: How many reference models; 0 without.
+        attacker: Who attacks, in words.
+    """
+
+    against: str
+    calibration: str
+    signal: str
+    references: int
+    attacker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSet:
+    """Whether each planted model finds its own set among the sets of all trials.
+
+    Attributes:
+        lags: Steps since planting.
+        p_value: That own sets rank so high by chance, at each lag.
+        mean_rank: Of the own sets, over the models; 1 is the highest.
+        sets: How many there are.
+    """
+
+    lags: tuple[float, ...]
+    p_value: tuple[float, ...]
+    mean_rank: tuple[float, ...]
+    sets: int
+
+    def __post_init__(self) -> None:
+        check_lags(self.lags, {"p_value": self.p_value, "mean_rank": self.mean_rank})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WithinLabel:
+    """AUC of planted against never-planted examples of the same label, over trials."""
+
+    lags: tuple[float, ...]
+    value: tuple[float, ...]
+    low: tuple[float, ...] | None = optional()
+    high: tuple[float, ...] | None = optional()
+
+    def __post_init__(self) -> None:
+        check_lags(self.lags, {"value": self.value, "low": self.low, "high": self.high})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,9 +169,18 @@ class ForgettingResult:
     (``curve_variant1``, ``curve_variant2``, …); ``compare`` has what pages show of them.
 
     Attributes:
-        curve: Attack success against lag, by the study's own measure.
-        curve_aa: The same for the A/A twins, neither of which saw the canaries.
-        curve_controls: The same for canaries drawn the same way and never planted.
+        attack: The attack behind ``curve``; absent in records of version 1, whose attack compares
+            the planted model with its unplanted twin.
+        curve: Attack success against lag, by the study's own attack and measure.
+        curve_aa: The same comparison in unplanted twins, which saw no canary.
+        curve_by_references, curve_by_checkpoint, curve_by_none: Planted against never-planted
+            examples for the other attackers; the study's own is absent here.
+        curve_influence: The same by scores less those of the trial's own twin: the influence of
+            planting, which nobody can attack with.
+        curve_twin: Planted model against twin on the planted canaries, as in the paper.
+        curve_kind: Planted model against twin on examples that neither saw: what the kind teaches.
+        own_set: Whether each planted model finds its own set among all trials' sets.
+        within_label: Success among examples of the same label.
         curve_precision, curve_tpr, curve_auc, curve_accuracy: By the other measures of success;
             the study's own is absent here.
         traditional: Accuracy and loss on the canaries.
@@ -127,14 +190,22 @@ class ForgettingResult:
         returning: Lost canaries that were found at a later checkpoint.
     """
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2
 
     verdict: Finding | Gate | Absent
     task: ClassifierTask | Absent
     scope: Tested | Absent
+    attack: AttackUsed | Absent
     curve: CurveResult | Absent
     curve_aa: CurveResult | Absent
-    curve_controls: CurveResult | Absent
+    curve_by_references: CurveResult | Absent
+    curve_by_checkpoint: CurveResult | Absent
+    curve_by_none: CurveResult | Absent
+    curve_influence: CurveResult | Absent
+    curve_twin: CurveResult | Absent
+    curve_kind: CurveResult | Absent
+    own_set: OwnSet | Absent
+    within_label: WithinLabel | Absent
     curve_precision: CurveResult | Absent
     curve_tpr: CurveResult | Absent
     curve_auc: CurveResult | Absent
@@ -147,8 +218,25 @@ class ForgettingResult:
 
     @classmethod
     def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Version 1 is the only one; what older records lack has a default."""
+        """Version 1 compared the planted model with its twin; its controls showed the kind."""
+        if version == 1 and "curve_controls" in parts:
+            return {**parts, "curve_kind": parts["curve_controls"]}
         return parts
+
+    @property
+    def inside(self) -> bool:
+        """Whether the curve compares examples inside the planted model."""
+        return not isinstance(self.attack, Absent) and self.attack.against == "never-planted"
+
+    @property
+    def other_attackers(self) -> dict[str, CurveResult]:
+        """The curves of the other attackers that were computed, by calibration."""
+        curves = {
+            "references": self.curve_by_references,
+            "checkpoint": self.curve_by_checkpoint,
+            "none": self.curve_by_none,
+        }
+        return {name: curve for name, curve in curves.items() if not isinstance(curve, Absent)}
 
     @property
     def other_measures(self) -> dict[str, CurveResult | Absent]:

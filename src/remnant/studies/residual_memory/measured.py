@@ -100,6 +100,7 @@ def residual_memory(
     seed: int,
     lag: float,
     columns: Sequence[dict[str, Any]],
+    groups: Any = None,
     **before: Any,
 ) -> ResidualMemory:
     """Attack the disturbed models.
@@ -113,12 +114,14 @@ def residual_memory(
         seed: Of the plan.
         lag: At which the models were disturbed.
         columns: What else is stored of each disturbance, by the names of ``Disturbance``.
+        groups: Which example each score belongs to, as ``forgetting_curve`` takes it.
         before: What else is stored of the undisturbed models, by the names of ``ResidualMemory``.
 
     Raises:
         NotEnoughEvidence: There are too few trials or unseen examples.
     """
     attacked: dict[str, Any] = {"success": success, "fpr": fpr, "confidence": confidence}
+    attacked["groups"] = groups
     seen, unseen = planted
     tested = hidden_test(
         seen_before=seen[0],

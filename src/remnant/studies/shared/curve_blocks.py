@@ -115,8 +115,11 @@ def evidence_text(trials: int | None, canaries: int | None) -> str:
     return ", ".join(facts)
 
 
-def curve_tables(curve: Curve, control: Curve | None = None) -> Iterator[Table]:
+def curve_tables(
+    curve: Curve, control: Curve | None = None, *, control_name: str = "A/A twins"
+) -> Iterator[Table]:
     """The numbers of a curve: at chosen lags, at every lag if these are more, and by level."""
+    columns = _lag_columns(curve, control, control_name)
     chosen = curve.chosen(_ROWS)
     interval = "" if curve.confidence is None else f", {percent(curve.confidence, 0)} interval"
     whole = len(chosen) == len(curve.points)
@@ -124,7 +127,7 @@ def curve_tables(curve: Curve, control: Curve | None = None) -> Iterator[Table]:
         caption=f"{curve.label} at {'every lag' if whole else 'chosen lags'}{interval}",
         key="lags",
         rows=chosen,
-        columns=_lag_columns(curve, control),
+        columns=columns,
         bar=Bar(
             value="value",
             low="low",
@@ -139,7 +142,7 @@ def curve_tables(curve: Curve, control: Curve | None = None) -> Iterator[Table]:
             caption=f"{curve.label} at every lag{interval}",
             key="all-lags",
             rows=curve.points,
-            columns=_lag_columns(curve, control),
+            columns=columns,
             fold=f"All {len(curve.points)} lags",
         )
     if curve.steps_to:
@@ -154,7 +157,7 @@ def curve_tables(curve: Curve, control: Curve | None = None) -> Iterator[Table]:
         )
 
 
-def _lag_columns(curve: Curve, control: Curve | None) -> tuple[Column, ...]:
+def _lag_columns(curve: Curve, control: Curve | None, control_name: str) -> tuple[Column, ...]:
     columns = (
         Column("Lag", "lag", lag_text),
         Column(_quantity(curve), "value", curve.show, strong=True),
@@ -168,7 +171,7 @@ def _lag_columns(curve: Curve, control: Curve | None) -> tuple[Column, ...]:
         twin = control.at(point.lag)
         return None if twin is None else twin.value
 
-    return (*columns, Column("A/A twins", beside, control.show))
+    return (*columns, Column(control_name, beside, control.show))
 
 
 def _quantity(curve: Curve) -> str:

@@ -19,9 +19,11 @@ def curve_chart(
     title: str,
     label: str,
     control: Curve | None = None,
+    control_name: str = "A/A twins",
+    others: Sequence[tuple[str, Curve]] = (),
     limit: float | None = None,
 ) -> Chart:
-    """A curve with its band, chance, the limit and the A/A twins."""
+    """A curve with its band, chance, the limit, its negative control and other curves."""
     lines = [_line(label, "main", curve)]
     if any(value is not None for value in curve.smoothed):
         lags = tuple(point.lag for point in curve.points)
@@ -31,8 +33,11 @@ def curve_chart(
         lines.append(smoothed)
     text = describe(curve)
     if control is not None:
-        lines.append(_line("A/A twins", "control", control))
-        text += f" For the A/A twins: {describe(control)}"
+        lines.append(_line(control_name, "control", control))
+        text += f" {control_name}: {describe(control)}"
+    for (name, other), tone in zip(others, TONES[1:], strict=False):
+        lines.append(_line(name, tone, other))
+        text += f" {name}: {describe(other)}"
     rules = _chance(curve)
     if limit is not None:
         rules.append(Rule(f"Limit {curve.show(limit)}", "limit", limit))

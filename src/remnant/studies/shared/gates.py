@@ -16,8 +16,10 @@ from remnant.errors import InvalidInput
 from remnant.measures import ExposureCurve, ForgettingCurve, Verdict
 from remnant.measures.statistics.intervals import clopper_pearson
 from remnant.records import Record, gate_row
+from remnant.report.numerals import counted
 
 _CLAIMED = 0.05  # an adjusted p-value at or under this is named
+_NO_PASS, _SELDOM, _ENOUGH = 2, 4, 8  # trials
 _PAIRS = 5  # of which a sign test can show anything at that level
 _UNTRAINED = 0.99  # of the bits of a uniform guess: what a language model has to be under
 
@@ -127,21 +129,28 @@ def with_learnt_task(row: Mapping[str, Any], task: Mapping[str, Any]) -> dict[st
 def with_plan(verdict: Verdict, *, trials: int, fresh_canaries: bool) -> Verdict:
     """The verdict of twins beside what their plan can show.
 
-    With one trial a PASS becomes INCONCLUSIVE: two models always differ a little, so one pair can
-    make the attack look able to find canaries. Where all trials planted the same canaries, the
-    claim says so.
+    With one or two trials a PASS becomes INCONCLUSIVE: so few models do not show whether they
+    differ by memory or by training. With three or four an INCONCLUSIVE says that this is what to
+    expect. Where all trials planted the same canaries, the claim says so.
 
     Args:
-        verdict: Of a curve that compares planted models with unplanted ones.
-        trials: Pairs.
+        verdict: Of a curve over trials.
+        trials: Planted models.
         fresh_canaries: Whether each trial planted canaries of its own.
     """
-    if trials == 1 and verdict.outcome == "PASS":
-        reason = "one pair of twins cannot show whether they differ by memory or by training"
-        sentence = f"{verdict.sentence} But {reason}: run several trials."
+    if trials <= _NO_PASS and verdict.outcome == "PASS":
+        count = "one trial" if trials == 1 else f"{trials} trials"
+        reason = f"{count} cannot show whether models differ by memory or by training"
+        sentence = f"{verdict.sentence} But {reason}: run {_ENOUGH} trials."
         return replace(
             verdict, outcome="INCONCLUSIVE", sentence=sentence, claim=f"No claim: {reason}."
         )
+    if trials <= _SELDOM and verdict.outcome == "INCONCLUSIVE":
+        sentence = (
+            f"{verdict.sentence} With {counted(trials, 'trial')} no gate is likely to be decided: "
+            f"run {_ENOUGH}."
+        )
+        verdict = replace(verdict, sentence=sentence)
     if fresh_canaries or trials == 1 or verdict.claim.startswith("No claim"):
         return verdict
     same = "all trainings planted the same canaries, so nothing is claimed about others"
@@ -163,7 +172,7 @@ def with_negative_control(
     if low <= chance:
         return verdict
     seen = (
-        f"the A/A twins, which never saw a canary, are distinguished too (at least {low:.3g} at "
+        f"unplanted twins, which never saw a canary, are distinguished too (at least {low:.3g} at "
         f"the last lag; chance {chance:.3g})"
     )
     if verdict.outcome == "FAIL" and low > verdict.limit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,7 @@ from remnant.population import Population
 from remnant.probes import label_signals
 from remnant.studies.shared.settings import CanarySettings, TrainingSettings
 
+_NEAR = 0.05  # of the images' spread: how far apart near-copies may be
 ImagePlan = InjectPlan | PoisonPlan | StaggeredPlan
 
 
@@ -101,6 +103,21 @@ def columns(plan: InjectPlan | PoisonPlan, trial: int, *, controls: bool) -> sli
         first = sets * plan.canaries + own * plan.controls
         return slice(first, first + plan.controls)
     return slice(own * plan.canaries, (own + 1) * plan.canaries)
+
+
+def near_copies(images: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the pairs of images that are near-copies of one another, shape ``(pairs, 2)``.
+
+    They are where the root mean square of their difference is at most a twentieth of the images'
+    own spread. Each pair is there in both orders.
+    """
+    flat = images.reshape(len(images), -1).astype(np.float64)
+    flat = flat - flat.mean()
+    squares = (flat**2).sum(axis=1)
+    distance = squares[:, None] + squares - 2.0 * flat @ flat.T
+    near = distance <= (_NEAR * flat.std()) ** 2 * flat.shape[1]
+    np.fill_diagonal(near, False)
+    return np.argwhere(near).astype(np.int64)
 
 
 def needs_judge(settings: CanarySettings) -> bool:
