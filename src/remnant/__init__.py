@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from remnant.search import ExactExposure, Extraction, exact_exposure, extract
     from remnant.studies.exposure.audit import ExposureAudit, measure_exposure
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 _NAMES = {
     "canaries": ("Patch", "Template"),

@@ -24,7 +24,7 @@ TWINS = {
     "twins": ["fresh"],
     "aa": [False],
     "controls": [1, 4],
-    "fresh_canaries": [True],
+    "fresh_canaries": [False],
     "precision": ["tf32", "bf16", "float64"],
 }
 PLANS = {
@@ -154,9 +154,13 @@ def test_numpy_numbers_make_the_same_poison_and_shadow_plans():
 
 
 def test_the_fingerprint_is_a_digest_of_the_plain_form_and_stays_what_it_is():
-    plan = InjectPlan(canaries=32, step=(300, 350), watch_steps=400, copies=(1, 2), seed=7)
+    shared = {"trials": 3, "fresh_canaries": False}  # the defaults of version 0.2
+    plan = InjectPlan(
+        canaries=32, step=(300, 350), watch_steps=400, copies=(1, 2), seed=7, **shared
+    )
     assert plan.fingerprint == fingerprint(plan.to_dict()) == "d937adbe918e6731"
-    assert PoisonPlan(canaries=4, step=20, watch_steps=5).fingerprint == "f59ddd0510634c1b"
+    poison = PoisonPlan(canaries=4, step=20, watch_steps=5, **shared)
+    assert poison.fingerprint == "f59ddd0510634c1b"
     assert ShadowPlan(models=4, steps=10).fingerprint == "402b322d7ad37a19"
 
 

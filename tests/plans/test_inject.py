@@ -11,7 +11,7 @@ import pytest
 from remnant import InjectPlan
 
 EXAMPLES = 50
-PLAN = InjectPlan(canaries=3, step=10, watch_steps=15, trials=2, batch=8)
+PLAN = InjectPlan(canaries=3, step=10, watch_steps=15, trials=2, batch=8, fresh_canaries=False)
 
 
 def in_sequence(plan, examples=EXAMPLES):

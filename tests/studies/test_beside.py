@@ -151,9 +151,9 @@ def test_canaries_that_were_never_planted_and_are_found_as_easily():
     alike = ending(curve, 0.899, 0.82, 0.95, at=first)
     less = ending(curve, 0.62, 0.55, 0.7, at=first)
     for never, contradicts in ((alike, True), (less, False)):
-        result = judged("forgetting", "PASS", curve=planted, curve_controls=never)
+        result = judged("forgetting", "PASS", curve=planted, curve_kind=never)
         assert ("never-planted canaries" in contrary("forgetting", result)) is contradicts
-    result = judged("forgetting", "PASS", curve=planted, curve_controls=alike)
+    result = judged("forgetting", "PASS", curve=planted, curve_kind=alike)
     said = contrary("forgetting", result)["never-planted canaries"]
     assert said.startswith("never-planted canaries are found as easily at lag")
     assert said.replace("\u202f", " ").endswith("(89.9 %; planted 87.1 %)")

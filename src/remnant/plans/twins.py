@@ -39,7 +39,8 @@ class TwinPlan(Plan):
         aa: Whether each trial has a third member with nothing planted and an order of its own. With
             the unplanted twin it makes the A/A pair, which must stay at chance.
         controls: Examples drawn like the canaries and never planted.
-        fresh_canaries: Whether each trial plants its own canaries.
+        fresh_canaries: Whether each trial plants its own canaries. The other trials' are then
+            examples that it never planted.
         precision: Arithmetic of the training.
     """
 
@@ -47,14 +48,14 @@ class TwinPlan(Plan):
     step: Annotated[int | tuple[int, ...], whole_or_several(0)]
     repeats: Count = 1
     watch_steps: FromZero
-    trials: Count = 3
+    trials: Count = 8
     batch: Count = 64
     seed: FromZero = 0
     sampling: FullBatches = "epoch"
     twins: Annotated[str, one_of(TWINS)] = "shared"
     aa: bool = True
     controls: FromZero = 0
-    fresh_canaries: bool = False
+    fresh_canaries: bool = True
     precision: Precision = "float32"
 
     @property

@@ -335,8 +335,21 @@ class Record(Contents):
             if theirs != ours:
                 raise RecordError(
                     f"{self.folder} holds {what} ({theirs[:12]}, this one is {ours[:12]}).",
-                    hint="Choose another --out folder, or remove that run.",
+                    hint=self._other_version()
+                    or "Choose another --out folder, or remove that run.",
                 )
+
+    def _other_version(self) -> str:
+        """What to do with a run that another version began; nothing where this one did."""
+        import remnant  # not at the top: the package imports this module while it loads
+
+        begun = (self.attempts()[0].get("versions") or {}).get("remnant")
+        if begun in (None, remnant.__version__):
+            return ""
+        return (
+            f"Version {begun} began that run, and the same recipe may mean something else in "
+            f"{remnant.__version__}: choose another --out folder, or finish it with {begun}."
+        )
 
     def _time(self, text: str) -> str:
         """The text, if it is a time as ``utc_now`` writes it."""

@@ -53,6 +53,15 @@ def whole_run(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def twin_run(tmp_path_factory):
+    """The folder of a run that compares the planted model with its twin, as in the paper."""
+    study = _study(attack=AttackSettings(against="twin"))
+    folder = tmp_path_factory.mktemp("forgetting") / "twin"
+    run_forgetting(study, folder, Execution())
+    return folder
+
+
+@pytest.fixture(scope="session")
 def poison_run(tmp_path_factory):
     """The folder of a POISON run by AUC, without A/A twins, controls and variants."""
     plan = PoisonPlan(canaries=16, step=10, watch_steps=5, trials=3, batch=32, aa=False)

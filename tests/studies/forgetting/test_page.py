@@ -31,6 +31,7 @@ from remnant.studies.forgetting.page import (
     what_was_found,
 )
 from remnant.studies.forgetting.result import (
+    AttackUsed,
     DecayLaw,
     Decision,
     Forecast,
@@ -77,6 +78,7 @@ def test_the_page_has_the_same_order_as_all_pages(whole_run):
         "In plain words",
         "How attack success falls",
         "Controls",
+        "Other attackers, and what is no attack",
         "What to decide",
         "Is it erased, or only undetected?",
         "The same study, varied",
@@ -120,12 +122,8 @@ def test_each_outcome_says_what_to_do(changed, whole_run, outcome, title, advice
 
 
 def test_a_run_that_measured_nothing_says_so(changed, whole_run, page_text):
-    names = set(Record.open(whole_run).results()) - {"curve", "curve_controls"}
-    record = changed(
-        whole_run,
-        absent={"curve": "the run was stopped early.", "curve_controls": "none"},
-        without=names,
-    )
+    names = set(Record.open(whole_run).results()) - {"curve", "attack"}
+    record = changed(whole_run, absent={"curve": "the run was stopped early."}, without=names)
     blocks = blocks_of(record)
     text = page_text(blocks)
     assert blocks[0].outcome is None
@@ -136,7 +134,9 @@ def test_a_run_that_measured_nothing_says_so(changed, whole_run, page_text):
         "How fast attack success falls was not measured: the run was stopped early.",
         "Forgetting curve: not measured: the run was stopped early.",
         "There is no negative control: this run recorded none.",
-        "A/A twins (negative control): not measured: this run recorded none.",
+        "Unplanted twins (negative control): not measured: this run recorded none.",
+        "Each model’s own set: not measured: this run recorded none.",
+        "Within the same label: not measured: this run recorded none.",
         "Decision: not measured: this run recorded none.",
         "Weight noise, relearning on similar examples and a scan of later checkpoints were not run",
         "Weight noise and relearning: not measured: this run recorded none.",
@@ -152,7 +152,7 @@ def test_a_run_that_measured_nothing_says_so(changed, whole_run, page_text):
         assert words in text, words
     assert "Precision: not measured" not in text
     brief = page_text(blocks, "summary")
-    for words in ("Forgetting curve: not measured", "A/A twins", "Decision: not measured"):
+    for words in ("Forgetting curve: not measured", "Unplanted twins", "Decision: not measured"):
         assert words in brief, words
 
 
@@ -169,7 +169,7 @@ def test_a_control_off_chance_is_a_notice(changed, whole_run):
 
 def test_a_control_at_chance_is_said_in_plain_words(whole_run, page_text):
     text = page_text(blocks_of(Record.open(whole_run)))
-    assert "compared in the same way: the attack did no better than guessing." in text
+    assert "in models that saw none of the examples: the attack did no better than guessing" in text
 
 
 def test_a_control_without_intervals_says_nothing():
@@ -185,6 +185,7 @@ def test_a_control_without_intervals_says_nothing():
     ("recipe", "constructed"),
     [
         ({"plan": {"kind": "inject"}, "attack": {"calibration": "logit"}}, True),
+        ({"plan": {"kind": "inject"}, "attack": {"calibration": "checkpoint"}}, True),
         ({"plan": {"kind": "inject"}}, True),
         ({"plan": {"kind": "inject"}, "attack": {"calibration": "none"}}, False),
         ({"plan": {"kind": "inject"}, "attack": {"calibration": "twins"}}, False),
@@ -196,19 +197,38 @@ def test_when_lag_0_holds_by_construction(recipe, constructed):
     assert holds_by_construction(recipe) == constructed
 
 
-def test_the_page_opens_with_a_lag_at_which_the_attack_can_fail(whole_run, poison_run, page_text):
-    inject, poison = (blocks_of(Record.open(run)) for run in (whole_run, poison_run))
-    assert inject[1].tiles[0].name.endswith("after 1 step")
-    assert poison[1].tiles[0].name == "AUC right after planting"
-    assert "first lag at which the attack can fail is 1." in page_text(inject, "summary")
-    assert "by construction:" not in page_text(poison)
+def test_the_page_opens_with_a_lag_at_which_the_attack_can_fail(whole_run, twin_run, page_text):
+    inside, twin = (blocks_of(Record.open(run)) for run in (whole_run, twin_run))
+    assert inside[1].tiles[0].name.endswith("right after planting")
+    assert twin[1].tiles[0].name.endswith("after 1 step")
+    assert "first lag at which the attack can fail is 1." in page_text(twin, "summary")
+    assert "by construction:" not in page_text(inside)
 
 
-def test_never_planted_canaries_are_reported_apart(whole_run, poison_run, page_text):
-    found = page_text(blocks_of(Record.open(whole_run)), "summary")
-    assert "Never-planted canaries, drawn the same way and scored in the same models" in found
-    none = page_text(blocks_of(Record.open(poison_run)))
-    assert "Never-planted canaries: not measured: the plan has no controls." in none
+def test_what_is_no_attack_stands_apart(whole_run, page_text):
+    blocks = blocks_of(Record.open(whole_run))
+    table = next(b for b in walk(blocks) if isinstance(b, Table) and b.key == "comparisons")
+    assert [row.name for row in table.rows] == [
+        "With reference models",
+        "With the checkpoint before planting",
+        "With the model alone",
+        "Influence of planting",
+        "As in the paper",
+        "What the kind teaches",
+    ]
+    assert "no attack: nobody has the trial’s twin" in page_text(blocks)
+    figure = next(b for b in walk(blocks) if isinstance(b, Figure) and b.key == "curve")
+    names = [line.label for line in figure.chart.lines]
+    assert {"Planted examples", "Unplanted twins", "What the kind teaches"} <= set(names)
+
+
+def test_a_comparison_with_the_twin_has_its_right_name(twin_run, page_text):
+    text = page_text(blocks_of(Record.open(twin_run)))
+    assert "compared with its twin on the same examples, as in the paper" in text
+    assert "also what was learnt of their kind" in text
+    assert "Never-planted canaries, drawn the same way and scored in the same models" in text
+    assert "an otherwise equal twin never saw them" in text
+    assert "After INJECT, lag 0 does not count as found" in text
 
 
 def test_every_other_measure_is_shown_and_not_the_curve_itself(whole_run, poison_run):
@@ -233,8 +253,7 @@ def test_the_term_for_precision_names_its_highest_value(whole_run, poison_run):
     assert not any("Precision" in name for name in terms(poison_run))
     verdict = plain(terms(whole_run)["The verdict"])
     assert "the one-sided upper bound at 95 % is at or under the limit" in verdict
-    assert "After INJECT, lag 0 does not count" in verdict
-    assert "after POISON it counts" in verdict
+    assert "PASS also needs the bounds of all other attackers that were computed." in verdict
 
 
 def test_the_word_forgotten_is_not_used_about_a_result(whole_run, poison_run, page_text):
@@ -257,12 +276,28 @@ PLAN = {"kind": "inject", "repeats": 1, "canaries": 32, "step": 1100, "watch_ste
         ({"canaries": 4}, None, "Both then trained without these examples. At each point"),
     ],
 )
-def test_what_was_done(plan, uses, words):
-    assert words in plain(what_was_done(plan, uses))
+def test_what_was_done_beside_a_twin(plan, uses, words):
+    assert words in plain(what_was_done(plan, uses, attack=Absent("an older record")))
+
+
+def test_what_was_done_inside_one_model():
+    attack = AttackUsed(
+        against="never-planted",
+        calibration="references",
+        signal="log-odds",
+        references=14,
+        attacker="an attacker with 14 reference models",
+    )
+    curve = curve_of(n_unseen=224).shown()
+    assert plain(what_was_done(PLAN, 1, attack=attack, curve=curve)) == (
+        "32 chosen examples were shown to a model once at training step 1 100, which then trained "
+        "without them for 400 more steps. At each point an attacker with 14 reference models had "
+        "to distinguish them from 224 that were chosen the same way and that this model never saw."
+    )
 
 
 def test_a_plan_without_canaries_is_not_described():
-    assert what_was_done({}, None) == ""
+    assert what_was_done({}, None, attack=Absent("an older record")) == ""
 
 
 def test_more_uses_than_repeats_are_explained_with_the_ledger(whole_run, page_text):

@@ -9,12 +9,12 @@ import pytest
 
 from remnant import InjectPlan, PoisonPlan
 from remnant.errors import PlanError
-from remnant.plans.twins import TwinPlan
 from remnant.records import Record
 from remnant.studies import Execution, ForgettingStudy, run_forgetting, study_from
+from remnant.studies.forgetting.attack_scores import RunScores
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import AttackSettings
-from remnant.studies.forgetting.twin_scores import other_twins, twin_scores
+from remnant.studies.forgetting.residual_memory import _trained_on
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import CanarySettings, DataSettings, ModelSettings
 from remnant.studies.shared.variants import Variant
@@ -36,6 +36,16 @@ def study_of(**changes):
             **changes,
         }
     )
+
+
+def forgetting_curve_of(record, study):
+    """AUC of each disturbance and trial, with its scores."""
+    disturbed = record.array("primary.hidden")
+    slots = np.concatenate([disturbed[:1], disturbed])
+    copies = record.array("primary.near_copies")
+    scores = RunScores.of(study.plan, slots, "log-odds", copies).instance("references")
+    above = scores.seen[..., :, None] > scores.unseen[..., None, :]
+    return above.mean(axis=(2, 3))
 
 
 def results(study, folder):
@@ -71,7 +81,7 @@ def test_the_scan_is_always_run_and_disturbances_only_when_asked(tmp_path):
     assert found["hidden"] == {
         "absent": "the recipe has no [hidden] section: no weight noise, no relearning"
     }
-    assert found["returning"]["reference"] == "A/A twins"
+    assert found["returning"]["reference"] == "never-planted examples in the same models"
     assert found["returning"]["canaries"] == 48
     searched = [line for line in found["scope"]["tested"] if "only hidden" in line]
     assert searched[0].endswith("by: a scan of all later checkpoints")
@@ -126,31 +136,39 @@ def test_controls_are_the_neighbours_where_they_are_enough(tmp_path, monkeypatch
     assert "hidden" in results(study_of(plan=plan), tmp_path / "run")
 
 
-def test_poison_is_calibrated_by_other_twins_under_the_same_disturbance(tmp_path):
-    plan = PoisonPlan(canaries=16, step=10, watch_steps=6, trials=3, batch=32, twins="fresh")
-    run_forgetting(study_of(plan=plan), tmp_path / "run", Execution())
-    record = Record.open(tmp_path / "run")
-    signals, hidden = record.array("primary.signals"), record.array("primary.hidden")
-    slots = np.concatenate([signals[:1], hidden])
-    found = twin_scores(plan, slots, "planted", "logit")
-    odds = hidden[:, :, 1]
-    np.testing.assert_allclose(found[:, 0], odds[:, 0] - (odds[:, 4] + odds[:, 7]) / 2)
-
-
 @pytest.mark.parametrize("made", [InjectPlan, PoisonPlan])
-def test_without_aa_twins_chance_is_read_off_other_trials(made, tmp_path):
-    plan = made(canaries=16, step=10, watch_steps=8, trials=3, batch=32, aa=False)
-    found = results(study_of(plan=plan, hidden=None), tmp_path / "run")
-    assert found["returning"]["reference"] == "other trials' twins"
-    short = dataclasses.replace(plan, trials=2 if made is PoisonPlan else 1)
-    found = results(study_of(plan=short, hidden=None), tmp_path / "short")
-    assert "that takes at least" in found["returning"]["absent"]
+def test_references_had_the_same_disturbance(made, tmp_path):
+    plan = made(canaries=16, step=10, watch_steps=6, trials=3, batch=32, twins="fresh")
+    study = study_of(plan=plan)
+    run_forgetting(study, tmp_path / "run", Execution())
+    record = Record.open(tmp_path / "run")
+    odds = record.array("primary.hidden")[:, :, 1]
+    scores = odds[:, 0] - odds[:, [4, 5, 7, 8]].mean(axis=1)  # twins and A/A twins of the others
+    own, other = scores[:, :16], scores[:, 16:]
+    above = (own[:, :, None] > other[:, None, :]).mean(axis=(1, 2))
+    rows = record.results()["hidden"]["disturbances"]
+    found = forgetting_curve_of(record, study)
+    np.testing.assert_allclose(found[:, 0], above, atol=1e-6)
+    means = found.mean(axis=1)
+    np.testing.assert_allclose([row["after"] for row in rows], means, atol=1e-6)
 
 
-def test_other_twins_are_unplanted_members_of_other_trials():
-    plan: TwinPlan = dataclasses.replace(PLAN, aa=False)
-    assert other_twins(plan).tolist() == [3, 5, 1]
-    assert other_twins(PLAN).tolist() == [4, 7, 1]
+def test_what_a_disturbance_trained_on_is_not_taken_for_never_planted():
+    """Where controls are the neighbours, they are out of the comparison after the disturbance."""
+    plan = dataclasses.replace(PLAN, controls=30)
+    study = study_of(plan=plan)
+    barred = _trained_on(study, HIDDEN, 3 * 46)
+    assert barred.sum() == 3 * HIDDEN.neighbours
+    assert not barred[: 3 * 16].any(), "canaries stay"
+
+
+def test_beside_the_twin_chance_is_read_off_aa_twins(tmp_path):
+    twin = AttackSettings(success="auc", limit=0.9, against="twin")
+    found = results(study_of(attack=twin, hidden=None), tmp_path / "run")
+    assert found["returning"]["reference"] == "A/A twins"
+    alone = study_of(attack=twin, hidden=None, plan=dataclasses.replace(PLAN, aa=False))
+    found = results(alone, tmp_path / "alone")
+    assert found["returning"]["absent"] == "the plan has no A/A twins"
 
 
 def test_too_few_checkpoints_are_a_reason(tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import shutil
 
 import numpy as np
 import pytest
@@ -11,10 +13,10 @@ from remnant import InjectPlan, PoisonPlan
 from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, RecordError
 from remnant.records import Record
 from remnant.studies import Execution, ForgettingStudy, estimate_forgetting, run_forgetting
+from remnant.studies.forgetting.attack_curves import attacks_of
+from remnant.studies.forgetting.attack_scores import RunScores
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import AttackSettings
-from remnant.studies.forgetting.twin_scores import twin_scores
-from remnant.studies.shared.compared_study import lag_grid
 from remnant.studies.shared.settings import (
     CanarySettings,
     DataSettings,
@@ -56,10 +58,10 @@ def results(study, folder):
     return Record.open(folder).results()
 
 
-def test_injected_digits_are_found_then_forgotten_and_the_controls_stay_at_chance(tmp_path):
-    """The INJECT curve starts high and decays; ten repeats lie above one; A/A is at chance."""
+def test_injected_digits_are_found_and_the_controls_stay_at_chance(tmp_path):
+    """Ten repeats lie above one; each model finds its own images among those of all."""
     plan = InjectPlan(
-        canaries=32,
+        canaries=16,
         step=100,
         watch_steps=300,
         trials=6,
@@ -69,41 +71,55 @@ def test_injected_digits_are_found_then_forgotten_and_the_controls_stay_at_chanc
     )
     often_plan = dataclasses.replace(plan, repeats=10)
     attack = AttackSettings(lags=(0, 1, 10, 50, 100, 200, 300), success="auc", limit=0.9)
+    canaries = CanarySettings(kind="hard")
+    often = ForgettingStudy(plan=often_plan, attack=attack, canaries=canaries)
     study = ForgettingStudy(
         plan=plan,
         label="1 repeat",
-        compare=(Variant("10 repeats", ForgettingStudy(plan=often_plan, attack=attack)),),
+        compare=(Variant("10 repeats", often),),
         attack=attack,
+        canaries=canaries,
     )
     found = results(study, tmp_path / "run")
-    curve, aa = found["curve"], found["curve_aa"]
+    curve, unplanted = found["curve"], found["curve_aa"]
     once = np.array(curve["value"])
     often = np.array(found["curve_variant1"]["value"])
-    assert once[0] > 0.8, "the attack finds what was just injected"
-    assert once[1:3].mean() - once[-2:].mean() > 0.15, "and finds less of it later"
-    assert (often[2:] > once[2:]).all(), "ten repeats lie above one"
-    assert curve["low"][1] > 0.6
+    assert often[0] > 0.8, "the attack finds what was just injected"
+    assert (often[:4] > once[:4]).all(), "ten repeats lie above one"
     (gap,) = found["compare"]["differences"]
     assert gap["label"] == "10 repeats"
     assert gap["mean_low"] > 0
     assert gap["adjusted_p_value"] == gap["p_value"] < 0.05
-    inside = [low <= 0.5 <= high for low, high in zip(aa["low"], aa["high"], strict=True)]
-    assert sum(inside) >= 6, "A/A twins stay at chance"
+    ends = zip(unplanted["low"], unplanted["high"], strict=True)
+    assert sum(low <= 0.5 <= high for low, high in ends) >= 6, "unplanted twins stay at chance"
+    assert found["own_set"]["p_value"][0] < 0.05, "models find their own sets"
     assert found["task"]["test_accuracy"] > 0.9
-    assert found["verdict"]["outcome"] == "PASS"
+    assert found["verdict"]["outcome"] in ("PASS", "INCONCLUSIVE")
+    assert "an attacker with 10 reference models" in found["verdict"]["claim"]
 
 
-def test_poison_is_found_and_decays(tmp_path):
-    plan = PoisonPlan(canaries=32, step=140, watch_steps=200, trials=6, batch=64, twins="fresh")
+def test_what_the_kind_teaches_is_no_memory_of_an_example(tmp_path):
+    """Mislabelled images raise the score of others that were never planted, against the twin."""
+    plan = InjectPlan(canaries=32, step=100, watch_steps=20, trials=6, twins="fresh")
+    attack = AttackSettings(lags=(1, 10, 20), success="auc", limit=0.9)
+    found = results(ForgettingStudy(plan=plan, attack=attack), tmp_path / "run")
+    assert found["curve_kind"]["low"][0] > 0.6, "never-planted ones look planted beside the twin"
+    assert found["curve_twin"]["value"][0] > found["curve"]["value"][0] + 0.1
+    assert found["curve"]["value"][0] < 0.7
+
+
+def test_poison_is_found(tmp_path):
+    plan = PoisonPlan(
+        canaries=32, step=140, repeats=4, watch_steps=200, trials=6, batch=64, twins="fresh"
+    )
     study = ForgettingStudy(
         plan=plan, attack=AttackSettings(success="auc", limit=0.9, lags=(0, 50, 200))
     )
     found = results(study, tmp_path / "run")
-    curve = found["curve"]
-    assert curve["low"][0] > 0.7
-    assert curve["value"][0] > curve["value"][-1]
-    aa = found["curve_aa"]
-    assert sum(low <= 0.5 <= high for low, high in zip(aa["low"], aa["high"], strict=True)) >= 2
+    assert found["curve"]["low"][0] > 0.6
+    unplanted = found["curve_aa"]
+    ends = zip(unplanted["low"], unplanted["high"], strict=True)
+    assert sum(low <= 0.5 <= high for low, high in ends) >= 2
 
 
 def test_a_second_run_in_the_same_folder_changes_nothing(
@@ -141,7 +157,6 @@ def test_runs_that_plant_more_or_less_often_are_each_what_they_are_alone(tmp_pat
     plans = [dataclasses.replace(TINY, step=moments, repeats=repeats) for repeats in (1, 4)]
     once, often = (tiny(plan=plan) for plan in plans)
     both = tiny(plan=plans[0], compare=[Variant("often", often)])
-    often = tiny(plan=dataclasses.replace(plans[1], aa=False))  # only the first run has A/A twins
     for name, study in (("both", both), ("once", once), ("often", often)):
         results(study, tmp_path / name)
     together = Record.open(tmp_path / "both")
@@ -164,47 +179,153 @@ def test_every_kind_of_canary_runs(kind, tmp_path):
     found = results(
         tiny(plan=plan, canaries=CanarySettings(kind=kind, judge_steps=20)), tmp_path / "r"
     )
-    assert found["curve"]["value"][0] > 0.5
+    assert 0 < found["curve"]["value"][0] < 1
     verdict, low = found["verdict"], found["curve"]["low"][-1]
     assert (verdict["outcome"] == "FAIL") == (low > verdict["limit"])
     assert verdict["outcome"] != "PASS", "two trials of twelve canaries show too little"
 
 
-@pytest.mark.parametrize("calibration", ["logit", "loss", "twins", "none"])
-def test_calibrations_are_what_they_say(calibration, tmp_path):
-    study = tiny(attack=AttackSettings(calibration=calibration))
-    run_forgetting(study, tmp_path / "run", Execution())
-    signals = Record.open(tmp_path / "run").array("primary.signals")
-    found = twin_scores(TINY, signals, "planted", study.attack.calibration)
-    assert found.shape == (len(lag_grid(10)), 2, 16)
-    member, here = TINY.members_of("planted")[1], slice(16, 32)
-    loss, odds = signals[:, member, 0, here], signals[:, member, 1, here]
-    other = signals[1:, TINY.members_of("twin")[0], 1, here]
-    expected = {
-        "logit": odds[1:] - odds[0],
-        "loss": loss[0] - loss[1:],
-        "twins": odds[1:] - other,
-        "none": odds[1:],
-    }
-    np.testing.assert_allclose(found[:, 1], expected[calibration])
+@pytest.fixture(scope="module")
+def tiny_run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny") / "run"
+    run_forgetting(tiny(), folder, Execution())
+    return folder
 
 
-def test_poison_is_calibrated_by_the_other_trials(tmp_path):
+@pytest.mark.parametrize("signal", ["log-odds", "loss"])
+@pytest.mark.parametrize("calibration", ["references", "checkpoint", "none"])
+def test_calibrations_are_what_they_say(calibration, signal, tiny_run):
+    """Planted and never-planted examples are scored in the planted model, by hand here."""
+    record = Record.open(tiny_run)
+    attack = AttackSettings(calibration=calibration, signal=signal)
+    found = attacks_of(record, "primary", tiny(attack=attack)).inside()
+    signals = record.array("primary.signals")
+    values = signals[:, :, 1] if signal == "log-odds" else -signals[:, :, 0]
+    planted = values[:, TINY.members_of("planted")[1]]
+    others = values[1:, [TINY.members_of(arm)[0] for arm in ("twin", "aa")]]
+    scores = (
+        planted[1:]
+        - {
+            "references": others.mean(axis=1),
+            "checkpoint": planted[:1],
+            "none": 0.0,
+        }[calibration]
+    )
+    own = slice(16, 32)
+    np.testing.assert_allclose(found.seen[:, 1], scores[:, own], atol=1e-6)
+    unseen = np.delete(scores, np.arange(16, 32), axis=1)
+    np.testing.assert_allclose(found.unseen[:, 1], unseen, atol=1e-6)
+    assert found.references == (2 if calibration == "references" else 0)
+
+
+@pytest.mark.parametrize("calibration", ["references", "checkpoint", "none"])
+def test_the_comparison_of_the_paper_is_with_the_trials_own_twin(calibration, tiny_run):
+    record = Record.open(tiny_run)
+    attack = AttackSettings(against="twin", calibration=calibration)
+    study = tiny(attack=attack)
+    odds = record.array("primary.signals")[:, :, 1]
+    scores = RunScores.of(TINY, record.array("primary.signals"), "log-odds", np.empty((0, 2), int))
+    seen, unseen = scores.against_twin(calibration)
+    own = slice(16, 32)
+    planted, twin, other = (
+        odds[:, TINY.members_of(arm)[trial], own]
+        for arm, trial in (("planted", 1), ("twin", 1), ("twin", 0))
+    )
+    compared = {"references": other[1:], "checkpoint": planted[:1], "none": 0.0}[calibration]
+    np.testing.assert_allclose(seen[:, 1], planted[1:] - compared, atol=1e-6)
+    np.testing.assert_allclose(unseen[:, 1], twin[1:] - compared, atol=1e-6)
+    curve = attacks_of(record, "primary", study).curve()
+    if calibration == "checkpoint":
+        assert curve.value[0] > 10 / 11, "lag 0 holds by construction"
+
+
+def test_near_copies_of_a_trials_canaries_are_not_taken_for_never_planted(tiny_run):
+    record = Record.open(tiny_run)
+    signals = record.array("primary.signals")
+    copies = np.array([[0, 40], [40, 0]])
+    found = RunScores.of(TINY, signals, "log-odds", copies).instance("none")
+    assert 40 not in found.groups[1][0]
+    assert 40 in found.groups[1][1], "in the other trial's model it says something"
+
+
+def test_poison_has_the_other_trials_as_references(tmp_path):
     plan = PoisonPlan(canaries=16, step=10, watch_steps=5, trials=3, batch=32, aa=False)
     study = tiny(plan=plan)
     run_forgetting(study, tmp_path / "run", Execution())
     record = Record.open(tmp_path / "run")
     odds = record.array("primary.signals")[1:, :, 1]
-    signals = record.array("primary.signals")
-    found = twin_scores(plan, signals, "planted", study.attack.calibration)
-    np.testing.assert_allclose(found[:, 0], odds[:, 0] - (odds[:, 3] + odds[:, 5]) / 2)
-    assert record.result("curve_aa") == {"absent": "the plan has no A/A twins"}
+    found = attacks_of(record, "primary", study).inside()
+    expected = odds[:, 0] - (odds[:, 3] + odds[:, 5]) / 2
+    np.testing.assert_allclose(found.scores[:, 0], expected, atol=1e-6)
+    assert record.results()["attack"]["references"] == 2
+    absent = record.results()["curve_by_checkpoint"]["absent"]
+    assert absent == "POISON has no checkpoint before planting"
+    assert record.results()["curve_aa"]["n_seen"] == 16, "unplanted twins need no A/A twins"
+
+
+@pytest.mark.parametrize(
+    ("spelled", "plan", "calibration", "signal"),
+    [
+        ("logit", TINY, "checkpoint", "log-odds"),
+        ("loss", TINY, "checkpoint", "loss"),
+        ("twins", TINY, "references", "log-odds"),
+        (
+            "logit",
+            PoisonPlan(canaries=16, step=5, watch_steps=5, trials=2),
+            "references",
+            "log-odds",
+        ),
+        ("loss", PoisonPlan(canaries=16, step=5, watch_steps=5, trials=2), "references", "loss"),
+    ],
+)
+def test_spellings_of_version_0_2_are_read(spelled, plan, calibration, signal):
+    attack = tiny(plan=plan, attack=AttackSettings(calibration=spelled)).attack
+    assert (attack.against, attack.calibration, attack.signal) == (
+        "never-planted",
+        calibration,
+        signal,
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "attack", "calibration"),
+    [
+        ({}, {}, "checkpoint"),
+        ({"trials": 3}, {}, "references"),
+        ({"trials": 8}, {}, "references"),
+        ({"trials": 8}, {"against": "twin"}, "checkpoint"),
+    ],
+)
+def test_the_calibration_follows_from_the_plan(changes, attack, calibration):
+    plan = dataclasses.replace(TINY, **changes)
+    study = tiny(plan=plan, attack=AttackSettings(**attack))
+    assert study.attack.calibration == calibration
+    named = tiny(plan=plan, attack=AttackSettings(calibration=calibration, **attack))
+    assert study.fingerprint == named.fingerprint, "the name is in the fingerprint"
+
+
+def test_a_run_that_an_earlier_version_began_is_refused_with_what_to_do(tmp_path, tiny_run):
+    folder = tmp_path / "run"
+    shutil.copytree(tiny_run, folder)
+    with Record.open(folder, write=True) as record:
+        begun = {**record.attempts()[0], "versions": {"remnant": "0.2.0"}}
+        begun.pop("started")
+        record._write(
+            "UPDATE attempts SET provenance = ? WHERE attempt = ?",
+            json.dumps(begun),
+            1,
+            row=("attempts", 1),
+        )
+    other = tiny(attack=AttackSettings(against="twin"))
+    with pytest.raises(RecordError, match="another plan") as fault:
+        run_forgetting(other, folder, Execution())
+    assert "Version 0.2.0 began that run" in fault.value.hint
 
 
 def test_the_estimate_writes_nothing_and_counts_right(tmp_path, monkeypatch, a_minute_a_step):
     monkeypatch.chdir(tmp_path)
     found = estimate_forgetting(varied(repeats=5), Execution())
-    assert found["members"] == 6 + 4, "a variant has no A/A twins"
+    assert found["members"] == 6 + 6, "a variant has its own twins and A/A twins"
     assert found["steps"] == 10 + 5 + 10, "one population, as long as its longest run"
     assert found["memory_mib"] > 0
     assert found["minutes"] == found["steps"]
@@ -230,6 +351,9 @@ def test_every_field_of_a_study_moves_its_fingerprint():
         tiny(attack=AttackSettings(fpr=0.2)),
         tiny(attack=AttackSettings(confidence=0.9)),
         tiny(attack=AttackSettings(calibration="none")),
+        tiny(attack=AttackSettings(calibration="references")),
+        tiny(attack=AttackSettings(signal="loss")),
+        tiny(attack=AttackSettings(against="twin")),
         tiny(attack=AttackSettings(limit=0.8)),
         tiny(attack=AttackSettings(lags=(0, 5))),
         varied(repeats=2),
@@ -278,8 +402,28 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words
         ),
         (
             lambda: tiny(plan=PoisonPlan(canaries=4, step=5, watch_steps=5, trials=1)),
+            r"never planted: give each trial its own canaries .* or set plan.controls",
+        ),
+        (
+            lambda: tiny(
+                plan=dataclasses.replace(TINY, trials=1),
+                attack=AttackSettings(calibration="references"),
+            ),
             "needs trials >= 2",
         ),
+        (
+            lambda: tiny(plan=dataclasses.replace(TINY, fresh_canaries=False, controls=0)),
+            "never planted: give each trial its own canaries",
+        ),
+        (
+            lambda: tiny(
+                plan=PoisonPlan(canaries=16, step=5, watch_steps=5),
+                attack=AttackSettings(calibration="checkpoint"),
+            ),
+            "POISON plants from the first step: use references",
+        ),
+        (lambda: AttackSettings(against="nobody"), "attack.against='nobody'"),
+        (lambda: AttackSettings(signal="noise"), "attack.signal='noise'"),
     ],
 )
 def test_bad_settings_are_named(make, words):
@@ -288,14 +432,14 @@ def test_bad_settings_are_named(make, words):
 
 
 def test_too_few_canaries_for_the_fpr_are_refused_before_training():
+    few = dataclasses.replace(TINY, canaries=8)
+    twin = AttackSettings(against="twin")
     with pytest.raises(NotEnoughEvidence, match=r"canaries=8 cannot .* it takes at least 10"):
-        tiny(plan=dataclasses.replace(TINY, canaries=8))
-    assert (
-        tiny(
-            plan=dataclasses.replace(TINY, canaries=8), attack=AttackSettings(success="auc")
-        ).plan.canaries
-        == 8
-    )
+        tiny(plan=few, attack=twin)
+    assert tiny(plan=few, attack=dataclasses.replace(twin, success="auc")).plan.canaries == 8
+    alone = dataclasses.replace(TINY, controls=9, trials=1)
+    with pytest.raises(NotEnoughEvidence, match=r"never-planted examples=9 cannot .* at least 10"):
+        tiny(plan=alone)
 
 
 def test_a_diverged_training_says_so(tmp_path):

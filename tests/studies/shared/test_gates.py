@@ -37,7 +37,7 @@ BLIND = ForgettingStudy(
         canaries=24, step=20, repeats=1, watch_steps=100, trials=4, batch=32, fresh_canaries=True
     ),
     training=TrainingSettings(options={"lr": 1e-20}),
-    attack=AttackSettings(success="auc", limit=0.7, lags=(10, 50, 100)),
+    attack=AttackSettings(success="auc", limit=0.95, lags=(10, 50, 100)),
 )
 
 
@@ -53,10 +53,20 @@ def unplanted(shift):
     )
 
 
-def test_one_pair_of_twins_shows_nothing():
-    found = with_plan(PASS, trials=1, fresh_canaries=True)
+@pytest.mark.parametrize(("trials", "count"), [(1, "one trial"), (2, "2 trials")])
+def test_one_or_two_trials_pass_nothing(trials, count):
+    found = with_plan(PASS, trials=trials, fresh_canaries=True)
     assert found.outcome == "INCONCLUSIVE"
-    assert "one pair of twins cannot show" in found.claim
+    assert f"{count} cannot show whether models differ by memory" in found.claim
+    assert "run 8 trials" in found.sentence
+
+
+def test_the_plan_stands_beside_a_verdict():
+    open_one = dataclasses.replace(PASS, outcome="INCONCLUSIVE", claim="No claim: too few.")
+    for trials in (3, 4):
+        found = with_plan(open_one, trials=trials, fresh_canaries=True)
+        assert f"With {trials} trials no gate is likely to be decided: run 8." in found.sentence
+    assert with_plan(open_one, trials=5, fresh_canaries=True) == open_one
     assert with_plan(FAIL, trials=1, fresh_canaries=True) == FAIL
     assert with_plan(PASS, trials=8, fresh_canaries=True) == PASS
     same = with_plan(PASS, trials=8, fresh_canaries=False)
@@ -73,11 +83,11 @@ def test_twins_at_chance_change_nothing():
 def test_a_fail_that_the_negative_control_shares_is_no_memory():
     found = with_negative_control(FAIL, unplanted(2.0))
     assert found.outcome == "INCONCLUSIVE"
-    assert "the A/A twins, which never saw a canary, are distinguished too" in found.sentence
-    assert found.claim.startswith("No claim: the A/A twins")
+    assert "unplanted twins, which never saw a canary, are distinguished too" in found.sentence
+    assert found.claim.startswith("No claim: unplanted twins")
     above_chance = with_negative_control(FAIL, unplanted(0.25))
     assert above_chance.outcome == "FAIL"
-    assert "A/A twins" in above_chance.claim
+    assert "unplanted twins" in above_chance.claim
     assert with_negative_control(PASS, unplanted(2.0)).outcome == "PASS"
 
 
@@ -155,7 +165,7 @@ def test_models_that_learnt_nothing_do_not_pass(tmp_path):
     run_study(BLIND, tmp_path / "run", Execution())
     results = Record.open(tmp_path / "run").results()
     assert results["verdict"]["outcome"] == "INCONCLUSIVE"
-    assert "all scores at the end are one number" in results["verdict"]["claim"]
+    assert "did not learn their task" in results["verdict"]["sentence"]
     assert results["verdict"]["rules"] == RULES == 3
     assert results["decision"]["safe_after"]["lag"] is None
     assert results["decision"]["protect_last"]["examples"] is None

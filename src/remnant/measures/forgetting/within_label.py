@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.statistics.checks import read_floats
+from remnant.measures.statistics.skewed_trials import upper_quantile
 
 Floats = NDArray[np.float64]
 
@@ -66,3 +68,32 @@ def auc_within_label(
             above = seen[lag, trial][:, None] - unseen[lag, trial]
             rates[lag, trial] = ((above > 0.0) + 0.5 * (above == 0.0))[pairs].mean()
     return rates
+
+
+def mean_over_trials(rates: Floats, confidence: float) -> tuple[Floats, Floats, Floats]:
+    """The mean rate at each lag and the ends of its interval over trials.
+
+    The low end is Student's. Trials in which a few models remember much have a skewed law, for
+    which the high end is farther out (see ``skewed_trials``).
+
+    Args:
+        rates: Shape ``(lags, trials)``, from 0 to 1.
+        confidence: Of the interval.
+
+    Guarantees:
+        * The interval covers the mean at its confidence for normal and for exponential effects of
+          trials.
+
+    Raises:
+        NotEnoughEvidence: There are fewer than three trials.
+    """
+    trials = rates.shape[1]
+    if trials < 3:
+        raise NotEnoughEvidence(
+            f"{trials} trials are too few for an interval over trials.", hint="Run three or more."
+        )
+    tail = (1.0 - confidence) / 2.0
+    mean, error = rates.mean(axis=1), rates.std(axis=1, ddof=1) / np.sqrt(trials)
+    low = mean - float(stats.t.isf(tail, trials - 1)) * error
+    high = mean + upper_quantile(trials, tail, "moderate") * error
+    return mean, np.maximum(low, 0.0), np.minimum(high, 1.0)

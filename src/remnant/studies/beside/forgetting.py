@@ -86,7 +86,7 @@ def _inside(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
         text = f"own sets {'found' if finds else 'not found'} among all sets (p = {p_value:.2g})"
         yield second_test("own sets", finds=finds, text=text, outcome=outcome)
     within = result.within_label
-    if not isinstance(within, Absent) and within.low is not None:
+    if not isinstance(within, Absent):
         finds = within.low[-1] > 0.5
         text = (
             f"within the same label AUC is {'above' if finds else 'not above'} chance "

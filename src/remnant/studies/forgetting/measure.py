@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ForgettingCurve, Success, Verdict, auc_within_label, own_set_test
+from remnant.measures.forgetting.within_label import mean_over_trials
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
@@ -17,7 +18,7 @@ from remnant.studies.forgetting.attack_curves import Attacks, attacks_of
 from remnant.studies.forgetting.decision import put_decision
 from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
 from remnant.studies.forgetting.residual_memory import measure_hidden
-from remnant.studies.forgetting.result import FORMAT, OwnSet, WithinLabel
+from remnant.studies.forgetting.result import ForgettingResult, OwnSet, WithinLabel
 from remnant.studies.residual_memory.measured import hidden_scope, or_absent
 from remnant.studies.shared.curves import CurveResult, Traditional
 from remnant.studies.shared.differences import put_comparison
@@ -41,7 +42,8 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     plan, limit = study.plan, study.attack.limit
     run = attacks_of(record, "primary", study)
     curve, others = run.curve(), run.others()
-    put_parts(record, format=FORMAT, attack=run.used, curve=curve_result(curve))
+    put_parts(record, format={"version": ForgettingResult.VERSION})
+    put_parts(record, attack=run.used, curve=curve_result(curve))
     measure_hidden(record, study, run)
     control = or_absent(run.control)
     put_parts(record, curve_aa=_stored(control))
@@ -107,9 +109,12 @@ def _within_label(record: Record, study: ForgettingStudy, run: Attacks) -> Withi
         seen_labels=labels[scores.groups[0]],
         unseen_labels=labels[scores.groups[1]],
     )
+    mean, low, high = mean_over_trials(measured, study.attack.confidence)
     return WithinLabel(
         lags=tuple(map(float, study.lags())),
-        value=tuple(measured.mean(axis=1).tolist()),
+        value=tuple(mean.tolist()),
+        low=tuple(low.tolist()),
+        high=tuple(high.tolist()),
     )
 
 

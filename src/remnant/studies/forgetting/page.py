@@ -77,8 +77,8 @@ _ATTACKERS = {
 }
 _ATTACK = {
     True: "It scores each example by how likely the model finds its label, compared with models "
-    "that never saw it, and calls the highest scores “seen”. Planted and never-planted examples are "
-    "scored in the same model, so what it learnt of their kind helps nobody.",
+    "that never saw it, and calls the highest scores “seen”. Planted and never-planted examples "
+    "are scored in the same model, so what it learnt of their kind helps nobody.",
     False: "It scores each example by how much more likely the model finds it now than before it "
     "was planted, and calls the highest scores “seen”. A twin of the model that skipped the "
     "planting gives the scores of examples that were not seen.",
@@ -172,7 +172,8 @@ def holds_by_construction(recipe: Mapping[str, Any]) -> bool:
     """
     parts = {name: recipe.get(name) for name in ("plan", "attack")}
     plan, attack = (part if isinstance(part, Mapping) else {} for part in parts.values())
-    return plan.get("kind") == "inject" and attack.get("calibration", "logit") in ("logit", "loss")
+    by_checkpoint = attack.get("calibration", "logit") in ("checkpoint", "logit", "loss")
+    return plan.get("kind") == "inject" and by_checkpoint
 
 
 def _reading(curve: Curve | None, limit: float | None) -> Reading | None:
@@ -241,10 +242,17 @@ def what_was_done(
                 f"{uses} times in all because they fill the batch"
             )
     after = f" for {lag_text(watch)} more steps" if isinstance(watch, int) else ""
+    if isinstance(attack, Absent) or attack.against == "twin":
+        return (
+            f"{lag_text(canaries)} chosen examples {planted}; an otherwise equal twin never saw "
+            f"them. Both then trained without these examples{after}. At each point an attacker who "
+            "holds the model had to say which examples had been used."
+        )
+    others = "others" if curve is None or curve.n_unseen is None else count_text(curve.n_unseen)
     return (
-        f"{lag_text(canaries)} chosen examples {planted}; an otherwise equal twin never saw them. "
-        f"Both then trained without these examples{after}. At each point an attacker who holds "
-        "the model had to say which examples had been used."
+        f"{lag_text(canaries)} chosen examples {planted}, which then trained without them{after}. "
+        f"At each point {attack.attacker} had to distinguish them from {others} that were chosen "
+        "the same way and that this model never saw."
     )
 
 
@@ -305,6 +313,12 @@ def _falls(result: ForgettingResult, curves: _Curves, limit: float | None) -> It
         label="Planted examples" if curves.inside else "Planted twins",
     )
     yield Figure(chart, key="curve", caption=f"{bands(curve)}{measured_by(curve)}")
+    if not curves.inside:
+        yield prose(
+            "The planted model is compared with its twin on the same examples, as in the paper. "
+            "Success is memory of these examples and also what was learnt of their kind.",
+            depth="show",
+        )
     yield from curve_tables(curve, curves.control, control_name=curves.control_name)
     if curve.constructed is not None:
         yield prose(
@@ -358,10 +372,7 @@ def _inside_controls(result: ForgettingResult) -> Iterator[Block]:
 
 def within_text(within: WithinLabel) -> str:
     """The last AUC among examples of one label, with its interval."""
-    text = f"{within.value[-1]:.3f}"
-    if within.low is None or within.high is None:
-        return text
-    return f"{text} ({within.low[-1]:.3f} to {within.high[-1]:.3f})"
+    return f"{within.value[-1]:.3f} ({within.low[-1]:.3f} to {within.high[-1]:.3f})"
 
 
 @dataclass(frozen=True, slots=True)

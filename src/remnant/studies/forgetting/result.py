@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from remnant.errors import InvalidInput
-from remnant.records.typed import Absent, optional
+from remnant.records.typed import Absent
 from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curves import (
     Comparison,
@@ -18,7 +18,6 @@ from remnant.studies.shared.curves import (
 )
 from remnant.studies.shared.parts import ClassifierTask, Finding, Gate, Tested
 
-FORMAT = {"version": 2}
 SUCCESSES = ("precision", "tpr", "auc", "accuracy")
 
 
@@ -63,12 +62,12 @@ class OwnSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WithinLabel:
-    """AUC of planted against never-planted examples of the same label, over trials."""
+    """AUC of planted against never-planted examples of the same label, mean over trials."""
 
     lags: tuple[float, ...]
     value: tuple[float, ...]
-    low: tuple[float, ...] | None = optional()
-    high: tuple[float, ...] | None = optional()
+    low: tuple[float, ...]
+    high: tuple[float, ...]
 
     def __post_init__(self) -> None:
         check_lags(self.lags, {"value": self.value, "low": self.low, "high": self.high})
