@@ -226,6 +226,8 @@ def test_a_fitted_law_that_meets_the_limit_elsewhere():
     assert "a fitted law meets it at" in met(before / 3, before / 4, before / 2)
     assert met(before / 3, before / 4, lags[-1]) is None, "its interval reaches the tested lag"
     assert met(2 * lags[-1], 1.5 * lags[-1], 3 * lags[-1]) is not None, "met only later"
+    decay = changed(decay, shown=False)
+    assert met(before / 3, before / 4, before / 2) is None, "no fall is shown, so no law meets it"
     none = changed(decision, safe_after=changed(safe, lag=None))
     assert contrary("forgetting", judged("forgetting", "PASS", decision=none))["safe from"] == (
         "no lag is shown to be safe"

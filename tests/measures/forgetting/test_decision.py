@@ -90,6 +90,23 @@ def test_too_few_lags_have_a_claim_but_no_law():
     assert "3 lags after planting are too few" in found.no_decay
 
 
+def test_a_curve_that_rises_first_has_a_claim_but_no_law():
+    rng = np.random.default_rng(5)
+    shift = np.array([1.0, 2.5, 3.0, 2.0, 0.3, 0.0])[:, None, None]
+    rising = forgetting_curve(
+        seen_scores=shift + rng.normal(size=(6, 8, 100)),
+        unseen_scores=rng.normal(size=(6, 8, 100)),
+        lags=LAGS,
+        success="auc",
+        rng=rng,
+        draws=60,
+    )
+    found = forgetting_decision(rising, 0.62, batch=64)
+    assert found.safe.lag is not None
+    assert (found.decay, found.floor, found.reaches) == (None, None, None)
+    assert found.no_decay.startswith("Success rises first: it is 0.")
+
+
 def test_a_ruler_that_never_showed_anything_calls_nothing_safe():
     blind = curve(start=0.0)
     assert blind.safe_after(0.6, control=False).lag is not None

@@ -128,7 +128,14 @@ DAMAGED = [
     ("decision", {"limit": "much"}, "decision.limit is a str, no finite number"),
     ("decision", {"safe_after": {"lag": "soon", "reason": ""}}, "decision.safe_after.lag is a str"),
     ("decision", {"decay": {"law": "power"}}, "decision.decay.shown is missing"),
-    ("decision", {"decay": {"absent": "no"}}, "decision has a decay without a forecast"),
+    (
+        "decision",
+        {
+            "decay": {"absent": "no"},
+            "forecast": {"value": None, "low": None, "high": None, "beyond": True},
+        },
+        "decision has a decay without a forecast",
+    ),
     ("hidden", {"disturbances": []}, "hidden.disturbances is empty"),
     ("hidden", {"before": "x"}, "hidden.before is a str, no finite number"),
     ("hidden", {"disturbances": [{"kind": "heat"}]}, r"hidden.disturbances\[0\].kind is not one"),

@@ -4,6 +4,9 @@ Two laws, both with a floor f and a start s: exponential, f + (s - f) exp(-lag /
 law, f + (s - f) (1 + lag / scale) ** -shape. For a given scale and shape, s and f follow linearly,
 so the search is over the rest alone: a grid over all magnitudes that the lags can show, then a
 local search from its best point. Nothing depends on a starting guess.
+
+A law can be fitted to anything. It has no half-life where success rises first, where no fall is
+shown, where its start or floor leaves [0, 1], and where half of the drop is left at the last lag.
 """
 
 from __future__ import annotations
@@ -25,6 +28,10 @@ Law = Literal["exponential", "power"]
 LAWS: tuple[Law, ...] = ("exponential", "power")
 _SHAPES = (0.25, 0.5, 1.0, 2.0, 4.0)
 _SCALES = 40
+# A rise that counts as one where trials are too few to test it.
+_RISE = 0.05
+# Trials from which on there are intervals and tests.
+_FEWEST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +88,13 @@ class Decay:
         law: "exponential" or "power".
         start, floor: Success at lag 0 and after infinitely many steps, as the law has it.
         drop, drop_low, drop_high: Start less floor. Where ``drop_low`` is not above 0, no decay has
-            been shown, and the half-life may be anything.
-        half_life, half_life_low, half_life_high: Steps until half of the drop is gone.
+            been shown.
+        half_life, half_life_low, half_life_high: Steps until half of the drop is gone; None where
+            ``no_half_life`` says why.
+        no_half_life: Success rises first, no fall is shown, the law leaves [0, 1], or half of the
+            drop is left at the last lag. None where there is a half-life.
+        misfit: Why nothing may be forecast by the law: success rises first or the law leaves
+            [0, 1]. None where it describes the curve.
         scale, shape: Of the law; ``shape`` is 1 for the exponential.
         error: Root mean square of what the law leaves over, at the measured lags.
         held_out_error: The same at lags left out of the fit, for each law that was tried.
@@ -97,9 +109,11 @@ class Decay:
     drop: float
     drop_low: float
     drop_high: float
-    half_life: float
-    half_life_low: float
-    half_life_high: float
+    half_life: float | None
+    half_life_low: float | None
+    half_life_high: float | None
+    no_half_life: str | None
+    misfit: str | None
     scale: float
     shape: float
     error: float
@@ -114,10 +128,13 @@ class Decay:
 
         Raises:
             InvalidInput: ``alpha`` is outside (0, 1).
+            NotEnoughEvidence: The law does not describe the curve (``misfit``).
         """
         faults: list[str] = []
         check_share("alpha", alpha, faults)
         require(faults)
+        if self.misfit is not None:
+            raise NotEnoughEvidence(self.misfit)
 
         def lag(fit: Fitted) -> float:
             drop = fit.start - fit.floor
@@ -164,8 +181,15 @@ def fit_decay(
         lags: Strictly increasing; those before planting are left out.
         per_trial: Success, shape ``(lags, trials)``.
         law: "auto" takes the law with the smaller error at held-out lags, each lag but the first
-            left out in turn.
-        confidence: Of the intervals.
+            left out in turn; the other one where that one leaves [0, 1] or shows no fall and the
+            other does neither.
+        confidence: Of the intervals, and of the test of a rise.
+
+    Guarantees:
+        * Curves that never rise are called rising in 1 - ``confidence`` of cases at most; under
+          three trials a rise of five points counts.
+        * Where trials follow an exponential law within [0, 1] and half of its drop is gone by the
+          last lag, nine of ten fits have a half-life.
 
     Raises:
         InvalidInput: An unknown law, a confidence outside (0, 1).
@@ -188,34 +212,100 @@ def fit_decay(
     tried = tried if law == "auto" else (law,)
     mean = rates.mean(axis=1)
     held_out: dict[str, float] = {name: _held_out_error(name, steps, mean) for name in tried}
-    chosen = min(tried, key=lambda name: held_out[name])
-    whole = _fit(chosen, steps, mean)
-    trials = rates.shape[1]
-    left_out = range(trials if trials >= 3 else 0)
+    fitted = (
+        _decay(name, steps, rates, confidence=float(confidence), held_out=held_out)
+        for name in sorted(tried, key=lambda name: held_out[name])
+    )
+    first = next(fitted)
+    if _usable(first):
+        return first
+    return next((decay for decay in fitted if _usable(decay)), first)
+
+
+def _usable(decay: Decay) -> bool:
+    """Whether the law describes the curve and shows a fall, however long that takes."""
+    return decay.misfit is None and _falls(decay.drop, decay.drop_low, decay.trials)
+
+
+def _falls(drop: float, drop_low: float, trials: int) -> bool:
+    return drop > 0.0 and (trials < _FEWEST or drop_low > 0.0)
+
+
+def _decay(
+    law: Law, lags: Floats, rates: Floats, *, confidence: float, held_out: dict[str, float]
+) -> Decay:
+    """Fit one law to all lags and trials."""
+    whole = _fit(law, lags, rates.mean(axis=1))
+    trials, last_lag = rates.shape[1], float(lags[-1])
+    left_out = range(trials if trials >= _FEWEST else 0)
     without = [np.delete(rates, trial, axis=1).mean(axis=1) for trial in left_out]
-    fits = (whole, *(_fit(chosen, steps, part) for part in without))
+    fits = (whole, *(_fit(law, lags, part) for part in without))
     drop = jackknife([f.start - f.floor for f in fits], scale="plain", confidence=confidence)
     half = jackknife([f.lag_of(0.5) for f in fits], scale="log", confidence=confidence)
     half_low, half_high = half[1:] if drop[1] > 0.0 else (0.0, math.inf)
+    rise = _rise(lags, rates, confidence)
+    outside = _outside(whole)
+    no_fall = None if _falls(*drop[:2], trials) else "No fall is shown."
+    no_half_life = rise or no_fall or outside
+    misfit = no_half_life if rise or outside else None
+    if no_half_life is None and half[0] > last_lag:
+        no_half_life = f"Half of the fall is not over at the last lag, {last_lag:g}."
     return Decay(
-        law=chosen,
+        law=law,
         start=whole.start,
         floor=whole.floor,
         drop=drop[0],
         drop_low=drop[1],
         drop_high=drop[2],
-        half_life=half[0],
-        half_life_low=half_low,
-        half_life_high=half_high,
+        half_life=half[0] if no_half_life is None else None,
+        half_life_low=half_low if no_half_life is None else None,
+        half_life_high=half_high if no_half_life is None else None,
+        no_half_life=no_half_life,
+        misfit=misfit,
         scale=whole.scale,
         shape=whole.shape,
         error=whole.error,
         held_out_error=held_out,
-        last_lag=float(steps[-1]),
+        last_lag=last_lag,
         trials=trials,
-        confidence=float(confidence),
+        confidence=confidence,
         fits=fits,
     )
+
+
+def _rise(lags: Floats, rates: Floats, confidence: float) -> str | None:
+    """What shows that success rises after the first lag, or None.
+
+    Each later lag is tested against the first by Student's lower bound of the paired difference
+    over trials, corrected for the number of lags. Under three trials the mean is compared.
+    """
+    gains = rates[1:] - rates[:1]
+    lower = gains.mean(axis=1)
+    later, trials = gains.shape
+    if trials < _FEWEST:
+        lower = lower - _RISE
+    else:
+        wide = float(stats.t.isf((1.0 - confidence) / later, trials - 1))
+        lower = lower - wide * gains.std(axis=1, ddof=1) / math.sqrt(trials)
+    if lower.max() <= 1e-9:
+        return None
+    mean = rates.mean(axis=1)
+    peak = 1 + int(np.where(lower > 1e-9, mean[1:], -math.inf).argmax())
+    return (
+        f"Success rises first: it is {mean[0]:.3f} at lag {lags[0]:g} and {mean[peak]:.3f} at lag "
+        f"{lags[peak]:g}, so no law of decay holds."
+    )
+
+
+def _outside(fit: Fitted) -> str | None:
+    """Which end of the law leaves [0, 1] by more than the law misses the curve by, or None."""
+    for name, value in (("start", fit.start), ("plateau", fit.floor)):
+        if not -fit.error <= value <= 1.0 + fit.error:
+            return (
+                f"The fitted law has its {name} at {value:.3g}, where success cannot be, so the "
+                "lags show no law of decay."
+            )
+    return None
 
 
 def jackknife(

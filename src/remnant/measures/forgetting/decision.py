@@ -21,7 +21,8 @@ class Decision:
         limit: The success that may not be passed.
         safe: From which lag on it is shown to be kept.
         protect: The last examples, for which it is not.
-        decay: The fitted law; None where there are too few lags.
+        decay: The fitted law; None where there are too few lags, or where it does not describe the
+            curve.
         floor: Success after infinitely many steps, as the law has it, with its interval.
         reaches: The lag at which the law comes down to the limit; ``beyond`` marks a forecast.
         no_decay: Why there is no law, or None.
@@ -77,8 +78,7 @@ def forgetting_decision(
     protect = protect_last(safe, batch=batch)
     try:
         decay = curve.decay(confidence=confidence)
+        reaches = decay.steps_to(limit)
     except NotEnoughEvidence as fault:
         return Decision(limit, safe, protect, None, None, None, str(fault))
-    return Decision(
-        limit, safe, protect, decay, decay.value_at(math.inf), decay.steps_to(limit), None
-    )
+    return Decision(limit, safe, protect, decay, decay.value_at(math.inf), reaches, None)

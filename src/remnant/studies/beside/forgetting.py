@@ -22,7 +22,12 @@ from remnant.studies.beside.checks import (
     twins_at_chance,
 )
 from remnant.studies.beside.residual_memory import residual_memory
-from remnant.studies.forgetting.result import Decision, Forecast, ForgettingResult
+from remnant.studies.forgetting.result import (
+    DecayLaw,
+    Decision,
+    Forecast,
+    ForgettingResult,
+)
 from remnant.studies.shared.curves import CurveResult
 
 _NAMED = {
@@ -121,7 +126,8 @@ def _safe(decision: Decision, outcome: Outcome, lags: list[float]) -> Iterator[C
         yield Check(name=name, status="disagrees", text=text, contradicts=True)
         return
     text = f"shown within the limit from lag {lag_text(safe)}"
-    if not isinstance(forecast, Forecast) or forecast.value is None:
+    shown = isinstance(decision.decay, DecayLaw) and decision.decay.shown
+    if not shown or not isinstance(forecast, Forecast) or forecast.value is None:
         yield Check(name=name, status="agrees", text=text)
         return
     refused = max((lag for lag in lags if lag < safe), default=None)

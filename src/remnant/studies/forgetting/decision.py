@@ -71,17 +71,20 @@ def decide(
     forecast: Unmeasured | Forecast = Unmeasured(absent=measured.no_decay or "")
     if measured.decay is not None and measured.floor is not None and measured.reaches is not None:
         law, floor, reaches = measured.decay, measured.floor, measured.reaches
+        half_life = _ends(law.half_life, law.half_life_low, law.half_life_high)
+        if law.no_half_life is not None:
+            half_life = replace(half_life, reason=law.no_half_life.removesuffix("."))
         decay = DecayLaw(
             law=law.law,
             shown=law.drop_low > 0.0,
             start=law.start,
-            half_life=Ends(**_finite(law.half_life, law.half_life_low, law.half_life_high)),
-            floor=Ends(**_finite(floor.value, floor.low, floor.high)),
+            half_life=half_life,
+            floor=_ends(floor.value, floor.low, floor.high),
             error=law.error,
             trials=law.trials,
         )
-        reached = _finite(reaches.value, reaches.low, reaches.high)
-        forecast = Forecast(**reached, beyond=reaches.beyond)
+        ends = _ends(reaches.value, reaches.low, reaches.high)
+        forecast = Forecast(value=ends.value, low=ends.low, high=ends.high, beyond=reaches.beyond)
     return Decision(
         limit=limit,
         confidence=curve.confidence,
@@ -98,9 +101,10 @@ def decide(
     )
 
 
-def _finite(value: float | None, low: float, high: float) -> dict[str, float | None]:
-    """Return a number and its interval by name; None stands for what is not finite."""
-    return {
-        name: None if number is None or not math.isfinite(number) else float(number)
-        for name, number in {"value": value, "low": low, "high": high}.items()
-    }
+def _ends(value: float | None, low: float | None, high: float | None) -> Ends:
+    """Return a number and its interval; None stands for what is not finite."""
+    value, low, high = (
+        None if number is None or not math.isfinite(number) else float(number)
+        for number in (value, low, high)
+    )
+    return Ends(value=value, low=low, high=high)

@@ -110,11 +110,15 @@ def _protected(decision: Decision) -> str:
 
 def _law(law: DecayLaw, forecast: Forecast, decision: Decision, show: Show) -> Iterator[Answer]:
     kind = "An exponential" if law.law == "exponential" else f"A {law.law}"
+    fitted = (
+        f"{kind} law with a plateau, fitted to all lags; {percent(decision.confidence, 0)} "
+        "intervals over trials."
+    )
+    half, reason = law.half_life, law.half_life.reason
     yield Answer(
         "How long until half of the fall is over?",
-        _steps(law.half_life),
-        f"{kind} law with a plateau, fitted to all lags; {percent(decision.confidence, 0)} "
-        "intervals over trials.",
+        "not known" if reason else _steps(half),
+        f"{reason}. {fitted}" if reason else fitted,
     )
     yield Answer(
         "Where does success level off?",

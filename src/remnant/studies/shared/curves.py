@@ -30,13 +30,15 @@ class Ends:
     """A number with its interval.
 
     Attributes:
-        value: None where it is never reached.
+        value: None where it is never reached, and where ``reason`` says why there is none.
         low, high: None where that end is unbounded.
+        reason: Why there is no number, without a full stop; None where there is one.
     """
 
     value: float | None
     low: float | None
     high: float | None
+    reason: str | None = optional()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
