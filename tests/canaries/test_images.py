@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from remnant.canaries import BY_LOSS, KINDS, blank, by_loss, mislabelled, odd
+from remnant.canaries import (
+    BY_LOSS,
+    KINDS,
+    QUARTER,
+    blank,
+    by_loss,
+    mislabelled,
+    odd,
+    rows_in_share,
+)
 from remnant.errors import PlanError
 
 
@@ -80,28 +89,47 @@ def test_odd_images_are_uniform_in_brightness_and_in_label():
 
 @given(
     losses=st.lists(st.floats(0, 50), min_size=1, max_size=30),
-    share=st.floats(0, 1),
+    share=st.floats(0.01, 1),
+    part=st.floats(0, 1),
     seed=st.integers(0, 99),
 )
-def test_losses_rank_the_pool(losses, share, seed):
-    losses, count = np.array(losses), int(share * len(losses))
-    ranked = np.sort(losses)
-    found = {level: by_loss(losses, count=count, level=level, rng=rng(seed)) for level in BY_LOSS}
-    for rows in found.values():
-        assert len(set(rows.tolist())) == len(rows) == count
-    np.testing.assert_array_equal(np.sort(losses[found["easy"]]), ranked[:count])
-    np.testing.assert_array_equal(np.sort(losses[found["hard"]]), ranked[len(ranked) - count :])
-    left = (len(losses) - count) // 2
-    np.testing.assert_array_equal(np.sort(losses[found["medium"]]), ranked[left : left + count])
+def test_losses_rank_the_pool(losses, share, part, seed):
+    losses, held = np.array(losses), rows_in_share(len(losses), share)
+    ranked, left = np.sort(losses), (len(losses) - held) // 2
+    ends = {
+        "easy": ranked[:held],
+        "medium": ranked[left : left + held],
+        "hard": ranked[len(ranked) - held :],
+    }
+    for level, end in ends.items():
+        rows = by_loss(losses, count=held, level=level, rng=rng(seed), share=share)
+        assert len(set(rows.tolist())) == held
+        np.testing.assert_array_equal(np.sort(losses[rows]), end)
+        fewer = by_loss(losses, count=int(part * held), level=level, rng=rng(seed), share=share)
+        assert len(set(fewer.tolist())) == int(part * held)
+        assert set(fewer) <= set(rows), "few come from the same share as many"
 
 
-def test_rows_chosen_by_loss_come_in_random_order():
+def test_rows_chosen_by_loss_are_any_of_their_share_in_any_order():
     losses = rng().permutation(400) / 7
-    first = np.zeros(4)
-    for seed in range(200):
-        rows = by_loss(losses, count=4, level="hard", rng=rng(seed))
-        first[np.argsort(losses[rows])[0]] += 1
+    hardest = np.argsort(losses)[-20:]
+    first, chosen = np.zeros(20), np.zeros(400)
+    for seed in range(400):
+        rows = by_loss(losses, count=4, level="hard", rng=rng(seed), share=0.05)
+        first[hardest == rows[0]] += 1
+        chosen[rows] += 1
+    assert chosen.sum() == chosen[hardest].sum() == 1600
     assert stats.chisquare(first).pvalue > 1e-4
+    assert stats.chisquare(chosen[hardest]).pvalue > 1e-4
+
+
+def test_a_share_is_a_quarter_unless_given():
+    assert QUARTER == 0.25
+    rows = by_loss(np.arange(80.0), count=20, level="hard", rng=rng())
+    assert sorted(rows) == list(range(60, 80))
+    words = "21 canaries and controls .* holds 20 examples among its hardest 25 %"
+    with pytest.raises(PlanError, match=words):
+        by_loss(np.arange(80.0), count=21, level="hard", rng=rng())
 
 
 def test_the_same_generator_gives_the_same_canaries():
@@ -120,15 +148,15 @@ def test_the_same_generator_gives_the_same_canaries():
     "draw",
     [
         lambda count: mislabelled(np.arange(9) % 3, count=count, classes=3, rng=rng())[0],
-        lambda count: by_loss(np.arange(9.0), count=count, level="hard", rng=rng()),
-        lambda count: by_loss(np.arange(9.0), count=count, level="easy", rng=rng()),
+        lambda count: by_loss(np.arange(9.0), count=count, level="hard", rng=rng(), share=1.0),
+        lambda count: by_loss(np.arange(9.0), count=count, level="easy", rng=rng(), share=1.0),
     ],
 )
 def test_more_than_the_pool_holds_are_refused(draw):
     assert sorted(draw(9)) == list(range(9))
     with pytest.raises(PlanError, match=r"10 canaries and controls .* the pool holds 9") as caught:
         draw(10)
-    assert caught.value.hint == "Plant fewer canaries."
+    assert caught.value.hint.startswith("Plant fewer canaries")
 
 
 def test_what_cannot_be_done_is_said():

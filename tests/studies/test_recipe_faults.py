@@ -189,7 +189,7 @@ def test_all_faults_of_a_recipe_are_listed_at_once_with_their_fields(tmp_path):
         "hidden.draws=0 is not a whole number of at least 1",
     )
     assert refused.value.message == "; ".join(refused.value.faults) + "."
-    assert "[canaries] has: kind, judges, judge_steps." in refused.value.hint
+    assert "[canaries] has: kind, judges, judge_steps, share." in refused.value.hint
     assert refused.value.hint.count("Fix the recipe.") == 1
 
 

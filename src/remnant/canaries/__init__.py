@@ -5,7 +5,18 @@ from remnant.canaries.canary_set import CanarySet, make_canary_set
 from remnant.canaries.equal_canaries import DistinctCanaries, distinct_canaries
 from remnant.canaries.hf_dataset import insert_into_dataset
 from remnant.canaries.holes import Slot
-from remnant.canaries.images import BY_LOSS, KINDS, MADE, blank, by_loss, mislabelled, odd
+from remnant.canaries.images import (
+    BY_LOSS,
+    ENDS,
+    KINDS,
+    MADE,
+    QUARTER,
+    blank,
+    by_loss,
+    mislabelled,
+    odd,
+    rows_in_share,
+)
 from remnant.canaries.insertion import insert_into_texts, place_canaries
 from remnant.canaries.own_images import ImageCanaries, OwnImages, deal_images
 from remnant.canaries.own_texts import OwnTexts, deal_texts
@@ -17,8 +28,10 @@ from remnant.canaries.text_file import insert_into_file
 
 __all__ = [
     "BY_LOSS",
+    "ENDS",
     "KINDS",
     "MADE",
+    "QUARTER",
     "Canary",
     "CanarySet",
     "DistinctCanaries",
@@ -46,5 +59,6 @@ __all__ = [
     "place_canaries",
     "random_token_sequences",
     "read_canary_sets",
+    "rows_in_share",
     "write_canary_sets",
 ]

@@ -8,7 +8,10 @@ from numpy.typing import NDArray
 from remnant.errors import PlanError
 
 KINDS = ("mislabelled", "odd", "blank", "hard", "medium", "easy")
-BY_LOSS = ("hard", "medium", "easy")
+# Kinds chosen by loss, and where each lies in the pool.
+ENDS = {"hard": "hardest", "medium": "middle", "easy": "easiest"}
+BY_LOSS = tuple(ENDS)
+QUARTER = 0.25  # of the pool counts as hard, medium or easy unless a study says otherwise
 
 
 def mislabelled(
@@ -48,28 +51,58 @@ def blank(
 MADE = {"odd": odd, "blank": blank}  # from nothing: they need no pool
 
 
+def rows_in_share(pool: int, share: float) -> int:
+    """Return how many rows of a pool a share of it holds.
+
+    Example:
+        >>> rows_in_share(539, 0.25)
+        134
+    """
+    return int(share * pool + 1e-9)
+
+
 def by_loss(
-    losses: NDArray[np.float64], *, count: int, level: str, rng: np.random.Generator
+    losses: NDArray[np.float64],
+    *,
+    count: int,
+    level: str,
+    rng: np.random.Generator,
+    share: float = QUARTER,
 ) -> NDArray[np.int64]:
-    """Choose rows by the loss that a trained model has on them.
+    """Choose rows at random from the share of the pool that a trained model finds hard or easy.
 
     The pool is ranked by loss; hard are the rows with the highest losses, easy the lowest, medium
-    those around the middle. The order of the result is random, so that cohorts are alike.
+    those around the middle. How hard the chosen rows are does not depend on ``count``. Their order
+    is random, so that cohorts are alike.
+
+    Args:
+        losses: Of each row of the pool.
+        count: Rows to choose.
+        level: ``hard``, ``medium`` or ``easy``.
+        rng: Draws them.
+        share: Of the pool that counts as this level.
+
+    Raises:
+        PlanError: The share holds fewer rows, or there is no such level.
     """
     if level not in BY_LOSS:
         raise PlanError(f"level={level!r} is not one of {', '.join(BY_LOSS)}.")
-    if count > len(losses):
-        raise PlanError(_too_many(count, len(losses)), hint="Plant fewer canaries.")
+    held = rows_in_share(len(losses), share)
+    if count > held:
+        raise PlanError(
+            f"{_too_many(count, held)} among its {ENDS[level]} {100.0 * share:.3g} %.",
+            hint="Plant fewer canaries, or raise the share.",
+        )
     order = np.argsort(losses, kind="stable")
-    first = {"easy": 0, "medium": (len(losses) - count) // 2, "hard": len(losses) - count}[level]
-    return rng.permutation(order[first : first + count])
+    first = {"easy": 0, "medium": (len(losses) - held) // 2, "hard": len(losses) - held}[level]
+    return rng.permutation(order[first : first + held])[:count]
 
 
 def _distinct(pool: int, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
     if count > pool:
-        raise PlanError(_too_many(count, pool), hint="Plant fewer canaries.")
+        raise PlanError(_too_many(count, pool) + ".", hint="Plant fewer canaries.")
     return rng.choice(pool, size=count, replace=False)
 
 
 def _too_many(count: int, pool: int) -> str:
-    return f"{count} canaries and controls were asked for, and the pool holds {pool} examples."
+    return f"{count} canaries and controls were asked for, and the pool holds {pool} examples"

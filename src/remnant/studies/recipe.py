@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from remnant.canaries import BY_LOSS
 from remnant.errors import InvalidInput, PlanError, RemnantError, require
 from remnant.studies.registry import ASSUMED, RECIPES, recipe_of
 from remnant.studies.shared.settings import TrainingSettings
@@ -54,7 +55,7 @@ def read_recipe(path: Path, *, scale: str | None = None) -> Study:
     faults = _Faults()
     for name, changes in scales.items():
         with faults.gathered(f"scale.{name}: "):
-            studies[name] = study_from(with_changes(table, changes))
+            studies[name] = study_from(_changed(table, changes))
     faults.raise_all()
     return studies[scale]
 
@@ -313,8 +314,18 @@ def _variant(
         known = {f.name for f in dataclasses.fields(recipe.plans[plan["kind"]])} | {"kind"}
         alone["plan"] = {name: alone["plan"][name] for name in alone["plan"] if name in known}
     with faults.gathered(f"{named} {label!r}: "):
-        return Variant(label, study_from(with_changes(alone, changes)))
+        return Variant(label, study_from(_changed(alone, changes)))
     return None
+
+
+def _changed(table: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Return the recipe with some fields replaced, without the share of another kind of canary."""
+    own, other = table.get("canaries"), changes.get("canaries")
+    if isinstance(own, dict) and isinstance(other, dict):
+        if other.get("kind", own.get("kind")) not in BY_LOSS:
+            own = {name: value for name, value in own.items() if name != "share"}
+        table = {**table, "canaries": own}
+    return with_changes(table, changes)
 
 
 def _needed(made: Any) -> list[str]:

@@ -10,11 +10,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from remnant.canaries import MADE, by_loss, mislabelled
+from remnant.canaries import MADE, by_loss, mislabelled, rows_in_share
 from remnant.data import AuditData, Images
 from remnant.errors import PlanError
 from remnant.probes import SIGNALS, label_signals
 from remnant.studies.residual_memory.disturbances import NEIGHBOURS, Bench, Lesson, Plan
+from remnant.studies.shared.image_canaries import share_of
 from remnant.studies.shared.settings import CanarySettings
 
 Floats = NDArray[np.float64]
@@ -86,7 +87,8 @@ def draw_neighbours(
     """Draw examples of the canaries' kind that are no canaries, ``count`` for each trial.
 
     They come from what the canaries left of the pool, each trial's by a draw of its own; those of
-    different trials may overlap.
+    different trials may overlap. Kinds chosen by loss come from what the canaries left of their
+    share of the pool, and where this is too little from the examples that are next.
 
     Args:
         plan, settings, data, pool_losses: As the canaries were drawn.
@@ -107,6 +109,7 @@ def draw_neighbours(
             "leave of the pool.",
             hint="Ask for fewer neighbours, plant fewer canaries, or give the plan controls.",
         )
+    kin = rows_in_share(len(data.pool), share_of(settings)) - (len(data.pool) - len(left))
     made = []
     for trial in range(plan.trials):
         rng = np.random.default_rng([plan.seed, NEIGHBOURS, trial])
@@ -120,6 +123,7 @@ def draw_neighbours(
             made.append(Images(data.pool.images[left[rows]], wrong))
         else:
             losses = np.zeros(len(left)) if pool_losses is None else pool_losses[left]
-            rows = by_loss(losses, count=count, level=settings.kind, rng=rng)
+            share = max(count, kin) / len(left)
+            rows = by_loss(losses, count=count, level=settings.kind, rng=rng, share=share)
             made.append(data.pool.take(left[rows]))
     return made

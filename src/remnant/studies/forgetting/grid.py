@@ -125,7 +125,8 @@ def _cast(runs: Runs, data: AuditData, losses: NDArray[np.float64] | None) -> _C
     sets: dict[Any, tuple[int, Images]] = {}
     joints, places, count = [], [], 0
     for name, run in runs.items():
-        own = (run.canaries.kind, run.plan.seed, canary_count(run.plan))
+        canaries = run.canaries
+        own = (canaries.kind, canaries.share, run.plan.seed, canary_count(run.plan))
         if own not in sets:
             drawn = draw_canaries(run.plan, run.canaries, data, losses)
             sets[own], count = (count, drawn), count + len(drawn)

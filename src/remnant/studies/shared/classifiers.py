@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from remnant.canaries import MADE
+from remnant.canaries import BY_LOSS, ENDS, MADE, rows_in_share
 from remnant.data import AuditData, load_images
 from remnant.data.catalogue import load_own_images
 from remnant.data.images import examples_needed
@@ -30,6 +31,7 @@ from remnant.studies.shared.image_canaries import (
     canary_count,
     judge_pool,
     needs_judge,
+    share_of,
 )
 from remnant.studies.shared.settings import (
     CanarySettings,
@@ -103,6 +105,29 @@ def check_pool(
     )
 
 
+def check_share(study: ClassifierStudy, data: AuditData, count: int) -> None:
+    """Refuse more canaries than the share of the pool holds that they are drawn from.
+
+    Raises:
+        PlanError: It holds fewer; says which share would do.
+    """
+    canaries, pool = study.canaries, len(data.pool)
+    if canaries.kind not in BY_LOSS:
+        return
+    share = share_of(canaries)
+    held = rows_in_share(pool, share)
+    if count <= held:
+        return
+    needed = math.ceil(100.0 * count / pool) / 100.0
+    raise PlanError(
+        f"The plan needs {count} canaries and controls, and the {ENDS[canaries.kind]} "
+        f"{100.0 * share:.3g} % of the pool of {study.data.title} hold {held} of its {pool} "
+        "examples.",
+        hint="Take more data, plant fewer canaries or in fewer trials, or set canaries.share to "
+        f"{needed:g} or more.",
+    )
+
+
 def check_made(data: AuditData, kinds: Iterable[str]) -> None:
     """Refuse canaries that are made as images where the data are features.
 
@@ -135,6 +160,7 @@ def check_classifier(study: ClassifierStudy, data: AuditData, execution: Executi
         needs=f"The plan needs {count} canaries and controls",
         hint="Plant fewer, or share them among the trials (fresh_canaries = false)",
     )
+    check_share(study, data, count)
 
 
 def judged_losses(

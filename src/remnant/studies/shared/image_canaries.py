@@ -51,7 +51,10 @@ def draw_canaries(
     data: AuditData,
     pool_losses: NDArray[np.float64] | None,
 ) -> Images:
-    """Draw canaries and controls alike, from the plan's seed."""
+    """Draw canaries and controls alike, from the plan's seed.
+
+    Which of them each trial plants, and which are controls, is random too.
+    """
     count = canary_count(plan)
     rng = np.random.default_rng([plan.seed, 1])
     if settings.kind == "mislabelled":
@@ -61,7 +64,13 @@ def draw_canaries(
         shape = data.clean.images.shape[1:]
         return Images(*MADE[settings.kind](shape, count=count, classes=data.classes, rng=rng))
     losses = np.zeros(len(data.pool)) if pool_losses is None else pool_losses
-    return data.pool.take(by_loss(losses, count=count, level=settings.kind, rng=rng))
+    rows = by_loss(losses, count=count, level=settings.kind, rng=rng, share=share_of(settings))
+    return data.pool.take(rows)
+
+
+def share_of(settings: CanarySettings) -> float:
+    """The share of the pool that canaries are drawn from."""
+    return 1.0 if settings.share is None else settings.share
 
 
 def plant(data: AuditData, sets: Sequence[Images]) -> Planting:

@@ -9,13 +9,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any
 
-from remnant.canaries import KINDS
+from remnant.canaries import BY_LOSS, KINDS, QUARTER
 from remnant.data import DATA_SETS
 from remnant.data.own_files import FILES
 from remnant.errors import PlanError, RemnantError
 from remnant.measures.statistics.success import chance_level, out_of_reach
 from remnant.models import CATALOGUE
-from remnant.plans.bounds import Count, FromZero, Positive, is_number, is_whole, one_of, text
+from remnant.plans.bounds import (
+    Count,
+    FromZero,
+    Positive,
+    ShareOrAll,
+    is_number,
+    is_whole,
+    one_of,
+    text,
+)
 from remnant.plans.fingerprint import added_later
 from remnant.population import LearningRate
 from remnant.population.optimizers import make_optimizer
@@ -104,11 +113,30 @@ class CanarySettings(Section, name="canaries"):
             see them.
         judges: Models that rank the pool for ``hard``, ``medium`` and ``easy``.
         judge_steps: Updates of each of these models.
+        share: Share of the pool that ``hard``, ``medium`` and ``easy`` images are drawn from at
+            random: the hardest, the middle or the easiest, however many are planted. If not given:
+            0.25. Only for these kinds.
     """
 
     kind: Annotated[str, one_of(KINDS)] = "mislabelled"
     judges: Count = 4
     judge_steps: Count = 400
+    # None does what was done before: other kinds have no share.
+    share: ShareOrAll | None = added_later(None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.share is None and self.kind in BY_LOSS:
+            object.__setattr__(self, "share", QUARTER)
+
+    def _contradictions(self) -> list[str]:
+        if self.share is None or self.kind in BY_LOSS:
+            return []
+        kinds = ", ".join(BY_LOSS)
+        return [
+            f"canaries.share={self.share:g} is for kinds that are chosen by loss ({kinds}), and "
+            f"canaries.kind is {self.kind!r}"
+        ]
 
 
 @dataclass(frozen=True, kw_only=True)
