@@ -94,7 +94,8 @@ class ForgettingStudy(ComparedStudy, ClassifierStudy):
         plan: INJECT or POISON.
         label: What the study itself is called beside its variants.
         title: Of the figure that shows them together.
-        compare: Variants; each has its own twins, so all have equally many reference models.
+        compare: Variants; each has its own twins. A/A twins are the study's choice for all of them
+            (``plan.aa``), so that variants of as many trials have as many reference models.
         hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
             only. Variants are not searched.
     """
@@ -164,7 +165,8 @@ class ForgettingStudy(ComparedStudy, ClassifierStudy):
         """Return the study alone and its variants, by name."""
         made = {"primary": dataclasses.replace(self, compare=())}
         for i, variant in enumerate(self.compare, start=1):
-            part = dataclasses.replace(variant.study, compare=(), hidden=None)
+            plan = dataclasses.replace(variant.study.plan, aa=self.plan.aa)
+            part = dataclasses.replace(variant.study, plan=plan, compare=(), hidden=None)
             made[f"variant{i}"] = part
         return made
 
