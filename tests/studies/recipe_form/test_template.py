@@ -31,6 +31,11 @@ def read(tmp_path):
     return reading
 
 
+def resolved(section, study):
+    """A section with what follows from the study's plan, such as an attack's calibration."""
+    return section.resolved(study.plan) if hasattr(section, "resolved") else section
+
+
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_new_recipe_is_the_study_with_its_defaults(name, read):
     study, recipe = read(recipe_template(name)), recipe_of(name)
@@ -39,7 +44,7 @@ def test_a_new_recipe_is_the_study_with_its_defaults(name, read):
         if default is not dataclasses.MISSING and default is not None:
             default = dataclasses.replace(default, **recipe.example.get(section, {}))
         if default is not dataclasses.MISSING:
-            assert getattr(study, section) == default, section
+            assert getattr(study, section) == resolved(default, study), section
     plan = next(iter(recipe.plans.values()))
     example = recipe.example.get("plan", {})
     for field in fields_of(plan):
@@ -119,8 +124,9 @@ def test_a_recipe_says_what_a_deleted_field_becomes(name, read):
         said = head.splitlines()[-1]
         for field in fields_of(recipe.sections[section]):
             kept = f"\n{tail}".replace(f"\n{field.name} = ", f"\n# {field.name} = ", 1)
-            changed = getattr(getattr(read(f"{head}\n[{section}]{kept}"), section), field.name)
-            shown = getattr(default, field.name)
+            study = read(f"{head}\n[{section}]{kept}")
+            changed = getattr(getattr(study, section), field.name)
+            shown = getattr(resolved(default, study), field.name)
             assert (f" {field.name} " in said and "delete here" in said) == (changed != shown)
 
 
