@@ -179,7 +179,7 @@ class OneRunForgetting:
             sentence = f"{said}: not under the limit of {limit:g}. Plant more canaries."
             return made("INCONCLUSIVE", sentence, claim)
         under = f"{said}: under the limit of {limit:g}"
-        doubt = alike_fault(float(self.evidence.tied_pairs[judged].max()), " at the end")
+        doubt = alike_fault(self.evidence.tied_pairs[judged].max(axis=0), " at the end")
         doubt = doubt or self.evidence.doubt or out_of_reach(limit, self.rate, self.fpr)
         if not doubt and upper[judged].min() < self.chance:
             doubt = REVERSED
@@ -233,8 +233,8 @@ class OneRunEvidence:
         measured: The success of each cohort, in the order of the rows.
         rank_p_values: One-sided rank-sum tests of each row, shape ``(2, rows)``: of the scores, and
             of their rise since the last checkpoint before the window; NaN where there is none.
-        tied_pairs: The share of tied pairs of a score of the cohort and one of the controls,
-            calibrated or not, whichever is larger; shape ``(rows,)``.
+        tied_pairs: How far the scores of the cohort and of the controls are alike (see
+            ``tied_pairs``), calibrated or not, whichever is more; shape ``(rows, 3)``.
     """
 
     measured: tuple[Measured, ...]

@@ -416,7 +416,8 @@ class Measured:
         units: How many canaries, or clusters of them, each trial has on either side.
         clustered: Whether they are clusters.
         repeated: Whether two trials are copies of each other: they are one training.
-        tied_pairs: The largest share of tied pairs of any trial, at each lag (see ``tied_pairs``).
+        tied_pairs: How far the scores of any trial are alike, the most at each lag (see
+            ``tied_pairs``); shape ``(lags, 3)``.
         shared: Whether the trials share the canaries of each side.
         doubt: Why canaries seem to come in clusters that were not given; or empty.
     """

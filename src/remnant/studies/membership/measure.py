@@ -277,7 +277,7 @@ def _judged(measured: Measured, settings: Settings) -> Judged:
         high=float(measured.upper(settings.confidence)[0]),
         chance=chance_level(success, settings.fpr),
         confidence=settings.confidence,
-        alike=alike_fault(float(measured.tied_pairs[0])) or None,
+        alike=alike_fault(measured.tied_pairs[0]) or None,
     )
 
 

@@ -219,7 +219,7 @@ def judge_detection(
             "INCONCLUSIVE", f"{said}: not under the limit of {limit:g}. {_MORE_EXAMPLES}", claim
         )
     under = f"{said}: under the limit of {limit:g}"
-    alike = alike_fault(float(detected.evidence.evidence.tied_pairs[rows].max()))
+    alike = alike_fault(detected.evidence.evidence.tied_pairs[rows].max(axis=0))
     if alike:
         return made("INCONCLUSIVE", f"{under}; but {alike}.", f"No claim: {alike}.")
     if upper[rows].min() < 0.5:
