@@ -15,6 +15,10 @@ have twenty judged canaries, planted once, and three planted 64 times.
   limit, and the others have none. It may happen in 5 %.
 * *power*: no canary is at or above the limit, and those planted 64 times were learnt. The rate is
   of true PASS.
+
+Gates ``capped`` and ``constant``: costs under the cheapest 5 %, or all of them, are one number, in
+canaries and sampled references. ``concatenated``: the file holds its canaries twice, and the share
+that is asked for, 10 %, takes more of them than there are; its power is with twice as many.
 """
 
 from __future__ import annotations
@@ -29,13 +33,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from remnant.canaries import CanarySet, Template, distinct_canaries
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import exposure, pooled_exposure_test
 from remnant.studies.exposure.verdict import CanaryPool, MeasuredCanary, judge_exposure
 
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 LIMIT, SHARE = 10.0, 0.2
+SHARE_TWICE = 0.1  # 29 canaries can show it: one file of 20 cannot, twice the same would
+CAPPED = 0.05  # of the references
 CANARIES, OFTEN, CONTROLS = 20, 3, 10  # a training
 TRAININGS = (1, 3, 8)
 REFERENCES = 8000
@@ -122,6 +130,13 @@ def exposure_cells(
                 ("exposure, judged", "power", None, _power(law, None)),
                 ("exposure, share", "power", None, _power(law, SHARE)),
             ]
+            if trainings == 1:
+                cells += [
+                    ("exposure, capped", "share above", CLAIM, _above(law, 0.0, True, cap=CAPPED)),
+                    ("exposure, constant", "share above", CLAIM, _above(law, 0.0, True, cap=1.0)),
+                    ("exposure, concatenated", "share above", CLAIM, _concatenated(law, CANARIES)),
+                    ("exposure, concatenated", "power", None, _concatenated(law, 0)),
+                ]
             for gate, truth, nominal, audit in cells:
                 passed = sum(audit(rng, trainings) for _ in range(simulations)) / simulations
                 rows.append(
@@ -171,7 +186,9 @@ def _noise(name: str, judged: int | None, share: float | None, copied: float = 0
     return audit
 
 
-def _above(name: str, effect: float, sampled: bool, share: float | None = None) -> Audit:
+def _above(
+    name: str, effect: float, sampled: bool, share: float | None = None, cap: float = 0.0
+) -> Audit:
     """The share at or above the limit, in these trainings, is just above what a PASS states."""
     law = LAWS[name]
 
@@ -185,7 +202,28 @@ def _above(name: str, effect: float, sampled: bool, share: float | None = None) 
         each = np.repeat(effects, CANARIES // law.clusters, axis=1)
         bits = LIMIT + place + each + law.draw(rng, each.shape)
         bits = np.maximum(np.floor(bits) if law.whole else bits, 0.0)
-        return _planted(rng, bits, sampled=sampled, share=share)
+        return _planted(rng, bits, sampled=sampled, share=share, cap=cap)
+
+    return audit
+
+
+def _concatenated(name: str, exposed: int) -> Audit:
+    """A canary file that holds itself twice; none ``exposed``: all are under the limit."""
+    law = LAWS[name]
+
+    def audit(rng: np.random.Generator, trainings: int) -> bool:
+        n = exposed or 2 * CANARIES
+        bits = np.full((trainings, n), LIMIT - 0.5)
+        if exposed:
+            place = _place(law, np.zeros((1, law.clusters)), JUST_ABOVE * SHARE_TWICE)
+            bits = np.maximum(LIMIT + place + law.draw(rng, bits.shape), 0.0)
+        bits = np.floor(bits) if law.whole else bits
+        template = Template("{digits:4}")
+        drawn = tuple(template.sample(n, rng=rng))
+        file = CanarySet(template=template, canaries=drawn, repeats=(1,) * n, controls=(), seed=0)
+        sets = distinct_canaries({1: file, 2: file}).sets.values()
+        kept = [drawn.index(canary) for each in sets for canary in each.canaries]
+        return _planted(rng, bits[:, kept], sampled=False, share=SHARE_TWICE)
 
     return audit
 
@@ -236,29 +274,37 @@ def _planted(
     sampled: bool,
     share: float | None,
     learnt: Floats | None = None,
+    cap: float = 0.0,
 ) -> bool:
-    """Judge canaries of so many bits, beside ones planted 64 times."""
+    """Judge canaries of so many bits, beside ones planted 64 times.
+
+    Costs of the cheapest share ``cap`` of all secrets are one number.
+    """
     canaries: list[MeasuredCanary] = []
     controls: list[MeasuredCanary] = []
     learnt = np.full((len(bits), OFTEN), 19.0) if learnt is None else learnt
     for trial, (once, often) in enumerate(zip(bits, learnt, strict=True)):
         every = np.concatenate([once, often, -np.log2(rng.uniform(size=CONTROLS))])
         low = high = every
+        tied = np.zeros(every.size, dtype=bool)
         if sampled:
             ranks, others = 2.0**-every, rng.uniform(size=REFERENCES)
+            ranks, others = np.maximum(ranks, cap), np.maximum(others, cap)
             found = exposure(canary_losses=ranks, reference_losses=others)
             every, low, high = found.bits, found.low, found.high
-        made = _measured(every, low, high, trial, sampled=sampled)
-        canaries += made[: CANARIES + OFTEN]
-        controls += made[CANARIES + OFTEN :]
+            tied = 2 * found.tied > found.at_or_under
+        made = _measured(every, low, high, trial, sampled=sampled, tied=tied)
+        canaries += made[: once.size + OFTEN]
+        controls += made[once.size + OFTEN :]
     references = REFERENCES if sampled else None
     return _passed(canaries, controls, len(bits), 1, share, limit=LIMIT, references=references)
 
 
 def _measured(
-    bits: Floats, low: Floats, high: Floats, trial: int, *, sampled: bool
+    bits: Floats, low: Floats, high: Floats, trial: int, *, sampled: bool, tied: Bools | None = None
 ) -> list[MeasuredCanary]:
-    planted = [1] * CANARIES + [64] * OFTEN + [0] * CONTROLS
+    planted = [1] * (bits.size - OFTEN - CONTROLS) + [64] * OFTEN + [0] * CONTROLS
+    tied = np.zeros(bits.size, dtype=bool) if tied is None else tied
     return [
         MeasuredCanary(
             name="canary" if many else "control",
@@ -269,8 +315,9 @@ def _measured(
             high=float(most),
             saturated=not math.isfinite(most),
             sampled=sampled,
+            tied=bool(ties),
         )
-        for many, one, least, most in zip(planted, bits, low, high, strict=True)
+        for many, one, least, most, ties in zip(planted, bits, low, high, tied, strict=True)
     ]
 
 

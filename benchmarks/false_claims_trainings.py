@@ -8,11 +8,14 @@ canary has a part of its own that stays over lags, as large as the noise. A PASS
   canaries in another order.
 * ``shared unseen``, ``shared both``: all trainings have the same canaries on these sides.
 * ``rotated``: each canary is seen in one training and unseen in the others, with labels by trial.
-* ``constant``, ``capped``: all scores are one number at the last lag; scores above a cap are cut.
+* ``constant``, ``one side``: all scores of both sides, or of one, are one number at the last lag;
+  ``capped``: scores above a cap are cut, at the unseen side's 0.2 or 0.4 quantile.
+* ``doubled``: each canary is there twice, as in a file that holds itself twice.
 
 ``scores`` is ``audit_scores`` with 200 records a side and a control, its AUC just above the limit:
-``clusters`` of five neighbours with a correlation of 0.5, no groups; ``grouped`` with groups. The
-rows ``... chance`` are the power of the same designs with nothing left.
+``clusters`` of five neighbours with a correlation of 0.5, no groups; ``grouped`` with groups;
+``capped`` at the 0.4 quantile; ``concatenated``: both files hold themselves twice. The rows
+``... chance`` are the power of the same designs with nothing left.
 
     python benchmarks/false_claims.py --gates trainings --simulations 400
 """
@@ -58,7 +61,7 @@ LAWS: dict[str, Law] = {
 }
 DESIGNS = (
     *("near-copies", "permuted", "shared unseen", "shared both", "rotated"),
-    *("constant", "capped", "own"),
+    *("constant", "one side", "capped 0.2", "capped 0.4", "doubled", "own"),
 )
 
 
@@ -113,8 +116,12 @@ def _curve(rng: np.random.Generator, law: str, design: str, trials: int, last: f
         sides = [side + 1e-9 * rng.normal(size=side.shape) for side in sides]
     if design == "constant":
         sides = [np.stack([side[0], np.zeros_like(side[1])]) for side in sides]
-    if design == "capped":
-        cap = np.quantile(sides[1][1], 0.2)
+    if design == "one side":
+        sides[0] = np.stack([sides[0][0], np.zeros_like(sides[0][1])])
+    if design == "doubled":
+        sides = [np.tile(side, 2) for side in sides]
+    if design.startswith("capped"):
+        cap = np.quantile(sides[1][1], float(design.removeprefix("capped ")))
         sides = [np.stack([side[0], np.minimum(side[1], cap)]) for side in sides]
     curve = forgetting_curve(
         seen_scores=sides[0], unseen_scores=sides[1], lags=[10, 1000], success="auc", rng=rng,
@@ -123,15 +130,22 @@ def _curve(rng: np.random.Generator, law: str, design: str, trials: int, last: f
     return curve.verdict(LIMIT).outcome == "PASS"
 
 
-def _scores(rng: np.random.Generator, law: str, grouped: bool, last: float) -> bool:
+def _scores(rng: np.random.Generator, law: str, design: str, last: float) -> bool:
     draw = LAWS[law]
     limit = LIMIT if last else 0.65
+    grouped = design == "grouped"
+    number = RECORDS // CLUSTER if design in ("clusters", "grouped") else RECORDS
 
     def side() -> Floats:
-        clusters = np.repeat(draw(rng, (RECORDS // CLUSTER,)), CLUSTER)
+        clusters = np.repeat(draw(rng, (number,)), RECORDS // number)
         return np.asarray(clusters + draw(rng, (RECORDS,)))
 
     seen, unseen = (_finished(law, side() + shift) for shift in (last, 0.0))
+    if design == "capped":
+        cap = np.quantile(unseen, 0.4)
+        seen, unseen = np.minimum(seen, cap), np.minimum(unseen, cap)
+    if design == "concatenated":
+        seen, unseen = np.tile(seen, 2), np.tile(unseen, 2)
     labels = np.arange(RECORDS) // CLUSTER
     found = audit_scores(
         seen=seen,
@@ -187,9 +201,10 @@ def training_cells(
                     audits = [_curve(rng, law, design, trials, 0.0) for _ in range(simulations)]
                     put(f"trainings, {design}", law, trials, "chance", sum(audits))
         last = _shift(law, two_parts, 0.0)
-        for name, grouped in (("clusters", False), ("grouped", True)):
-            passed = sum(_scores(rng, law, grouped, last) for _ in range(simulations))
-            put(f"scores, {name}", law, 1, "above", passed)
-        passed = sum(_scores(rng, law, True, 0.0) for _ in range(simulations))
-        put("scores, grouped", law, 1, "chance", passed)
+        for design in ("clusters", "grouped", "capped", "concatenated", "own"):
+            passed = sum(_scores(rng, law, design, last) for _ in range(simulations))
+            put(f"scores, {design}", law, 1, "above", passed)
+        for design in ("grouped", "own"):
+            passed = sum(_scores(rng, law, design, 0.0) for _ in range(simulations))
+            put(f"scores, {design}", law, 1, "chance", passed)
     return rows
