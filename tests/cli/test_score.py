@@ -271,7 +271,7 @@ def test_groups_of_both_sides(command, saved, tmp_path):
     options = saved(seen=sides[0], unseen=sides[1], control=noise(2, 50, 5.0))
     alone = command("score", *options, "--limit", 0.65)
     assert alone.code == 3
-    assert "scores of neighbouring canaries are alike" in alone.out
+    assert "scores of neighbouring records are alike" in alone.out
     labels = saved(**{"seen-groups": np.arange(1000) // 5, "unseen-groups": np.arange(1000) // 5})
     assert command("score", *options, *labels, "--limit", 0.65).code == 0
     one = command("score", *options, *labels[:2], "--limit", 0.65)

@@ -409,6 +409,26 @@ def test_one_row_of_each_group_is_used(models_and_texts, tmp_path):
     assert ended.places[0].tolist()[:3] == [5, 7, 10]
 
 
+def test_rows_in_clusters_pass_only_where_groups_are_named(models_and_texts, tmp_path):
+    """Rows are in the order of a document's: five neighbours have about the same score."""
+    alone = audited(models_and_texts, "light", "base", limit=0.8)
+    order = np.argsort(alone.scores[0]["ratio"])
+    blocks = np.random.default_rng(0).permutation(order[: 5 * (len(order) // 5)].reshape(-1, 5))
+    seen = [models_and_texts.seen[i] for i in blocks.ravel()]
+    asked = {"limit": 0.8, "unseen": models_and_texts.unseen}
+    ended = audited(models_and_texts, "light", "base", seen=seen, **asked)
+    assert (alone.outcome, ended.outcome) == ("PASS", "INCONCLUSIVE")
+    assert "scores of neighbouring records are alike" in ended.sentence
+    assert "name the field that says which rows belong together" in ended.sentence
+    files = {}
+    for side, texts in (("seen", seen), ("unseen", models_and_texts.unseen)):
+        files[side] = tmp_path / f"{side}.jsonl"
+        rows = [{"text": text, "row": f"{side} {i}"} for i, text in enumerate(texts)]
+        files[side].write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ended = audited(models_and_texts, "light", "base", limit=0.8, group="row", **files)
+    assert ended.outcome == "PASS", ended.sentence
+
+
 def test_groups_need_a_field_in_a_file(models_and_texts, tmp_path):
     with pytest.raises(InvalidInput, match="names a field, and seen is a list"):
         audited(models_and_texts, "tuned", group="page")

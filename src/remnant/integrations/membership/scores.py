@@ -133,7 +133,7 @@ def audit_scores(
         verbatim=verbatim,
         clustered=""
         if groups is not None
-        else noticed_clusters(sides[0][None, None], sides[1][None, None]),
+        else noticed_clusters(sides[0][None, None], sides[1][None, None], what="records"),
         reference=True,  # which models the scores come from is not known here
     )
     found: Control | Absent = Absent(_NO_CONTROL)

@@ -46,6 +46,7 @@ from remnant.measures.membership.attacks import ATTACKS, WITH_REFERENCE, attack_
 from remnant.measures.membership.blind import blind_baseline
 from remnant.measures.membership.verbatim import HALVES, window_rows
 from remnant.measures.statistics.checks import check_share
+from remnant.measures.statistics.design.noticed_clusters import noticed_clusters
 from remnant.measures.statistics.success import chance_level
 from remnant.probes.token_scores import TokenScores
 from remnant.records.typed import Absent
@@ -84,6 +85,10 @@ _CHUNK = 1024  # texts that are read, scored and let go together
 _BLIND = 2000  # texts of a side that the blind baseline sees
 _COMPARED = 24  # texts of a side that are scored in float64 too
 _TIMED = 16  # texts of a side that are timed before all are scored
+_GROUP = (
+    "name the field that says which rows belong together (--group, group=); one that differs in "
+    "every row says that they are independent"
+)
 
 
 def audit_texts(
@@ -134,7 +139,8 @@ def audit_texts(
             are left out and named.
         group: Field that says which rows belong together, such as those of one document or person.
             Bounds hold for independent records, so the first row of each group is used, and none of
-            a group that is on both sides.
+            a group that is on both sides. Without it, scores that look clustered
+            (``noticed_clusters``) allow no PASS.
         base: Folder of an adapter's base model.
         control: Texts that the model is known to have memorised, as the positive control. By
             default a copy of the model is trained on a few of the unseen texts, if a PASS depends
@@ -203,7 +209,8 @@ def audit_texts(
     with _naming_refused(sources):
         check_counts(*(len(side.places) for side in scored))
     given = None if known is None else reader.read(iter(known), 0, "control", progress)
-    result = _result(reader, used, scored, blind, given, rng, reader.compared(used), refused)
+    compared, grouped = reader.compared(used), group is not None
+    result = _result(reader, used, scored, blind, given, rng, compared, refused, grouped)
     return MembershipAudit(
         result=result,
         places=(scored[0].places, scored[1].places),
@@ -506,6 +513,11 @@ def _zlib_bytes(text: str) -> int:
     return len(zlib.compress(text.encode("utf-8", "surrogatepass")))
 
 
+def _clustered(seen: _Scored, unseen: _Scored, attack: str) -> str:
+    sides = (side.scores[attack][None, None] for side in (seen, unseen))
+    return noticed_clusters(*sides, what="records", remedy=_GROUP)
+
+
 def _result(
     reader: _Reader,
     used: Overlap,
@@ -515,6 +527,7 @@ def _result(
     rng: np.random.Generator,
     compared: ComparedScores | None,
     refused: tuple[RefusedRows, ...],
+    grouped: bool,
 ) -> MembershipResult:
     settings = reader.settings
     seen, unseen = scored
@@ -550,6 +563,7 @@ def _result(
         reference=reader.reference is not None,
         reference_fault=_reference_fault(seen, unseen, task.uniform_bits, rng),
         too_coarse="" if compared is None else compared.fault,
+        clustered="" if grouped else _clustered(seen, unseen, settings.attack),
     )
     control: Control | Absent = Absent("no PASS depended on it")
     if given is not None:

@@ -27,17 +27,24 @@ _LONG = 60  # canaries, from which on the trend is a cubic one
 _EQUAL = 1e-6  # of the range
 _DUPLICATES = 0.05  # share of canaries
 _BLOCKS = 4  # of equal scores
-_REMEDY = "pass groups, one label a canary (all different where canaries are independent)"
+_REMEDY = "pass groups, one label each (all different where they are independent)"
 
 
 def noticed_clusters(
-    seen: Floats, unseen: Floats, shared: tuple[bool, bool] = (False, False)
+    seen: Floats,
+    unseen: Floats,
+    shared: tuple[bool, bool] = (False, False),
+    *,
+    what: str = "canaries",
+    remedy: str = _REMEDY,
 ) -> str:
     """Why canaries seem to come in clusters; empty where nothing shows it.
 
     Args:
         seen, unseen: Scores of shape ``(lags, trials, canaries)``.
         shared: Whether the trials share the canaries of each side.
+        what: Is scored, in the plural.
+        remedy: What to do.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -52,8 +59,8 @@ def noticed_clusters(
         share = max(_duplicates(side[:, trial]) for trial in range(side.shape[1]))
         if share > _DUPLICATES:
             return (
-                f"{share:.0%} of canaries have the scores of another one, as near-duplicates do: "
-                f"{_REMEDY}"
+                f"{share:.0%} of {what} have the scores of another one, as near-duplicates do: "
+                f"{remedy}"
             )
     found = [_neighbours(side, same) for side, same in zip((seen, unseen), shared, strict=True)]
     normal = np.stack([z for _, z in found])
@@ -62,8 +69,8 @@ def noticed_clusters(
         return ""
     correlation = max(float(r.max()) for r, _ in found)
     return (
-        f"scores of neighbouring canaries are alike (correlation {correlation:.2f}), as those of "
-        f"clusters are: {_REMEDY}"
+        f"scores of neighbouring {what} are alike (correlation {correlation:.2f}), as those of "
+        f"clusters are: {remedy}"
     )
 
 
