@@ -62,6 +62,14 @@ def test_a_control_that_the_scores_do_not_find_decides_nothing(command, saved):
     assert "the positive control failed" in done.out
 
 
+def test_a_control_of_one_number_decides_nothing(command, saved):
+    """As where its scores were not computed and became the largest number."""
+    options = saved(seen=noise(0), unseen=noise(1), control=np.full(50, 9.0))
+    done = command("score", *options, "--limit", 0.6)
+    assert (done.code, done.out.split(":")[0]) == (3, "INCONCLUSIVE")
+    assert "with the records given for it, all scores of one side are one number" in done.out
+
+
 def test_a_control_has_to_be_above_the_limit_in_the_rate_that_is_judged():
     # The control has an AUC of about 0.98, but no record among the 1 % that score highest.
     rng = np.random.default_rng(0)

@@ -21,6 +21,7 @@ from remnant.integrations.trained_copy import copy_optimizer
 from remnant.measures import Success
 from remnant.measures.forgetting.verdict import rounded_down
 from remnant.measures.statistics.checks import unseen_needed
+from remnant.measures.statistics.evidence_faults import alike_fault, tied_pairs
 from remnant.measures.statistics.groups import NO_GROUPS, GroupPair
 from remnant.measures.statistics.success import NAMES
 from remnant.records.typed import Absent
@@ -178,15 +179,22 @@ def given_control(
     low = success_lower_bound(
         scores, unseen, confidence=_CONFIDENCE, rng=rng, success=success, fpr=fpr, groups=groups
     )
-    found = low > needed
+    alike = alike_fault(tied_pairs(scores, unseen))
+    found = low > needed and not alike
     at_least = f"{NAMES[success]} at least {rounded_down(low)}"
-    sentence = (
-        f"Positive control: the attack finds the {len(scores)} records given for it ({at_least})."
-        if found
-        else f"the positive control failed: the attack does not find the {len(scores)} records "
-        f"given for it ({at_least}; {needed:g} is needed). An attack that cannot fail a model "
-        "that remembers proves nothing."
-    )
+    if found:
+        sentence = (
+            f"Positive control: the attack finds the {len(scores)} records given for it "
+            f"({at_least})."
+        )
+    elif alike:
+        sentence = f"the positive control failed: with the records given for it, {alike}."
+    else:
+        sentence = (
+            f"the positive control failed: the attack does not find the {len(scores)} records "
+            f"given for it ({at_least}; {needed:g} is needed). An attack that cannot fail a model "
+            "that remembers proves nothing."
+        )
     return Control(
         kind="given",
         records=len(scores),
