@@ -33,7 +33,7 @@ def noting():
     @click.option("--model", type=click.Path(path_type=Path))
     @click.option("--out", type=click.Path(path_type=Path))
     @click.option("--text")
-    @click.option("--limit", type=float, default=0.5)
+    @click.option("--limit", default="0.5")
     @click.option("--method", type=click.Choice(["exact", "sampled"]))
     @click.option("--only", multiple=True, type=int)
     @click.option("--json", "as_json", is_flag=True)
@@ -57,10 +57,10 @@ def test_a_program_without_a_command_names_none():
 def test_the_command_line_has_dots_instead_of_free_text(noting, tmp_path):
     file = tmp_path / "a file.txt"
     file.write_text("x")
-    options = ("--text", "S3CRET", "--limit", 0.7, "--method", "exact", "--only", 1, "--only", 2)
+    options = ("--text", "S3CRET", "--limit", "auto", "--method", "exact", "--only", 1, "--only", 2)
     line = noting(file, *options, "--json", "--out", "run")["command"]
     assert line == (
-        "remnant weigh --out run --text … --limit 0.7 --method exact --only 1 --only 2 --json "
+        "remnant weigh --out run --text … --limit auto --method exact --only 1 --only 2 --json "
         f"'{file}'"
     )
     assert noting()["command"] == "remnant weigh", "defaults are not repeated"

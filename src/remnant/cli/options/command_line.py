@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 _OUTPUTS = ("out", "into", "report")
 _FOLDERS_OF_DATA = ("data", "pool")  # their contents have a fingerprint of their own
-_SHOWN = ("device", "served_model")  # texts that are no secrets
+_SHOWN = ("device", "served_model", "limit")  # texts that are no secrets
 _UNNAMED = ("scan",)  # names of the files that it reads may hold secrets
 _HIDDEN = "…"
 
