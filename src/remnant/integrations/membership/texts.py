@@ -514,8 +514,8 @@ def _zlib_bytes(text: str) -> int:
 
 
 def _clustered(seen: _Scored, unseen: _Scored, attack: str) -> str:
-    sides = (side.scores[attack][None, None] for side in (seen, unseen))
-    return noticed_clusters(*sides, what="records", remedy=_GROUP)
+    scores = [side.scores[attack][None, None] for side in (seen, unseen)]
+    return noticed_clusters(scores[0], scores[1], what="records", remedy=_GROUP)
 
 
 def _result(
