@@ -23,6 +23,7 @@ from remnant.studies.beside.exposure import of_sets
 from remnant.studies.exposure.result import ExposureGate
 from remnant.studies.features.audit_result import PatchControl, PatchVariantScore
 from remnant.studies.forgetting.result import DecayLaw, Forecast
+from remnant.studies.one_run.result import AttackerAtEnd
 from remnant.studies.registry import QUESTIONS, load
 from remnant.studies.reporting import checks_beside, read_page
 from remnant.studies.residual_memory.result import Returning
@@ -280,6 +281,23 @@ def test_a_mean_score_that_disagrees(question):
     ):
         said = contrary(question, judged(question, outcome, one_run=own))
         assert ("mean score" in said) is contradicts
+
+
+@pytest.mark.parametrize("question", ["one-run", "speech-one-run"])
+def test_another_attacker_who_succeeds_contradicts_a_pass(question):
+    curves = stored(question).one_run
+    alone = "an attacker with the model alone"
+    for low, outcome, contradicts in (
+        (curves.chance + 0.1, "PASS", True),
+        (curves.chance - 0.1, "PASS", False),
+        (curves.chance + 0.1, "FAIL", False),
+    ):
+        other = AttackerAtEnd(name=alone, success=low + 0.1, low=low, high=low + 0.2)
+        own = judged(question, outcome, one_run=changed(curves, others=(other,)))
+        assert ("another attacker" in contrary(question, own)) is contradicts
+        checks = load(QUESTIONS[question].beside)(own)
+        said = "finds" if low > curves.chance else "does not find"
+        assert any(f"{alone} {said} the canaries" in check.text for check in checks)
 
 
 # -- exposure -------------------------------------------------------------------------------------

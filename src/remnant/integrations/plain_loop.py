@@ -118,11 +118,14 @@ class OneRunHook:
         fpr: float = 0.1,
         confidence: float = 0.95,
         calibrate: bool = True,
+        references: ArrayLike | None = None,
     ) -> OneRunForgetting:
         """Return the curve of what was recorded so far; windows not yet over are left out.
 
         Args:
             rng, success, fpr, confidence, calibrate: As for ``one_run_forgetting``.
+            references: Scores of models that were trained without any canary of the plan, in its
+                order: ``(models, canaries)``, or ``(recorded, models, canaries)``.
 
         Raises:
             NotEnoughEvidence: No window is over yet.
@@ -139,5 +142,6 @@ class OneRunHook:
             fpr=fpr,
             confidence=confidence,
             calibrate=calibrate,
+            references=references,
             rng=rng,
         )

@@ -15,6 +15,7 @@ from remnant.canaries import ImageCanaries, mislabelled
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.integrations.training.image_canaries import ImageMatcher
 from remnant.measures import log_odds
+from remnant.records import Record
 
 
 class Patterns(Dataset):
@@ -249,3 +250,55 @@ def test_images_are_recognised_in_any_precision_and_layout(dtype):
     batch[2], batch[5] = torch.from_numpy(images[11]), torch.from_numpy(images[0])
     batch = batch.to(dtype).contiguous(memory_format=torch.channels_last)
     assert matcher.find(matcher.sketch(batch), dtype) == [(2, 11), (5, 0)]
+
+
+def trained_without(*, seed):
+    """A model trained on data of the same kind in which there is no canary and no control."""
+    torch.manual_seed(seed)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 4))
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    for _ in range(10):
+        for images, labels in DataLoader(Patterns(200, seed=seed), batch_size=32):
+            nn.functional.cross_entropy(model(images), labels).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    return model
+
+
+def test_reference_models_are_scored_as_the_model_is(tmp_path):
+    audit = image_audit(tmp_path / "audit", limit=0.75)
+    loader = DataLoader(audit.prepare(Patterns(200, seed=0)), batch_size=32)
+    model = classifier()
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    audit.start(model, loader)
+    for step, (images, labels) in enumerate([*loader] * 40, 1):
+        nn.functional.cross_entropy(model(images), labels).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        audit.step(model, step)
+    models = [trained_without(seed=seed) for seed in (1, 2, 3)]
+    ended = audit.finish(reference_models=(other for other in models))
+    detected = ended.result.detection
+    who = "an attacker with 3 reference models trained without these examples"
+    assert (detected.attacker, detected.references) == (who, 3)
+    assert [other.name for other in detected.others] == [
+        "an attacker with the model alone",
+        "an attacker with two checkpoints of this run",
+    ]
+    assert ended.outcome == "FAIL"
+    assert f"The AUC of {who} is " in ended.claim
+    page = ended.report.read_text(encoding="utf-8")
+    assert "compared with the same in models that did not see it" in page
+    with torch.no_grad():
+        logits = [m(torch.from_numpy(audit.canaries.images)).double().numpy() for m in models]
+    expected = np.stack([log_odds(each, audit.canaries.labels) for each in logits])
+    stored = Record.open(audit.out).array("reference_scores")
+    np.testing.assert_allclose(stored, expected)
+    less = -audit._scores[max(audit._scores)] - expected.mean(axis=0)
+    repeats = np.array(audit.canaries.repeats)
+    for level in detected.levels:
+        seen = less[: len(repeats)][repeats == level.repeats]
+        wins = (seen[:, None] > less[len(repeats) :]).mean()
+        assert level.auc == pytest.approx(wins)
+        end = [row for row in detected.course if row.repeats == level.repeats][-1]
+        assert end.auc == pytest.approx(level.auc)

@@ -110,6 +110,11 @@ def test_the_page_has_a_section(trained):
     assert read_page(Record.open(trained[1].folder)) is not None
 
 
+def test_secrets_of_a_template_take_no_reference_models(trained):
+    with pytest.raises(InvalidInput, match="reference_models= is for examples of one's own"):
+        trained[0].finish(reference_models=[torch.nn.Linear(1, 1)])
+
+
 def test_each_canary_is_in_one_window(tiny, tokenizer, tmp_path):
     audit = staggered(tiny, tmp_path / "audit", tokenizer)
     texts = [canary.text for canary in audit.canaries.canaries]
@@ -279,7 +284,7 @@ def test_a_plans_windows_are_those_of_its_hook(tmp_path):
     assert ended.sentence == direct.verdict(0.5001).sentence
     first = plan.first_seen
     assert curves.starts == tuple(first[plan.cohort_of == window].min() for window in range(3))
-    assert f"planted twice from step {curves.starts[0]} " in ended.sentence
+    assert f"planted twice from step {curves.starts[0]}, " in ended.sentence
     assert "recipe" not in ended.report.read_text(encoding="utf-8").split("What was tested")[0]
 
 
@@ -290,7 +295,7 @@ def test_sentence_and_table_name_the_same_step(tmp_path):
     ended = Audit.from_ledger(scores, [*early, *ledger], out=tmp_path / "audit", limit=0.5001)
     start = ended.result.forgetting.curves.starts[0]
     assert start > 0
-    assert f"from step {start} " in ended.sentence
+    assert f"from step {start}, " in ended.sentence
 
 
 @pytest.mark.parametrize(
@@ -328,3 +333,77 @@ def test_a_shuffled_training_says_why_it_has_no_curve(tiny, tokenizer, tmp_path)
     part = audit.finish().result.forgetting
     assert isinstance(part, Absent)
     assert "one lag" in part.reason
+
+
+def usual(scores, rng, *, models=8):
+    """Reference models of a logged run: the levels of its examples, without what it was taught."""
+    table = np.array([scores[step] for step in sorted(scores)])
+    return table[0] + 0.3 * rng.normal(size=(len(table), models, table.shape[1]))
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_a_logged_run_against_references(tmp_path, axes):
+    scores, ledger, last = logged(np.random.default_rng(0), 3.0)
+    references = usual(scores, np.random.default_rng(1))
+    references = references[-1] if axes == 2 else references
+    out = tmp_path / "audit"
+    ended = Audit.from_ledger(scores, ledger, out=out, limit=0.9, references=references)
+    steps = sorted(scores)
+    direct = one_run_forgetting(
+        scores=np.array([scores[step] for step in steps]),
+        checkpoints=np.array(steps) - 1,
+        last_seen=last,
+        first_seen=last,
+        repeats=(last >= 0).astype(int),
+        references=references,
+        success="auc",
+        rng=np.random.default_rng([0, 4]),
+    )
+    curves = ended.result.forgetting.curves
+    np.testing.assert_allclose(curves.success, direct.success)
+    assert ended.sentence == direct.verdict(0.9).sentence
+    who = "an attacker with 8 reference models trained without these examples"
+    assert curves.attacker == who
+    assert curves.references == 8
+    alone, two = curves.others
+    assert alone.name == "an attacker with the model alone"
+    assert two.name == "an attacker with two checkpoints of this run"
+    assert two.low < two.success < two.high
+    page = ended.report.read_text(encoding="utf-8")
+    assert f"the AUC of {who} is" in page
+    assert f"The attack is that of {who}" in page
+    assert "an attacker with two checkpoints of this run" in page
+    np.testing.assert_array_equal(Record.open(out).array("reference_scores"), references)
+
+
+def test_examples_that_are_left_out_are_left_out_of_references(tmp_path):
+    scores, ledger, _ = logged(np.random.default_rng(0), 3.0)
+    late = [*ledger, *((70, i) for i in range(100, 120))]
+    references = usual(scores, np.random.default_rng(1))
+    ended = Audit.from_ledger(scores, late, out=tmp_path / "audit", references=references)
+    fewer = {step: values[:100] for step, values in scores.items()}
+    direct = Audit.from_ledger(
+        fewer, ledger, out=tmp_path / "direct", references=references[..., :100]
+    )
+    found = ended.result.forgetting.curves.success, direct.result.forgetting.curves.success
+    np.testing.assert_allclose(*found)
+
+
+def test_references_of_a_logged_run_have_to_fit(tmp_path):
+    scores, ledger, _ = logged(np.random.default_rng(0), 3.0)
+    with pytest.raises(
+        InvalidInput, match=r"references has the shape \(8, 60\), not \(models, 120"
+    ):
+        Audit.from_ledger(scores, ledger, out=tmp_path / "a", references=np.zeros((8, 60)))
+
+
+def test_a_hook_takes_references():
+    plan = StaggeredPlan(canaries=60, never=30, starts=[3, 20], window=5, steps=40)
+    rng = np.random.default_rng(0)
+    hook = OneRunHook(plan)
+    for step in hook.due:
+        hook.record(step, rng.normal(size=60))
+    curve = hook.curve(rng=rng, references=rng.normal(size=(3, 60)))
+    assert curve.attacker.startswith("an attacker with 3 reference models")
+    with pytest.raises(InvalidInput, match="60 examples are scored"):
+        hook.curve(rng=rng, references=rng.normal(size=(3, 59)))

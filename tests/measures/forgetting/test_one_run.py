@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -225,8 +226,8 @@ def test_verdicts_are_about_the_first_cohort_at_the_end(shifts, limit, outcome, 
     assert words in found.sentence
     assert "650 steps after their last use" in found.sentence
     if outcome == "PASS":
-        assert found.claim.endswith("one training does not show how trainings differ.")
-        assert "on 200 canaries planted once from step 50 is" in found.claim
+        assert "one training does not show how trainings differ. The same holds for" in found.claim
+        assert "of an attacker with the model alone is 0.090 on 200 canaries planted" in found.claim
 
 
 def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
@@ -241,7 +242,8 @@ def test_a_later_window_beyond_the_limit_keeps_a_pass_back():
     fresh = one_run(rng, FADING, second=3.0).verdict(0.3)
     assert fresh.outcome == "PASS"
     assert "; 1 of 1 later window is not shown to be under the limit at the end of" in fresh.claim
-    assert "(planted from step 450: at most 1.000, 250 steps after their last use)" in fresh.claim
+    over = r"\(planted from step 450: at most (0\.9\d\d|1\.000), 250 steps after their last use\)"
+    assert re.search(over, fresh.claim)
     assert "later window" not in one_run(rng, long, second=0.0).verdict(0.4).claim
 
 

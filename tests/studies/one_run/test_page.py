@@ -55,7 +55,7 @@ def _first_window(result, *, levels=(1, 8)):
     columns = {
         field.name: tuple(getattr(curves, field.name)[i] for i in rows)
         for field in dataclasses.fields(curves)
-        if isinstance(getattr(curves, field.name), tuple) and field.name != "starts"
+        if isinstance(getattr(curves, field.name), tuple) and field.name not in ("starts", "others")
     }
     return _with(result, starts=curves.starts[:1], **columns)
 
@@ -109,22 +109,26 @@ def test_the_plain_words_say_what_was_done(result, text_of):
         "80 canaries were planted along one ordinary training run of 220 steps: in 2 windows of "
         "30 steps, from steps 40 and 120 on, a few in a batch, 1 or 8 times each. Another 60, "
         "drawn the same way, were never planted; which ones was decided at random. At every later "
-        "checkpoint an attacker who has the model and a copy from before the window had to decide "
-        "which canaries had been planted."
+        "checkpoint an attacker with two checkpoints of this run had to decide which canaries had "
+        "been planted."
     ) in text_of(result)
 
 
 def test_one_window_and_one_number_of_repeats(result, run, text_of):
     alone = _first_window(result, levels=(1,))
     alone = _with(
-        alone, calibrated=False, n_unseen=1, n_seen=tuple(1 for _ in alone.one_run.n_seen)
+        alone,
+        calibrated=False,
+        attacker=None,  # as in older records
+        n_unseen=1,
+        n_seen=tuple(1 for _ in alone.one_run.n_seen),
     )
     text = text_of(alone)
     assert (
         "1 canary was planted along one ordinary training run of 220 steps: in a window of 30 "
         "steps, from step 40 on, a few in a batch, once each. Another 1, drawn the same way, was "
         "never planted; which ones was decided at random. At every later checkpoint an attacker "
-        "who has the model had to decide which canaries had been planted."
+        "with the model alone had to decide which canaries had been planted."
     ) in text
     assert "Planted once: " in text
     assert "first window, which" not in text

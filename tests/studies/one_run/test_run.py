@@ -77,6 +77,17 @@ def test_a_driver_killed_after_each_group_runs_none_twice_and_a_finished_run_is_
     assert sorted(p.stat().st_mtime_ns for p in run.rglob("*.npy")) == before
 
 
+def test_the_record_names_the_attacker_and_what_others_find(run):
+    verdict, curves = (Record.open(run).results()[name] for name in ("verdict", "one_run"))
+    assert curves["attacker"] == "an attacker with two checkpoints of this run"
+    assert curves["references"] == 0
+    (alone,) = curves["others"]
+    assert alone["name"] == "an attacker with the model alone"
+    assert alone["low"] < alone["success"] < alone["high"]
+    assert "of an attacker with two checkpoints of this run is " in verdict["sentence"]
+    assert "of an attacker with two checkpoints of this run is " in verdict["claim"]
+
+
 def test_a_run_cut_short_goes_on_to_the_same_results(run, tmp_path, monkeypatch):
     def cut(*_, **__):
         raise KeyboardInterrupt

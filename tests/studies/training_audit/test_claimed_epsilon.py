@@ -88,9 +88,13 @@ def test_the_canaries_that_could_exceed_a_claim():
 
 def test_scores_are_costs_less_those_before_training():
     scores = {0: np.array([5.0, 6.0, 9.0]), 4: np.array([1.0, 6.0, 2.0])}
-    assert differences(scores, 4, 2).tolist() == [4.0, 0.0]
-    assert differences({4: scores[4]}, 4, 2).tolist() == [-1.0, -6.0]
-    assert differences(scores, 0, 2).tolist() == [-5.0, -6.0]
+    two, alone = "an attacker with two checkpoints of this run", "an attacker with the model alone"
+    for (values, attacker), expected in (
+        (differences(scores, 4, 2), ([4.0, 0.0], two)),
+        (differences({4: scores[4]}, 4, 2), ([-1.0, -6.0], alone)),
+        (differences(scores, 0, 2), ([-5.0, -6.0], alone)),
+    ):
+        assert (values.tolist(), attacker) == expected
 
 
 def result(verdict) -> TrainingAuditResult:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -299,6 +299,7 @@ class Audit:
         fpr: float = 0.1,
         confidence: float = 0.95,
         seed: int = 0,
+        references: ArrayLike | None = None,
     ) -> AuditOutcome:
         """Measure forgetting in a run in which nothing was planted but batch order was logged.
 
@@ -318,6 +319,9 @@ class Audit:
                 None judges nothing.
             success, fpr, confidence: See ``one_run_forgetting``.
             seed: Draws the resamples behind the intervals.
+            references: The same scores in models that were trained the same way on none of the
+                examples, ``(models, examples)``, or one table for each step of ``scores`` in
+                rising order, ``(steps, models, examples)``.
 
         Raises:
             InvalidInput: Scores or ledger are not what they should be, or ``limit`` is not above
@@ -333,6 +337,13 @@ class Audit:
             >>> ended = Audit.from_ledger(scores, ledger, out=tempfile.mkdtemp(), limit=0.7)
             >>> ended.outcome
             'INCONCLUSIVE'
+
+            Against eight models that saw none of the examples:
+
+            >>> ended = Audit.from_ledger(scores, ledger, out=tempfile.mkdtemp(), limit=0.7,
+            ...                           references=rng.normal(size=(8, 80)))
+            >>> ended.result.forgetting.curves.who
+            'an attacker with 8 reference models trained without these examples'
         """
         result, report = ledger_audit(
             scores,
@@ -343,6 +354,7 @@ class Audit:
             fpr=fpr,
             confidence=confidence,
             seed=seed,
+            references=references,
         )
         return _outcome(result, Path(out), report)
 
@@ -508,6 +520,7 @@ class Audit:
         max_seconds: float | None = None,
         claimed_epsilon: float | None = None,
         delta: float | None = None,
+        reference_models: Iterable[nn.Module] = (),
     ) -> AuditOutcome:
         """Measure the trained model, judge it, and write the record and the report.
 
@@ -524,12 +537,23 @@ class Audit:
             claimed_epsilon: The epsilon that the training claims for adding or removing one
                 example, such as ``privacy_engine.get_epsilon(delta)`` of Opacus.
             delta: The delta of the claim.
+            reference_models: With examples of one's own, models that were trained the same way on
+                none of them, neither planted examples nor controls. They may be loaded one after
+                another. Scores are then compared with theirs, as an attacker with models of his own
+                would. The measured epsilon does not use them.
 
         Raises:
             InvalidInput: There is no model, it cannot be measured, or the claim cannot be tested.
             NotEnoughEvidence: No training was watched.
         """
         check_claim(claimed_epsilon=claimed_epsilon, delta=delta, coins=self.coins)
+        reference_models = iter(reference_models)
+        if isinstance(self.canaries, CanarySet) and next(reference_models, None) is not None:
+            raise InvalidInput(
+                "reference_models= is for examples of one's own: secrets of a template are ranked "
+                "among others of the same template.",
+                hint="Leave it out, or audit texts or images of your own with canaries=.",
+            )
         if self._finished is not None:
             return self._finished
         model = model or self._model
@@ -555,7 +579,7 @@ class Audit:
                 max_seconds=max_seconds,
             )
         else:
-            measured = self._measure_examples(self.canaries)
+            measured = self._measure_examples(self.canaries, reference_models)
         self._finished = self._ended(measured, epsilon)
         self._model = None  # the audit keeps no model alive
         return self._finished
@@ -564,13 +588,14 @@ class Audit:
         """The lower bound on ε."""
         planted = len(self.canaries.canaries)
         examples = planted + len(self.canaries.controls)
-        risen = differences(self._scores, self._last_step, examples)
+        risen, attacker = differences(self._scores, self._last_step, examples)
         return measured_epsilon(
             risen[:planted],
             risen[planted:],
             claimed=claimed,
             delta=delta,
             seed=self.canaries.seed,
+            attacker=attacker,
         )
 
     def _measure_secrets(
@@ -611,11 +636,17 @@ class Audit:
             share=self.share,
         )
 
-    def _measure_examples(self, examples: OwnTexts | OwnImages) -> _MadeResult | None:
+    def _measure_examples(
+        self, examples: OwnTexts | OwnImages, reference_models: Iterator[nn.Module]
+    ) -> _MadeResult | None:
         """Measure examples of one's own; return what makes the result of their uses."""
         are_texts = isinstance(examples, OwnTexts)
+        scored = [-self._costs(model, Shortcuts()) for model in reference_models]
+        references = np.stack(scored) if scored else None
         if not Processes.now().first:
             return None
+        if references is not None:
+            self._state.keep_references(references)
         return lambda uses, controls: examples_audit(
             MeasuredExamples(
                 kind="texts" if are_texts else "images",
@@ -634,6 +665,7 @@ class Audit:
                 seed=examples.seed,
                 windows=None if self._windows is None else self._windows.window,
                 controls_used=controls,
+                references=references,
             ),
             limit=self.limit,
             judged=self.judged,
@@ -795,7 +827,7 @@ class Audit:
         self._seconds += self._last_seconds
         return costs[: len(self.canaries.canaries) + len(self.canaries.controls)]
 
-    def _costs(self, model: nn.Module) -> Floats:
+    def _costs(self, model: nn.Module, shortcuts: Shortcuts | None = None) -> Floats:
         """The cost of each scored row, in bits; of texts of one's own, in bits a token.
 
         Of images it is minus the log-odds of the label.
@@ -810,7 +842,7 @@ class Audit:
             vocabulary=_vocabulary_of(model, self.tokenizer),
             processes=Processes.now(),
             forward=self._forward,
-            shortcuts=self._shortcuts,
+            shortcuts=shortcuts or self._shortcuts,
         )
         if isinstance(self.canaries, CanarySet):
             return costs

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from remnant.errors import InvalidInput, NotEnoughEvidence
+from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.integrations.training.state import AuditState
 from remnant.measures import Success
+from remnant.measures.forgetting.one_run_attackers import read_references
 from remnant.measures.forgetting.recency import Uses, levels_of_use
 from remnant.plans.ledger import Ledger
 from remnant.records.outcomes import finding_row, gate_row
@@ -53,6 +54,7 @@ def measured_ledger(
     confidence: float,
     seed: int,
     void: str = "",
+    references: ArrayLike | None = None,
 ) -> MeasuredLedger:
     """Measure a logged run and write nothing; see ``Audit.from_ledger``.
 
@@ -67,6 +69,7 @@ def measured_ledger(
         else ledger
     )
     uses = Uses.of(rows, examples=examples)
+    _check_references(references, table)
     planned = ledger.windows if isinstance(ledger, Ledger) else None
     if planned is not None and planned.shape != (examples,):
         raise InvalidInput(
@@ -82,6 +85,7 @@ def measured_ledger(
         success=success,
         fpr=fpr,
         confidence=confidence,
+        references=references,
     )
     if isinstance(curve, Absent):
         raise NotEnoughEvidence(f"There is no curve: {curve.reason}.")
@@ -102,6 +106,7 @@ def ledger_audit(
     confidence: float,
     seed: int,
     void: str = "",
+    references: ArrayLike | None = None,
 ) -> tuple[TrainingAuditResult, Path]:
     """Measure a logged run and write its record and report; see ``measured_ledger``.
 
@@ -117,10 +122,11 @@ def ledger_audit(
         confidence=confidence,
         seed=seed,
         void=void,
+        references=references,
     )
     examples = len(measured.uses.counts)
     settings = {"success": success, "fpr": fpr, "confidence": confidence}
-    digest = _digest(measured.scores, measured.ledger)
+    digest = _digest(measured.scores, measured.ledger, references)
     state = AuditState(
         out,
         plan={"kind": "ledger", "examples": examples, "seed": seed, "data": digest, **settings},
@@ -129,6 +135,8 @@ def ledger_audit(
     )
     state.begin(rows=examples, copies=int(measured.uses.counts.sum()), device="cpu")
     state.write(measured.scores, measured.ledger)
+    if references is not None:
+        state.keep_references(np.asarray(references, dtype=np.float64))
     return measured.result, state.finish(measured.result)
 
 
@@ -154,6 +162,14 @@ def _read_scores(scores: Mapping[int, ArrayLike]) -> dict[int, Floats]:
             hint="Score all examples, in the same order, every time.",
         )
     return table
+
+
+def _check_references(references: ArrayLike | None, table: Mapping[int, Floats]) -> None:
+    """Refuse scores of reference models that do not fit those of the run."""
+    faults: list[str] = []
+    if references is not None:
+        read_references(references, np.stack([table[step] for step in sorted(table)]), faults)
+    require(faults)
 
 
 def _result(
@@ -219,8 +235,12 @@ def _verdict(curve: MeasuredForgetting, limit: float | None, void: str) -> Expos
     )
 
 
-def _digest(table: Mapping[int, Floats], rows: NDArray[np.int64]) -> str:
+def _digest(
+    table: Mapping[int, Floats], rows: NDArray[np.int64], references: ArrayLike | None
+) -> str:
     digest = hashlib.sha256(np.ascontiguousarray(rows).tobytes())
     for updates in sorted(table):
         digest.update(str(updates).encode() + table[updates].tobytes())
+    if references is not None:
+        digest.update(np.asarray(references, dtype=np.float64).tobytes())
     return digest.hexdigest()

@@ -27,7 +27,7 @@ from remnant.studies.training_audit.result import TrainingAuditResult
 QUESTION = "training-audit"
 CANARIES, IMAGES = "canaries.jsonl", "canaries.npz"
 RUNNING = "scored-since.jsonl"
-_STEPS, _SCORES = "score_steps", "scores"
+_STEPS, _SCORES, _REFERENCES = "score_steps", "scores", "reference_scores"
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -226,6 +226,11 @@ class AuditState:
             record.note_versions(used_libraries())
             record.finish()
         return write_report(self.folder)
+
+    def keep_references(self, scores: Floats) -> None:
+        """Store the scores of reference models."""
+        with Record.open(self.folder, write=True) as record:
+            record.put_array(_REFERENCES, scores)
 
     def write(self, scores: Mapping[int, Floats], uses: Whole) -> None:
         """Store the scores by step, and the uses of the canaries."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.exposure.by_rank import Exposure, exposure
 from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
+from remnant.measures.forgetting.one_run_attackers import read_references, reference_scores
 from remnant.measures.statistics.checks import read_floats, unseen_needed
 from remnant.measures.statistics.success import Success
 
@@ -35,6 +36,8 @@ class Detection:
         fpr: The false-positive rate of ``tpr``.
         n_controls: How many controls there are.
         calibrated: Whether each score before training was subtracted.
+        attacker: Whose success it is, in words.
+        references: Reference models that scores are compared with; 0 for none.
         confidence: Of each interval, for its level alone.
         method: The intervals' construction, in words.
         evidence: What bounds of another confidence are made of.
@@ -53,6 +56,8 @@ class Detection:
     fpr: float
     n_controls: int
     calibrated: bool
+    attacker: str
+    references: int
     confidence: float
     method: str
     evidence: OneRunForgetting
@@ -73,6 +78,7 @@ def detection(
     repeats: ArrayLike,
     before: ArrayLike | None = None,
     control_before: ArrayLike | None = None,
+    references: ArrayLike | None = None,
     fpr: float = 0.1,
     confidence: float = 0.95,
     rng: np.random.Generator,
@@ -90,6 +96,9 @@ def detection(
         repeats: How often each planted example was planted.
         before: Scores of the planted examples before training, which are subtracted.
         control_before: The same for the controls.
+        references: The same scores in models that saw none of the examples, shape ``(models,
+            examples)``, of planted examples and then of controls. Scores are then compared with
+            these, and those before training serve another attacker.
         fpr: The false-positive rate of the TPR.
         confidence: Of each interval.
         rng: Draws the resamples behind the intervals.
@@ -154,10 +163,14 @@ def detection(
             calibrate=len(steps) > 1,
             rng=rng,
             draws=draws,
+            references=references,
         )
 
     area, rate = measured("auc"), measured("tpr")
     final = table[-1] - table[0] if len(steps) > 1 else both
+    if references is not None:
+        read = read_references(references, table, faults)
+        final = both if read is None else reference_scores(both[None], read[:, -1:]).scores[0]
     tests = area.evidence.rank_p_values
     smallest = np.nanmin(tests, axis=0) * int(np.isfinite(tests).sum())
     return Detection(
@@ -177,7 +190,9 @@ def detection(
         ),
         fpr=float(fpr),
         n_controls=int(unseen.size),
-        calibrated=len(steps) > 1,
+        calibrated=area.calibrated,
+        attacker=area.attacker,
+        references=area.references,
         confidence=float(confidence),
         method=area.method,
         evidence=area,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,19 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.measures.forgetting.attackers import hold_for_all
 from remnant.measures.forgetting.control import ERROR, Control
+from remnant.measures.forgetting.one_run_attackers import (
+    MODEL_ALONE,
+    TWO_CHECKPOINTS,
+    OtherAttacker,
+    ReferenceFault,
+    ReferenceScores,
+    check_references,
+    read_references,
+    reference_scores,
+    with_references,
+)
 from remnant.measures.forgetting.safe_after import check_claim
 from remnant.measures.forgetting.verdict import (
     CHECK_SIGN,
@@ -29,7 +42,7 @@ from remnant.measures.statistics.checks import (
 )
 from remnant.measures.statistics.evidence_faults import alike_fault, tied_pairs
 from remnant.measures.statistics.groups import NO_GROUPS, GroupPair, read_groups
-from remnant.measures.statistics.rank_sum import rank_sum_p_value
+from remnant.measures.statistics.rank_sum import rank_p_values
 from remnant.measures.statistics.resampling import Groups
 from remnant.measures.statistics.success import (
     NAMES,
@@ -42,7 +55,8 @@ from remnant.measures.statistics.trial_interval import Measured, measure
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_EXACT = 12  # canaries up to which ranks are tested exactly
+OTHER_REFERENCES = "Pass reference models that never saw these examples, or none."
+_RANKED = ("scores", "rise in score since before planting", "scores less those of reference models")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +85,8 @@ class OneRunForgetting:
         fpr: Of precision and tpr; None otherwise.
         chance: What an attack without knowledge reaches.
         calibrated: Whether each canary's score before the window was subtracted.
+        attacker: Whose success it is, in words: what the attacker has.
+        references: Reference models that scores are compared with; 0 for none.
         confidence: Of each interval, for its row alone.
         method: The intervals' construction, in words.
         evidence: What bounds of another confidence are made of.
@@ -93,6 +109,8 @@ class OneRunForgetting:
     fpr: float | None
     chance: float
     calibrated: bool
+    attacker: str
+    references: int
     confidence: float
     method: str
     evidence: OneRunEvidence = field(repr=False)
@@ -100,8 +118,9 @@ class OneRunForgetting:
     def positive_control(self) -> Control:
         """Whether the attack found the canaries that were planted first, at some checkpoint.
 
-        It did where they score higher than the controls, or rose by more since the last checkpoint
-        before their window, by a rank-sum test at any row of the first window. Which canaries were
+        It did where they score higher than the controls, by themselves or against reference
+        models, or rose by more since the last checkpoint before their window, by a rank-sum test at
+        any row of the first window. Which canaries were
         planted was drawn at random, so the test is valid whatever the law of the scores
         (``rank_sum_p_value``). Each test
         is corrected for the number of all of them: an attack that sees nothing is taken to have
@@ -120,7 +139,7 @@ class OneRunForgetting:
             )
         at = int(np.flatnonzero(found)[np.argmin(self.lags[first[found]])])
         lag = float(self.lags[first[at]])
-        of = ("scores", "rise in score since before planting")[int(np.nanargmin(p_values[:, at]))]
+        of = _RANKED[int(np.nanargmin(p_values[:, at]))]
         return Control(
             lag,
             f"The attack found the canaries at lag {lag:.0f}: a rank-sum test of their {of} "
@@ -131,12 +150,14 @@ class OneRunForgetting:
         """Judge the canaries planted first, at the last checkpoint: the longest lag of the run.
 
         Where they were planted more or less often, all of them have to be within the limit. PASS
-        where every one-sided upper bound is at or under ``limit``, the attack found the canaries at
-        some checkpoint (``positive_control``), most scores that are judged do not tie, and no
-        later window at half that lag or more is still beyond the limit at the end. FAIL where a
-        lower bound, corrected for their number, is above the limit. Otherwise INCONCLUSIVE. The
-        claim names the window that was judged, and how many later windows are not shown to be
-        within the limit at the end of the run.
+        where every one-sided upper bound is at or under ``limit``, of ``attacker`` and of each
+        other one whose scores are known (two checkpoints, the model alone), the attack found the
+        canaries at some checkpoint (``positive_control``), most scores that are judged do not tie,
+        reference models do not seem to have seen the examples, and no later window at half that lag
+        or more is still beyond the limit at the end. FAIL where a lower bound of ``attacker``,
+        corrected for their number, is above the limit. Otherwise INCONCLUSIVE. The
+        claim names the attacker, the window that was judged, and how many later windows are not
+        shown to be within the limit at the end of the run.
 
         Args:
             limit: In the units of ``rate``, above chance.
@@ -168,9 +189,13 @@ class OneRunForgetting:
             detected = bool(lower[judged].max() > self.chance)
             return Verdict(outcome, _capital(sentence), _capital(claim), limit, lag, detected)
 
+        fault = self.evidence.reference_fault
         if lower[judged].max() > limit:
             row = int(judged[np.argmax(lower[judged])])
             said = f"{self._row_in_words(row)}, at least {rounded_down(lower[row])} ({sure} bound)"
+            if fault.of_controls:
+                sentence = f"{said}; but {fault.reason}. {OTHER_REFERENCES}"
+                return made("INCONCLUSIVE", sentence, f"No claim: {fault.reason}.")
             return made("FAIL", f"{said}: above the limit of {limit:g}.", f"{said}.")
         said = f"{self._row_in_words(worst)}, at most {rounded_up(upper[worst])} ({sure} bound)"
         later = self._later_windows(upper, end & ~first, limit)
@@ -181,10 +206,13 @@ class OneRunForgetting:
         under = f"{said}: under the limit of {limit:g}"
         doubt = alike_fault(self.evidence.tied_pairs[judged].max(axis=0), " at the end")
         doubt = doubt or self.evidence.doubt or out_of_reach(limit, self.rate, self.fpr)
+        advice = ""
+        if not doubt and fault.reason:
+            doubt, advice = fault.reason, f" {OTHER_REFERENCES}"
         if not doubt and upper[judged].min() < self.chance:
-            doubt = REVERSED
+            doubt, advice = REVERSED, f" {CHECK_SIGN}"
         if doubt:
-            sentence = f"{under}; but {doubt}.{f' {CHECK_SIGN}' * (doubt == REVERSED)}"
+            sentence = f"{under}; but {doubt}.{advice}"
             return made("INCONCLUSIVE", sentence, f"No claim: {doubt}.")
         if not control.found:
             none = f"No claim: {control.reason[0].lower()}{control.reason[1:]}"
@@ -194,7 +222,13 @@ class OneRunForgetting:
             other = f"{self._row_in_words(row)}, at least {rounded_down(lower[row])}"
             sentence = f"{under}; but {other}, so the lag alone does not decide."
             return made("INCONCLUSIVE", sentence, f"No claim: {other}, above the limit.")
-        return made("PASS", f"{under}. {control.reason}", claim)
+        at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
+        return hold_for_all(
+            made("PASS", f"{under}. {control.reason}", claim),
+            self.evidence.highest_of_others(self.confidence),
+            what=f"attack {NAMES[self.rate]}{at}",
+            confidence=self.confidence,
+        )
 
     def _later_windows(self, upper: Floats, ends: NDArray[np.bool_], limit: float) -> str:
         """How many later windows end with an upper bound above the limit; empty where none do."""
@@ -215,9 +249,10 @@ class OneRunForgetting:
         uses, canaries = int(self.repeats[row]), int(self.n_seen[row])
         often = {1: "once", 2: "twice"}.get(uses, f"{uses} times")
         return (
-            f"{self.lags[row]:.0f} steps after their last use, the attack's {NAMES[self.rate]}{at} "
-            f"on {canaries} {'canary' if canaries == 1 else 'canaries'} planted {often} from step "
-            f"{self.planted_from[row]:.0f} is {self.success[row]:.3f}"
+            f"{self.lags[row]:.0f} steps after their last use, the {NAMES[self.rate]}{at} of "
+            f"{self.attacker} is {self.success[row]:.3f} on {canaries} "
+            f"{'canary' if canaries == 1 else 'canaries'} planted {often} from step "
+            f"{self.planted_from[row]:.0f}"
         )
 
 
@@ -231,15 +266,24 @@ class OneRunEvidence:
 
     Attributes:
         measured: The success of each cohort, in the order of the rows.
-        rank_p_values: One-sided rank-sum tests of each row, shape ``(2, rows)``: of the scores, and
-            of their rise since the last checkpoint before the window; NaN where there is none.
+        rank_p_values: One-sided rank-sum tests of each row, shape ``(3, rows)``: of the scores, of
+            their rise since the last checkpoint before the window, and of scores against reference
+            models; NaN where there is none.
         tied_pairs: How far the scores of the cohort and of the controls are alike (see
             ``tied_pairs``), calibrated or not, whichever is more; shape ``(rows, 3)``.
+        others: Other attackers on what is judged.
+        reference_fault: Why reference models cannot be used.
     """
 
     measured: tuple[Measured, ...]
     rank_p_values: Floats
     tied_pairs: Floats
+    others: tuple[OtherAttacker, ...]
+    reference_fault: ReferenceFault
+
+    def highest_of_others(self, confidence: float) -> dict[str, float]:
+        """The highest one-sided upper bound of each other attacker on what is judged."""
+        return {other.name: float(other.upper(confidence).max()) for other in self.others}
 
     @property
     def doubt(self) -> str:
@@ -270,6 +314,7 @@ def one_run_forgetting(
     cohorts: ArrayLike | None = None,
     draws: int = 400,
     groups: Any = None,
+    references: ArrayLike | None = None,
 ) -> OneRunForgetting:
     """Measure forgetting in one run from the scores of its canaries at its checkpoints.
 
@@ -298,8 +343,15 @@ def one_run_forgetting(
         draws: Canary resamples behind each success interval.
         groups: One label a canary, where canaries come in clusters (several of one author, one
             template, one speaker). Whole clusters are then resampled.
+        references: The same scores in models that were trained the same way without any of the
+            canaries, planted or not: shape ``(models, canaries)``, or ``(checkpoints, models,
+            canaries)``. A score is then compared with them, as an attacker with models of his own
+            would: less their mean, and from four models on divided by their deviation.
+            ``calibrate`` is not read.
 
     Guarantees:
+        * A constant added to a canary's score in the run and in all references changes no
+          ``success`` against references.
         * A row uses only canaries whose uses are all over at its checkpoint.
         * The order of canaries within a cohort does not matter to ``success`` and ``effect``.
         * A constant added to all scores of a checkpoint changes nothing.
@@ -317,10 +369,22 @@ def one_run_forgetting(
         ...                          repeats=np.ones(400), rng=rng)
         >>> out.lags.tolist(), out.success.round(1).tolist(), out.effect.round(0).tolist()
         ([0.0, 30.0], [0.9, 0.6], [3.0, 1.0])
+
+        Canaries differ more than planting adds; eight models without them show what is usual:
+
+        >>> usual = rng.normal(scale=9.0, size=400)
+        >>> models = usual + rng.normal(size=(8, 400))
+        >>> out = one_run_forgetting(scores=scores + usual, checkpoints=[5, 10, 40], last_seen=last,
+        ...                          repeats=np.ones(400), references=models, rng=rng)
+        >>> out.attacker, out.success.round(1).tolist()
+        ('an attacker with 8 reference models trained without these examples', [0.9, 0.5])
     """
     faults: list[str] = []
     given = _read(scores, checkpoints, last_seen, repeats, first_seen, cohorts, faults)
     clusters = None
+    trained = None
+    if given is not None and references is not None:
+        trained = read_references(references, given.scores, faults)
     if given is not None and groups is not None:
         clusters = read_groups("groups", groups, given.scores.shape[1], faults)
     check_attack(success, fpr=fpr, confidence=confidence, rng=rng, draws=draws, faults=faults)
@@ -338,27 +402,38 @@ def one_run_forgetting(
             else "There are no controls: every canary was planted.",
             hint="Leave more canaries out of training, or ask for a larger fpr.",
         )
-    rows: list[dict[str, Floats]] = []
-    measured: list[Measured] = []
-    for number, uses in given.cells():
-        row, cohort = _row(
-            given,
-            number,
-            uses,
-            controls,
-            calibrate,
-            clusters,
-            success=success,
-            fpr=fpr,
-            confidence=confidence,
-            draws=draws,
-            rng=rng,
-        )
-        rows.append(row)
-        measured.append(cohort)
+    compared = None if trained is None else reference_scores(given.scores, trained)
+    bootstrap = partial(measure, success=success, fpr=float(fpr), draws=draws, rng=rng)
+    cells = given.cells()
+    rows, ranks, measured, ends = [], [], [], []
+    for number, uses in cells:
+        cohort = _cohort(given, number, uses, controls, calibrate, clusters, compared)
+        result = bootstrap(**cohort.named)
+        rows.append(cohort.rows(result, confidence))
+        ranks.append(cohort.ranks)
+        measured.append(result)
+        if number == cells[0][0]:
+            attacker = cohort.attacker
+            ends.append(cohort.end_of_others())
     joined = {name: np.concatenate([row[name] for row in rows]) for name in rows[0]}
-    ranks = np.stack([joined.pop("rank_score"), joined.pop("rank_rise")])
-    evidence = OneRunEvidence(tuple(measured), ranks, joined.pop("tied"))
+    evidence = OneRunEvidence(
+        tuple(measured),
+        np.concatenate(ranks, axis=1),
+        joined.pop("tied"),
+        others=tuple(
+            OtherAttacker(
+                name,
+                np.array([uses for _, uses in cells[: len(ends)]]),
+                tuple(bootstrap(**end[name]) for end in ends),
+            )
+            for name in ends[0]
+        ),
+        reference_fault=(
+            ReferenceFault()
+            if trained is None
+            else _reference_fault(given, trained, controls, clusters)
+        ),
+    )
     what = "canary" if clusters is None else "cluster"
     return OneRunForgetting(
         **{name: joined[name] for name in joined if name not in ("cohort", "repeats", "n_seen")},
@@ -370,7 +445,9 @@ def one_run_forgetting(
         rate=success,
         fpr=float(fpr) if at_fpr else None,
         chance=chance_level(success, float(fpr)),
-        calibrated=bool(calibrate),
+        calibrated=attacker == TWO_CHECKPOINTS,
+        attacker=attacker,
+        references=0 if compared is None else compared.models,
         confidence=float(confidence),
         method=(
             f"{what} bootstrap of both sides ({draws} draws, the same at all checkpoints), "
@@ -400,21 +477,77 @@ class _Given:
         return float(seen[self.cohort == number].min())
 
 
-def _row(
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cohort:
+    """A cohort's scores and those of the controls, at each checkpoint after its window.
+
+    Attributes:
+        number, uses: Window and repeats.
+        columns: Of its rows, what needs no bootstrap.
+        ranks: Rank-sum tests, shape ``(3, rows)``; see ``OneRunEvidence``.
+        effect: The difference in differences, its error and its degrees of freedom.
+        sides: Scores of cohort and controls by attacker, the named one first, ``(rows, canaries)``.
+        tied: How far scores are alike (see ``tied_pairs``), shape ``(rows, 3)``.
+        groups: The clusters of both sides.
+    """
+
+    number: int
+    uses: int
+    columns: dict[str, Floats]
+    ranks: Floats
+    effect: Floats
+    sides: dict[str, tuple[Floats, Floats]]
+    tied: Floats
+    groups: GroupPair
+
+    @property
+    def attacker(self) -> str:
+        """The named one."""
+        return next(iter(self.sides))
+
+    @property
+    def named(self) -> dict[str, Any]:
+        """What is measured for the named attacker; the axis of one trial is added."""
+        seen, unseen = self.sides[self.attacker]
+        return {"seen": seen[:, None], "unseen": unseen[:, None], "groups": self.groups}
+
+    def end_of_others(self) -> dict[str, dict[str, Any]]:
+        """The same for the other attackers, at the last checkpoint."""
+        return {
+            name: {
+                "seen": seen[-1:, None].copy(),
+                "unseen": unseen[-1:, None].copy(),
+                "groups": self.groups,
+            }
+            for name, (seen, unseen) in self.sides.items()
+            if name != self.attacker
+        }
+
+    def rows(self, measured: Measured, confidence: float) -> dict[str, Floats]:
+        """The columns, with the success that was measured."""
+        low, high = measured.ends(confidence)
+        value, error, freedom = self.effect
+        reach = stats.t.isf((1.0 - confidence) / 2.0, freedom) * error
+        return self.columns | {
+            "success": measured.evidence.value[:, 0],
+            "low": low,
+            "high": high,
+            "effect": value,
+            "effect_low": value - reach,
+            "effect_high": value + reach,
+            "tied": np.maximum(self.tied, measured.tied_pairs),
+        }
+
+
+def _cohort(
     given: _Given,
     number: int,
     uses: int,
     controls: Ints,
     calibrate: bool,
     clusters: Groups | None,
-    *,
-    success: Success,
-    fpr: float,
-    confidence: float,
-    draws: int,
-    rng: np.random.Generator,
-) -> tuple[dict[str, Floats], Measured]:
-    """All rows of one cohort, and the evidence behind their success."""
+    compared: ReferenceScores | None,
+) -> _Cohort:
     mine = np.flatnonzero((given.cohort == number) & (given.repeats == uses))
     last = given.last_seen[mine]
     after = np.flatnonzero(given.checkpoints >= last.max())
@@ -424,90 +557,70 @@ def _row(
             f"the canaries last used at step {last.max():g} have no checkpoint after it.",
             hint="Score the canaries at or after that step as well.",
         )
-    if calibrate and before.size == 0:
+    if calibrate and compared is None and before.size == 0:
         raise InvalidInput(
             f"the canaries planted from step {given.begins(number):g} on have no checkpoint "
             "before it, so their scores cannot be calibrated.",
             hint="Score the canaries once before the first window, or pass calibrate=False.",
         )
-    seen, unseen = given.scores[np.ix_(after, mine)], given.scores[np.ix_(after, controls)]
+
+    def of(table: Floats) -> tuple[Floats, Floats]:
+        return table[np.ix_(after, mine)], table[np.ix_(after, controls)]
+
     groups = NO_GROUPS
     if clusters is not None:
         groups = _numbered(clusters[mine]), _numbered(clusters[controls])
-    tied = tied_pairs(seen, unseen)
     effect = np.full((3, after.size), np.nan)
-    ranked = np.full((2, after.size), np.nan)
-    ranked[0] = _rank_p_values(seen, unseen, groups)
+    ranks = np.full((len(_RANKED), after.size), np.nan)
+    seen, unseen = of(given.scores)
+    sides = {MODEL_ALONE: (seen, unseen)}
+    ranks[0] = rank_p_values(seen, unseen, groups)
     if before.size:
-        risen = seen - given.scores[before[-1], mine]
-        drifted = unseen - given.scores[before[-1], controls]
+        risen, drifted = of(given.scores - given.scores[before[-1]])
+        sides[TWO_CHECKPOINTS] = risen, drifted
         effect = _difference(risen, drifted, groups)
-        ranked[1] = _rank_p_values(risen, drifted, groups)
-        if calibrate:
-            seen, unseen = risen, drifted
-    measured = measure(
-        seen=seen[:, None],
-        unseen=unseen[:, None],
-        success=success,
-        fpr=float(fpr),
-        draws=draws,
-        rng=rng,
+        ranks[1] = rank_p_values(risen, drifted, groups)
+    attacker = TWO_CHECKPOINTS if calibrate else MODEL_ALONE
+    if compared is not None:
+        attacker = with_references(compared.models)
+        sides[attacker] = of(compared.scores)
+        ranks[2] = rank_p_values(*sides[attacker], groups)
+    same = np.ones(after.size)
+    return _Cohort(
+        number,
+        uses,
+        {
+            "lags": given.checkpoints[after] - last.mean(),
+            "checkpoint": given.checkpoints[after],
+            "cohort": number * same,
+            "planted_from": given.begins(number) * same,
+            "repeats": uses * same,
+            "n_seen": mine.size * same,
+        },
+        ranks,
+        effect,
+        {attacker: sides.pop(attacker), **sides},
+        tied_pairs(seen, unseen),
+        groups,
+    )
+
+
+def _reference_fault(
+    given: _Given, references: Floats, controls: Ints, clusters: Groups | None
+) -> ReferenceFault:
+    """Whether reference models saw the canaries, or the controls."""
+    planted = np.flatnonzero(given.cohort >= 0)
+    before = given.checkpoints < given.begins(int(given.cohort[planted].min()))
+    groups = NO_GROUPS
+    if clusters is not None:
+        groups = _numbered(clusters[planted]), _numbered(clusters[controls])
+    return check_references(
+        references,
+        planted=planted,
+        controls=controls,
+        before=given.scores[before][-1] if before.any() else None,
         groups=groups,
     )
-    low, high = measured.ends(confidence)
-    value, error, freedom = effect
-    reach = stats.t.isf((1.0 - confidence) / 2.0, freedom) * error
-    same = np.ones(after.size)
-    return {
-        "lags": given.checkpoints[after] - last.mean(),
-        "success": measured.evidence.value[:, 0],
-        "low": low,
-        "high": high,
-        "effect": value,
-        "effect_low": value - reach,
-        "effect_high": value + reach,
-        "rank_score": ranked[0],
-        "rank_rise": ranked[1],
-        "tied": np.maximum(tied, measured.tied_pairs),
-        "checkpoint": given.checkpoints[after],
-        "cohort": number * same,
-        "planted_from": given.begins(number) * same,
-        "repeats": uses * same,
-        "n_seen": mine.size * same,
-    }, measured
-
-
-def _rank_p_values(seen: Floats, unseen: Floats, groups: GroupPair) -> Floats:
-    """One-sided p-values, row by row, of "seen scores are no higher", by ranks.
-
-    Clusters count with their mean. Few canaries are tested exactly, with ties counted against them;
-    more of them by ``rank_sum_p_value``.
-    """
-    sides = [
-        side if group is None else _cluster_means(side, group)
-        for side, group in zip((seen, unseen), groups, strict=True)
-    ]
-    few = sides[0].shape[1] <= _EXACT
-    p_values = []
-    for own, others in zip(*sides, strict=True):
-        if not few:
-            p_values.append(rank_sum_p_value(own, others))
-            continue
-        # Ranks with every seen score under the unseen ones that it ties with.
-        pool = np.concatenate([own, others])
-        order = np.lexsort((np.repeat([0, 1], [own.size, others.size]), pool))
-        places = np.empty(pool.size)
-        places[order] = np.arange(pool.size)
-        test = stats.mannwhitneyu(
-            places[: own.size], places[own.size :], alternative="greater", method="exact"
-        )
-        p_values.append(float(test.pvalue))
-    return np.array(p_values)
-
-
-def _cluster_means(side: Floats, groups: Groups) -> Floats:
-    sizes = np.bincount(groups)
-    return np.stack([np.bincount(groups, row) / sizes for row in side])
 
 
 def _numbered(labels: Groups) -> Groups:

@@ -130,6 +130,7 @@ def recency_curve(
     first_seen: ArrayLike,
     repeats: ArrayLike,
     cohorts: ArrayLike,
+    references: ArrayLike | None = None,
     **settings: Any,
 ) -> OneRunForgetting:
     """Return the curve of what was scored so far; windows that are not over are left out.
@@ -140,7 +141,8 @@ def recency_curve(
     Args:
         scores: By the update after which all examples were scored, counted from 0; -1 is before
             the first. Higher = more likely seen.
-        last_seen, first_seen, repeats, cohorts, settings: See ``one_run_forgetting``.
+        last_seen, first_seen, repeats, cohorts, references, settings: See ``one_run_forgetting``;
+            the checkpoints of references are those of ``scores``, by their number.
 
     Raises:
         NotEnoughEvidence: No window is over yet.
@@ -165,8 +167,29 @@ def recency_curve(
         first_seen=np.asarray(first_seen)[kept],
         cohorts=window[kept],
         repeats=np.asarray(repeats)[kept],
+        references=kept_references(references, kept),
         **settings,
     )
+
+
+def kept_references(references: ArrayLike | None, kept: NDArray[np.bool_]) -> Any:
+    """Return the scores of reference models on some examples, which are the last axis.
+
+    Raises:
+        InvalidInput: There is not one score an example.
+    """
+    if references is None:
+        return None
+    try:
+        table = np.asarray(references, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise InvalidInput("references is not an array of numbers.") from None
+    if table.ndim not in (2, 3) or table.shape[-1] != kept.size:
+        raise InvalidInput(
+            f"references has the shape {table.shape}, and {kept.size} examples are scored.",
+            hint="Give an array [models, examples] or [checkpoints, models, examples].",
+        )
+    return table[..., kept]
 
 
 def levels_of_use(counts: Ints, *, least: int = LEAST) -> Ints:

@@ -31,3 +31,24 @@ def suspected(p_values: Iterable[float | None]) -> float | None:
         return None
     smallest = min(known) * len(known)
     return smallest if smallest <= SUSPECTED else None
+
+
+def reference_fault(p_value: float | None, *, what: str, score: str) -> str:
+    """Why a suspected reference model cannot be used, as the end of a sentence.
+
+    Args:
+        p_value: As ``suspected`` returns it; None gives an empty sentence.
+        what: What the model may have been trained on.
+        score: What these do in it.
+
+    Example:
+        >>> reference_fault(0.001, what="controls", score="score higher")
+        'controls score higher in a reference model than chance allows (p = 0.001), as in a model \
+that was trained on them'
+    """
+    if p_value is None:
+        return ""
+    return (
+        f"{what} {score} in a reference model than chance allows (p = {p_value:.2g}), as in a "
+        "model that was trained on them"
+    )

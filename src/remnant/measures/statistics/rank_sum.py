@@ -6,8 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from remnant.measures.statistics.groups import GroupPair
+from remnant.measures.statistics.resampling import Groups
+
 Floats = NDArray[np.float64]
 _EXACT = 8  # scores of the smaller side up to which the test is exact where none tie
+_FEW = 12  # seen scores up to which rows are tested exactly, ties counted against them
 
 
 def rank_sum_p_value(seen: Floats, unseen: Floats) -> float:
@@ -48,3 +52,36 @@ def rank_sum_p_value(seen: Floats, unseen: Floats) -> float:
         skewness = max(0.0, third * float(np.mean(apart**3)) / variance**1.5)
     deviation = (apart[:n].sum() - steps.max() / 2.0) / np.sqrt(variance)
     return float(stats.pearson3.sf(deviation, skewness))
+
+
+def rank_p_values(seen: Floats, unseen: Floats, groups: GroupPair) -> Floats:
+    """One-sided p-values, row by row, of "seen scores are no higher", by ranks.
+
+    Clusters count with their mean. Few canaries are tested exactly, with ties counted against them;
+    more of them by ``rank_sum_p_value``.
+    """
+    sides = [
+        side if group is None else _cluster_means(side, group)
+        for side, group in zip((seen, unseen), groups, strict=True)
+    ]
+    few = sides[0].shape[1] <= _FEW
+    p_values = []
+    for own, others in zip(*sides, strict=True):
+        if not few:
+            p_values.append(rank_sum_p_value(own, others))
+            continue
+        # Ranks with every seen score under the unseen ones that it ties with.
+        pool = np.concatenate([own, others])
+        order = np.lexsort((np.repeat([0, 1], [own.size, others.size]), pool))
+        places = np.empty(pool.size)
+        places[order] = np.arange(pool.size)
+        test = stats.mannwhitneyu(
+            places[: own.size], places[own.size :], alternative="greater", method="exact"
+        )
+        p_values.append(float(test.pvalue))
+    return np.array(p_values)
+
+
+def _cluster_means(side: Floats, groups: Groups) -> Floats:
+    sizes = np.bincount(groups)
+    return np.stack([np.bincount(groups, row) / sizes for row in side])

@@ -102,6 +102,28 @@ def second_test(name: str, *, finds: bool, text: str, outcome: Outcome | None) -
     return Check(name=name, status="found" if finds else "not found", text=text)
 
 
+def another_attacker(
+    name: str, *, finds: bool, success: str, outcome: Outcome | None, what: str = "canaries"
+) -> Check:
+    """An attacker beside the one that the outcome names; one that succeeds contradicts a PASS.
+
+    Args:
+        name: Of the attacker, such as ``"an attacker with the model alone"``.
+        finds: Whether its success is shown to be above chance.
+        success: In words.
+        outcome: Of the gate.
+        what: It finds.
+    """
+    said = "finds" if finds else "does not find"
+    status: Status = "found" if finds else "not found"
+    return Check(
+        name="another attacker",
+        status=status,
+        text=f"{name} {said} the {what} ({success})",
+        contradicts=finds and outcome == "PASS",
+    )
+
+
 def harm(name: str, count: int, text: str, outcome: Outcome | None) -> Check:
     """How many secrets or records came out, which contradicts a PASS."""
     status: Status = "found" if count else "not found"

@@ -9,6 +9,7 @@ from remnant.records.typed import Absent
 from remnant.report.blocks import Check
 from remnant.report.curve import lag_text
 from remnant.studies.beside.checks import (
+    another_attacker,
     attack_found,
     not_measured,
     outcome_of,
@@ -47,6 +48,13 @@ def curve_checks(
     if outcome == "FAIL":
         yield not_measured("negative control")  # no second training without the canaries
     yield from still_detected(judged.curve, outcome)
+    for other in curves.others or ():
+        yield another_attacker(
+            other.name,
+            finds=other.low > curves.chance,
+            success=f"{judged.curve.label} {judged.curve.show(other.success)}",
+            outcome=outcome,
+        )
     yield from _windows(curves, outcome)
     effect = judged.effect[-1]
     if effect.low is not None and outcome is not None:

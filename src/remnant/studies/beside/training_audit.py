@@ -12,6 +12,7 @@ from remnant.report.numerals import p_equals, times_text
 from remnant.studies.beside.checks import (
     SIGNIFICANT,
     above,
+    another_attacker,
     at_chance,
     not_measured,
     outcome_of,
@@ -69,6 +70,14 @@ def _examples(detected: DetectedExamples, outcome: Outcome | None) -> Iterator[C
     elif outcome == "FAIL" and not found:
         text = "no group is distinguished from controls by the rank-sum test"
         yield second_test("rank-sum test", finds=False, text=text, outcome=outcome)
+    for other in detected.others or ():
+        yield another_attacker(
+            other.name,
+            finds=other.low > 0.5,
+            success=f"AUC {other.success:.3f}",
+            outcome=outcome,
+            what="examples",
+        )
     if not detected.controls_drawn:
         yield not_measured("random draw of controls")
 

@@ -12,7 +12,7 @@ import numpy as np
 from remnant.canaries import CanarySet
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ExtrapolatedExposure, pooled_exposure_test
-from remnant.measures.membership.saw_them import suspected
+from remnant.measures.membership import saw_them
 from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.studies.exposure.audit import (
     MAX_NODES,
@@ -217,19 +217,14 @@ def reference_fault(sets: Iterable[SetExposure]) -> str:
     Canaries are drawn at random, so that a model that never saw them has them at chance. One that
     saw them hides what the model under audit remembers.
     """
-    p_value = suspected(
+    p_value = saw_them.suspected(
         group.p_value
         for measured in sets
         for model in measured.alone[1:]
         for group in model.groups
         if group.repeats
     )
-    if p_value is None:
-        return ""
-    return (
-        "planted canaries are more exposed in a reference model than chance allows "
-        f"(p = {p_value:.2g}), as in a model that was trained on them"
-    )
+    return saw_them.reference_fault(p_value, what="planted canaries", score="are more exposed")
 
 
 def _alone(canary_set: CanarySet, audit: ExposureAudit) -> MeasuredAlone:

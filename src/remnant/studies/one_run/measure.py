@@ -13,11 +13,14 @@ from remnant.plans import StaggeredPlan
 from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.one_run.recipe import OneRunStudy, StaggeredStudy
-from remnant.studies.one_run.result import COLUMNS, OneRunCurves
+from remnant.studies.one_run.result import COLUMNS, AttackerAtEnd, OneRunCurves
 from remnant.studies.shared.gates import put_verdict
 from remnant.studies.shared.parts import Tested
 
-_SETTINGS = ("rate", "fpr", "confidence", "chance", "calibrated", "method", "n_unseen")
+_SETTINGS = (
+    *("rate", "fpr", "confidence", "chance", "calibrated", "method", "n_unseen"),
+    *("attacker", "references"),
+)
 
 
 def measure_one_run(record: Record, study: OneRunStudy) -> None:
@@ -92,7 +95,32 @@ def curves_from(
         ends=ends,
         found=control.found,
         found_at=control.lag,
+        others=attackers_at_end(measured),
     )
+
+
+def attackers_at_end(
+    measured: OneRunForgetting, kept: NDArray[np.bool_] | None = None
+) -> tuple[AttackerAtEnd, ...]:
+    """Return the other attackers on what is judged, as a record keeps them.
+
+    Args:
+        measured: What was measured.
+        kept: Which groups of canaries are judged; None for all.
+    """
+    rows = []
+    for other in measured.evidence.others:
+        low, high = other.lower(measured.confidence), other.upper(measured.confidence)
+        at = int(np.argmax(high if kept is None else np.where(kept, high, -np.inf)))
+        rows.append(
+            AttackerAtEnd(
+                name=other.name,
+                success=float(other.success[at]),
+                low=float(low[at]),
+                high=float(high[at]),
+            )
+        )
+    return tuple(rows)
 
 
 def _known(column: NDArray[Any]) -> Any:

@@ -302,14 +302,12 @@ def _what_was_done(curves: OneRunCurves) -> str:
     often = f"{listed([count_text(n) for n in levels], 'or')} times"
     if len(levels) == 1:
         often = times_text(levels[0])
-    copy = " and a copy from before the window" if curves.calibrated else ""
     return (
         f"{counted(curves.planted, 'canary', 'canaries')} {_were(curves.planted)} planted along "
         f"one ordinary training run of {counted(curves.steps, 'step')}: {where}, a few in a batch, "
         f"{often} each. Another {count_text(curves.n_unseen)}, drawn the same way, "
         f"{_were(curves.n_unseen)} never planted; which ones was decided at random. At every later "
-        f"checkpoint an attacker who has the model{copy} had to decide which canaries had been "
-        "planted."
+        f"checkpoint {curves.who} had to decide which canaries had been planted."
     )
 
 
@@ -405,7 +403,7 @@ def _controls_sentence(curves: OneRunCurves) -> str:
 
 def _terms(curves: OneRunCurves | Absent, words: ScoreWords) -> Terms:
     measured = None if isinstance(curves, Absent) else curves
-    less = ", less the same from before the window" if measured and measured.calibrated else ""
+    less = "" if measured is None else measured.less
     sure = "95 %" if measured is None else percent(measured.confidence, 0)
     entries: list[tuple[str, str | Prose]] = [
         (
@@ -433,12 +431,13 @@ def _terms(curves: OneRunCurves | Absent, words: ScoreWords) -> Terms:
         (
             "The verdict",
             "It judges the canaries planted first, at the end of the run, which is the longest lag "
-            "measured. PASS: the one-sided upper bound is at or under the limit, the attack found "
-            "the canaries at some checkpoint, corrected for the number of checkpoints, and no "
-            "later window at half that lag or more is still above the limit at the end. FAIL: a "
-            "one-sided lower bound, corrected for the number of groups judged, is above the limit. "
-            "INCONCLUSIVE: the evidence supports neither; the sentence beside the verdict says "
-            "why.",
+            "measured. PASS: the one-sided upper bound is at or under the limit, for the attacker "
+            "that is named and for every other one that could be computed; the attack found the "
+            "canaries at some checkpoint, corrected for the number of checkpoints; and no later "
+            "window at half that lag or more is still above the limit at the end. FAIL: a "
+            "one-sided lower bound of the attacker that is named, corrected for the number of "
+            "groups judged, is above the limit. INCONCLUSIVE: the evidence supports neither; the "
+            "sentence beside the verdict says why.",
         ),
     ]
     return Terms(tuple(entries))

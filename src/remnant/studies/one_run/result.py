@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Literal, Protocol
 
 from remnant.errors import require
+from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
 from remnant.studies.shared.parts import ClassifierTask, Gate, Task, Tested
@@ -52,13 +53,29 @@ class Disagreement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AttackerAtEnd:
+    """The success of one more attacker on what is judged.
+
+    Attributes:
+        name: What the attacker has, in words.
+        success: On the group of canaries whose upper bound is the highest.
+        low, high: One-sided bounds of the same group.
+    """
+
+    name: str
+    success: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class OneRunCurves:
     """Success against lag within one training run; one row per cohort and later checkpoint.
 
     Attributes:
         rate: Which success.
         fpr: Of ``tpr`` and ``precision``; None otherwise.
-        calibrated: Whether the attacker also holds the model from before the window.
+        calibrated: Whether each canary's score before the window was subtracted.
         method: How the intervals were made, in words.
         n_unseen: Canaries that were never planted.
         starts: Steps at which the windows begin.
@@ -74,6 +91,9 @@ class OneRunCurves:
             of each, and ``window`` is the longest. None where all windows are ``window`` steps.
         found, found_at: Whether the attack found the canaries planted first at any checkpoint, and
             at which lag; None in older records.
+        attacker: Whose success it is, in words; None in older records.
+        references: Reference models that scores are compared with.
+        others: Other attackers at the end of the run; None in older records.
     """
 
     rate: Literal["tpr", "precision", "auc", "accuracy"]
@@ -100,6 +120,9 @@ class OneRunCurves:
     ends: tuple[int, ...] | None = optional()
     found: bool | None = optional()
     found_at: float | None = optional()
+    attacker: str | None = optional()
+    references: int | None = optional()
+    others: tuple[AttackerAtEnd, ...] | None = optional()
 
     def __post_init__(self) -> None:
         rows, windows = len(self.lags), len(self.starts)
@@ -122,6 +145,18 @@ class OneRunCurves:
             if any(self.lags[later] <= self.lags[i] for i, later in pairwise(indices)):
                 faults.append(f".lags do not rise in window {number}, {repeats} repeats")
         require(faults)
+
+    @property
+    def who(self) -> str:
+        """Whose success it is, in words."""
+        return self.attacker or (TWO_CHECKPOINTS if self.calibrated else MODEL_ALONE)
+
+    @property
+    def less(self) -> str:
+        """What an attack takes from a score, to be put after the score; empty for nothing."""
+        if self.references:
+            return ", compared with the same in models that did not see it"
+        return ", less the same from before the window" if self.calibrated else ""
 
     def window_end(self, number: int) -> int:
         """The step after the last of a window."""

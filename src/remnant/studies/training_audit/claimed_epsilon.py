@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from remnant.errors import require
 from remnant.measures import one_run_epsilon, one_run_from_scores
 from remnant.measures.epsilon.one_run import rejects
+from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.outcomes import finding_row, gate_row
 from remnant.studies.exposure.result import ExposureGate
 from remnant.studies.shared.parts import Finding, Gate
@@ -52,6 +53,7 @@ def measured_epsilon(
     claimed: float | None,
     delta: float,
     seed: int,
+    attacker: str | None = None,
 ) -> MeasuredEpsilon:
     """Bound ε of one training from below, by guesses which canaries were in it.
 
@@ -64,6 +66,7 @@ def measured_epsilon(
         claimed: The ε that the training claims at ``delta``.
         delta: The δ of the claim.
         seed: Draws the order in which equal scores are guessed.
+        attacker: Whose scores they are, in words.
 
     Guarantees:
         * Exceeds the true ε in at most 5 % of audits.
@@ -92,6 +95,7 @@ def measured_epsilon(
         correct=bound.correct,
         canaries=bound.canaries,
         included=len(seen),
+        attacker=attacker,
         needed=None if enough or claimed is None else canaries_to_exceed(claimed, delta=delta),
     )
 
@@ -139,16 +143,21 @@ def canaries_to_exceed(claimed: float, *, delta: float) -> int | None:
 
 def differences(
     scores: dict[int, NDArray[np.float64]], final: int, examples: int
-) -> NDArray[np.float64]:
+) -> tuple[NDArray[np.float64], str]:
     """Scores of the trained model less those before training, higher = more likely seen.
+
+    Where there are none before training, the scores by themselves; the second is whose scores they
+    are, in words.
 
     Args:
         scores: Costs by step, of examples first.
         final: The step of the trained model.
         examples: How many are canaries or controls.
     """
-    before = scores[0][:examples] if 0 in scores and final else 0.0
-    return np.asarray(before - scores[final][:examples])
+    trained = -scores[final][:examples]
+    if 0 in scores and final:
+        return scores[0][:examples] + trained, TWO_CHECKPOINTS
+    return trained, MODEL_ALONE
 
 
 def with_epsilon(result: TrainingAuditResult, epsilon: MeasuredEpsilon) -> TrainingAuditResult:
@@ -183,8 +192,9 @@ def with_epsilon(result: TrainingAuditResult, epsilon: MeasuredEpsilon) -> Train
 
 def bound_words(epsilon: MeasuredEpsilon) -> str:
     """The measured bound in words, rounded down."""
+    by = f" by {epsilon.attacker}" if epsilon.attacker else ""
     return (
-        f"Measured epsilon is at least {_down(epsilon.value)} at delta = {epsilon.delta:g} "
+        f"Measured epsilon{by} is at least {_down(epsilon.value)} at delta = {epsilon.delta:g} "
         f"({epsilon.confidence:.0%} confidence, {epsilon.canaries} canaries, one training)"
     )
 

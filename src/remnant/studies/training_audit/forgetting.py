@@ -12,7 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import OneRunForgetting, Success
-from remnant.measures.forgetting.recency import Uses, recency_curve, windows_of_last_use
+from remnant.measures.forgetting.recency import (
+    Uses,
+    kept_references,
+    recency_curve,
+    windows_of_last_use,
+)
 from remnant.records.typed import Absent
 from remnant.studies.one_run.measure import curves_from
 from remnant.studies.training_audit.result import Forgetting
@@ -45,6 +50,7 @@ def measured_forgetting(
     success: Success = "auc",
     fpr: float = 0.1,
     confidence: float = 0.95,
+    references: ArrayLike | None = None,
 ) -> MeasuredForgetting | Absent:
     """Return the curve of a training, or why there is none.
 
@@ -58,7 +64,7 @@ def measured_forgetting(
         seed: Draws the resamples behind the intervals.
         planned: The window of each example that the plan meant, -1 for never. It counts where the
             last uses of one window all come before those of the next.
-        success, fpr, confidence: See ``one_run_forgetting``.
+        success, fpr, confidence, references: See ``one_run_forgetting``.
     """
     # An update counts from 0 in the ledger; after it the model has had one more.
     by_update = {updates - 1: values for updates, values in scores.items()}
@@ -75,6 +81,7 @@ def measured_forgetting(
             'plan="staggered"'
         )
     kept = (windows >= 0) | (uses.last < 0)  # what was used after the last scoring is no control
+    models = kept_references(references, kept)
     try:
         measured = recency_curve(
             scores={step: np.asarray(by_update[step])[kept] for step in steps},
@@ -82,6 +89,7 @@ def measured_forgetting(
             first_seen=uses.first[kept],
             repeats=levels[kept],
             cohorts=windows[kept],
+            references=models,
             calibrate=steps[0] < uses.first[uses.first >= 0].min(),
             success=success,
             fpr=fpr,

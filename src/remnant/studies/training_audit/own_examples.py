@@ -11,11 +11,15 @@ from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence, require
 from remnant.measures.exposure.detection import Detection, detection
+from remnant.measures.forgetting.attackers import hold_for_all
 from remnant.measures.forgetting.control import ERROR
+from remnant.measures.forgetting.one_run import OTHER_REFERENCES
+from remnant.measures.forgetting.one_run_attackers import reference_scores
 from remnant.measures.forgetting.recency import Uses
 from remnant.measures.forgetting.verdict import (
     CHECK_SIGN,
     REVERSED,
+    Verdict,
     cannot_exclude,
     percent,
     rounded_down,
@@ -27,6 +31,7 @@ from remnant.measures.statistics.success import trial_success
 from remnant.records.outcomes import Outcome, finding_row, gate_row
 from remnant.records.typed import Absent
 from remnant.studies.exposure.result import ExposureGate
+from remnant.studies.one_run.measure import attackers_at_end
 from remnant.studies.shared.parts import Finding, Tested
 from remnant.studies.shared.wording import counted
 from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
@@ -70,6 +75,8 @@ class MeasuredExamples:
         seed: Draws the resamples behind the intervals.
         windows: The window of each planted example that a staggered plan meant, else None.
         controls_used: How many controls were in a batch.
+        references: Scores in models that saw none of the examples, ``(models, examples)``, in the
+            order of ``scores``; None where there are none.
     """
 
     kind: Literal["texts", "images"]
@@ -86,6 +93,7 @@ class MeasuredExamples:
     seed: int
     windows: Whole | None = None
     controls_used: int = 0
+    references: Floats | None = None
 
 
 def examples_audit(
@@ -113,7 +121,7 @@ def examples_audit(
     sightings = _sightings(measured, counts)
     kept = _trained_on(measured.repeats, counts)
     detected = _detection(measured, kept)
-    part = _part(measured, detected, counts, kept)
+    part = _part(measured, detected, counts, kept, judged=judged)
     if limit is None:
         verdict: ExposureGate | Finding = _finding(part, sightings)
     else:
@@ -171,7 +179,8 @@ def judge_detection(
     """Judge the AUC of each group of examples planted equally often.
 
     FAIL where the one-sided lower bound of a judged group, corrected for their number, is above the
-    limit. PASS where every judged group's one-sided upper bound is at or under it, its examples
+    limit. PASS where every judged group's one-sided upper bound is at or under it, for every
+    attacker that could be computed, reference models do not seem to have seen the examples, these
     were in batches as often as they were planted, no control was in a batch, most scores do not tie
     with those of controls, and the attack found
     some group, judged or not, which is the positive control. Otherwise INCONCLUSIVE.
@@ -192,7 +201,8 @@ def judge_detection(
     faults: list[str] = []
     check_gate_confidence("confidence", detected.confidence, faults)
     require(faults)
-    rows = np.flatnonzero(detected.repeats <= (judged or detected.repeats.max()))
+    chosen = _judged(detected, judged)
+    rows = np.flatnonzero(chosen)
     upper = detected.upper(detected.confidence)
     lower = detected.lower(1.0 - (1.0 - detected.confidence) / rows.size)
     worst = int(rows[np.argmax(upper[rows])])
@@ -208,9 +218,16 @@ def judge_detection(
         return made(
             "INCONCLUSIVE", _NEVER_USED, f"No claim: {_NEVER_USED[0].lower()}{_NEVER_USED[1:]}"
         )
+    fault = detected.evidence.evidence.reference_fault
     if lower[rows].max() > limit:
         row = int(rows[np.argmax(lower[rows])])
         said = f"{_in_words(detected, part, row)}, at least {rounded_down(lower[row])} ({sure})"
+        if fault.of_controls:
+            return made(
+                "INCONCLUSIVE",
+                f"{said}; but {fault.reason}. {OTHER_REFERENCES}",
+                f"No claim: {fault.reason}.",
+            )
         return made("FAIL", f"{said}: above the limit of {limit:g}.", f"{said}.")
     said = f"{_in_words(detected, part, worst)}, at most {rounded_up(upper[worst])} ({sure})"
     claim = f"{said}; {cannot_exclude(1)}."
@@ -222,6 +239,12 @@ def judge_detection(
     alike = alike_fault(detected.evidence.evidence.tied_pairs[rows].max(axis=0))
     if alike:
         return made("INCONCLUSIVE", f"{under}; but {alike}.", f"No claim: {alike}.")
+    if fault.reason:
+        return made(
+            "INCONCLUSIVE",
+            f"{under}; but {fault.reason}. {OTHER_REFERENCES}",
+            f"No claim: {fault.reason}.",
+        )
     if upper[rows].min() < 0.5:
         return made(
             "INCONCLUSIVE", f"{under}; but {REVERSED}. {CHECK_SIGN}", f"No claim: {REVERSED}."
@@ -241,7 +264,18 @@ def judge_detection(
     if not part.found:
         none = f"No claim: {part.control[0].lower()}{part.control[1:]}"
         return made("INCONCLUSIVE", f"{under}. {part.control} {_MORE}", none)
-    return made("PASS", f"{under}. {part.control}", claim)
+    held = hold_for_all(
+        Verdict("PASS", f"{under}. {part.control}", claim, limit, lag=0.0),
+        {other.name: other.high for other in attackers_at_end(detected.evidence, chosen)},
+        what="attack AUC",
+        confidence=detected.confidence,
+    )
+    return made(held.outcome, held.sentence, held.claim)
+
+
+def _judged(detected: Detection, judged: int | None) -> Bools:
+    """Which groups are judged."""
+    return np.asarray(detected.repeats <= (judged or detected.repeats.max()))
 
 
 def examples_course(
@@ -270,9 +304,20 @@ def examples_course(
 
 def _course(measured: MeasuredExamples, kept: Bools, *, calibrate: bool) -> tuple[AucAtStep, ...]:
     """The AUC by step of the examples that the final one is about."""
-    every = np.concatenate([kept, np.ones(measured.controls, dtype=bool)])
+    every = _with_controls(measured, kept)
     scores = {step: values[every] for step, values in measured.scores.items()}
+    if measured.references is not None:
+        models = measured.references[:, None, every]
+        scores = {
+            step: reference_scores(values[None], models).scores[0]
+            for step, values in scores.items()
+        }
     return examples_course(scores, measured.repeats[kept], calibrate=calibrate)
+
+
+def _with_controls(measured: MeasuredExamples, kept: Bools) -> Bools:
+    """The planted examples that are kept, and all controls."""
+    return np.concatenate([kept, np.ones(measured.controls, dtype=bool)])
 
 
 def _detection(measured: MeasuredExamples, kept: Bools) -> Detection:
@@ -286,12 +331,20 @@ def _detection(measured: MeasuredExamples, kept: Bools) -> Detection:
         repeats=measured.repeats[kept],
         before=None if before is None else before[:planted][kept],
         control_before=None if before is None else before[planted:],
+        references=None
+        if measured.references is None
+        else measured.references[:, _with_controls(measured, kept)],
         rng=np.random.default_rng([measured.seed, _STREAM]),
     )
 
 
 def _part(
-    measured: MeasuredExamples, detected: Detection, counts: Whole, kept: Bools
+    measured: MeasuredExamples,
+    detected: Detection,
+    counts: Whole,
+    kept: Bools,
+    *,
+    judged: int | None,
 ) -> DetectedExamples:
     found = bool((detected.p_values <= ERROR).any())
     best = int(np.argmin(detected.p_values))
@@ -344,14 +397,17 @@ def _part(
         control=control,
         confidence=detected.confidence,
         method=detected.method,
+        attacker=detected.attacker,
+        references=detected.references,
+        others=attackers_at_end(detected.evidence, _judged(detected, judged)),
     )
 
 
 def _in_words(detected: Detection, part: DetectedExamples, row: int) -> str:
     n = int(detected.n[row])
     return (
-        f"The attack's AUC on {n} {part.kind} planted {_times(detected.repeats[row])} is "
-        f"{detected.auc[row]:.3f} against {detected.n_controls} controls"
+        f"The AUC of {detected.attacker} is {detected.auc[row]:.3f} on {n} {part.kind} planted "
+        f"{_times(detected.repeats[row])}, against {detected.n_controls} controls"
     )
 
 
@@ -404,6 +460,7 @@ def _forgetting(measured: MeasuredExamples) -> Forgetting | Absent:
         levels=np.concatenate([measured.repeats, never * 0]),
         planned=None if measured.windows is None else np.concatenate([measured.windows, never]),
         seed=measured.seed,
+        references=measured.references,
     )
     return curve.part if isinstance(curve, MeasuredForgetting) else curve
 

@@ -247,9 +247,9 @@ def _detection_tiles(detected: DetectedExamples) -> Iterator[Tile]:
 
 
 def _detection(detected: DetectedExamples) -> Iterator[Block]:
-    less = ", less the same before training" if detected.calibrated else ""
     yield prose(
-        f"The score of an example is {detected.score}{less}. AUC is how often a planted example "
+        f"The attack is that of {detected.who}: the score of an example is {detected.score}"
+        f"{detected.less}. AUC is how often a planted example "
         f"scores higher than a control: 0.5 is chance. TPR is the share of planted examples that "
         f"are flagged if {percent(detected.fpr, 0)} of the controls are. Intervals at "
         f"{percent(detected.confidence, 0)}: {detected.method}. {detected.control}",
@@ -340,10 +340,10 @@ def _forgetting(forgetting: Forgetting | Absent, limit: float | None = None) -> 
     uses = f"{forgetting.fewest} to {forgetting.most} times"
     if forgetting.fewest == forgetting.most:
         uses = times_text(forgetting.most)
-    before = ", less its score before the window," if curves.calibrated else ""
     yield prose(
         f"Canaries are grouped by when they were last in a batch. Each was in batches {uses}. The "
-        f"attack takes the model's score of a canary{before} for a sign that it was trained on. "
+        f"attack is that of {curves.who}: it takes the model's score of a canary"
+        f"{curves.less and curves.less + ','} for a sign that it was trained on. "
         f"{one_run_page.measure_sentence(curves)}"
     )
     yield prose(forgetting.control, tone="plain" if forgetting.found else "notice")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.typed import Absent, optional
 from remnant.studies.exposure.result import (
     ExposureByRepeats,
@@ -12,7 +13,7 @@ from remnant.studies.exposure.result import (
     Exposures,
     ReferenceCosts,
 )
-from remnant.studies.one_run.result import OneRunCurves
+from remnant.studies.one_run.result import AttackerAtEnd, OneRunCurves
 from remnant.studies.shared.parts import Finding, Tested
 
 NO_COINS = Absent("canaries were not included by coins, or no delta was given")
@@ -207,6 +208,9 @@ class DetectedExamples:
         controls_drawn: Whether they were drawn at random from one pool with the planted ones.
         score: What the attack compares, in words.
         calibrated: Whether each example's score before training was subtracted.
+        attacker: Whose success it is, in words; None in older records.
+        references: Reference models that scores are compared with.
+        others: Other attackers on the examples that are judged; None in older records.
         fpr: The false-positive rate of the TPR.
         ceiling_bits: The most bits that a rank among the controls can show.
         found: Whether the attack found a group of planted examples (the positive control).
@@ -229,6 +233,21 @@ class DetectedExamples:
     control: str
     confidence: float
     method: str
+    attacker: str | None = optional()
+    references: int | None = optional()
+    others: tuple[AttackerAtEnd, ...] | None = optional()
+
+    @property
+    def who(self) -> str:
+        """Whose success it is, in words."""
+        return self.attacker or (TWO_CHECKPOINTS if self.calibrated else MODEL_ALONE)
+
+    @property
+    def less(self) -> str:
+        """What the attack takes from a score, to be put after the score; empty for nothing."""
+        if self.references:
+            return ", compared with the same in models that did not see it"
+        return ", less the same before training" if self.calibrated else ""
 
     @property
     def saturated(self) -> int:
@@ -255,6 +274,7 @@ class MeasuredEpsilon:
         correct: Correct guesses.
         canaries: Canaries that had a coin.
         included: How many of them were planted.
+        attacker: Who made the guesses, in words; None in older records.
         needed: How many canaries it takes to exceed the claim if every guess is correct; None where
             there were enough, or there is no claim, or more than 20 000 would be needed.
     """
@@ -269,6 +289,7 @@ class MeasuredEpsilon:
     canaries: int
     included: int
     needed: int | None = None
+    attacker: str | None = optional()
 
     @property
     def could_exceed(self) -> bool:
