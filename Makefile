@@ -76,6 +76,7 @@ bench: install
 	$(BIN)/python benchmarks/hidden.py
 	$(BIN)/python benchmarks/forgetting.py
 	$(BIN)/python benchmarks/one_run_agreement.py --kind odd
+	$(BIN)/python benchmarks/one_run_references.py
 	$(BIN)/python benchmarks/theory.py
 	$(BIN)/python benchmarks/exposure.py
 	$(BIN)/python benchmarks/exposure_statistics.py

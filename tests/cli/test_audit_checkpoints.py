@@ -151,6 +151,14 @@ def test_with_a_reference_the_attack_is_the_ratio(command, run, tmp_path):
     done = command("audit", *run.options(), "--reference-model", tmp_path / "start")
     assert done.code == 0, done.err
     assert "Attack: ratio" in done.out
+    named = command("audit", *run.options(), "--reference-model", tmp_path / "start", "--json")
+    curves = json.loads(named.out)["forgetting"]["curves"]
+    who = "an attacker with 1 reference model trained without these examples"
+    assert curves["attacker"] == who
+    assert [other["name"] for other in curves["others"]] == [
+        "an attacker with the model alone",
+        "an attacker with two checkpoints of this run",
+    ]
 
 
 def test_a_training_that_was_not_on_the_rows_is_no_pass(command, run):

@@ -103,7 +103,12 @@ def audit_checkpoints(
             device=given["device"],
             progress=bar,
         )
-        judged = {**settings, "seed": seed, "void": void_sentence(scored.blind)}
+        judged = {
+            **settings,
+            "seed": seed,
+            "void": void_sentence(scored.blind),
+            "references": scored.references,
+        }
         try:
             if folder is None:
                 result = measured_ledger(scored.scores, scored.ledger, **judged).result

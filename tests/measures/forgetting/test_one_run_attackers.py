@@ -2,49 +2,25 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from remnant.errors import InvalidInput
-from remnant.measures.forgetting.one_run import one_run_forgetting
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.measures.statistics.success import trial_success
 
-LAST = np.repeat([-1, 50], 100)
-PLANTED = LAST == 50
-STEPS = np.array([0, 100, 200, 300, 400])
-NOTHING = [0.0] * 5
-FORGOTTEN = [0.0, 6.0, 3.0, 0.5, 0.0]
-KEPT = [0.0, 6.0, 4.0, 1.8, 1.8]
-AT_LIMIT = [0.0, 6.0, 3.0, 1.0, 0.8]  # an AUC of .700 against eight references, over 600 runs
-LIMIT = 0.7
-
-
-def simulated(rng, shifts, *, models=8, saw=0.0, saw_controls=0.0, who=slice(None)):
-    """Examples of very different difficulty, which drifts in all models alike.
-
-    Returns:
-        Scores of the run, and those of reference models at its checkpoints.
-    """
-    shape = (len(STEPS), LAST.size)
-    usual = 5.0 * rng.normal(size=LAST.size) + np.cumsum(3.0 * rng.normal(size=shape), axis=0)
-    scores = usual + np.asarray(shifts)[:, None] * PLANTED + rng.normal(size=shape)
-    references = usual[:, None] + rng.normal(size=(len(STEPS), models, LAST.size))
-    references[:, who] += saw * PLANTED + saw_controls * ~PLANTED
-    return scores, references
-
-
-def measured(rng, scores, references=None, **changes):
-    asked = {"success": "auc", "calibrate": True, "draws": 40, "rng": rng}
-    return one_run_forgetting(
-        scores=scores,
-        checkpoints=STEPS,
-        last_seen=LAST,
-        repeats=np.ones(LAST.size),
-        references=references,
-        **(asked | changes),
-    )
+PATH = Path(__file__).parents[3] / "benchmarks" / "one_run_references.py"
+SPEC = importlib.util.spec_from_file_location("one_run_references", PATH)
+BENCHMARK = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(BENCHMARK)
+LAST, PLANTED, STEPS = BENCHMARK.LAST, BENCHMARK.PLANTED, BENCHMARK.STEPS
+LIMIT = BENCHMARK.LIMIT
+NOTHING, FORGOTTEN, AT_LIMIT, KEPT = BENCHMARK.RUNS.values()
+measured, simulated = BENCHMARK.measured, BENCHMARK.simulated
 
 
 def verdicts(shifts, *, audits=200, limit=LIMIT, alone=False, seed=0, **choices):

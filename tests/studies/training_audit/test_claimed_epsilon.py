@@ -116,6 +116,7 @@ EPSILON = MeasuredEpsilon(
     correct=98,
     canaries=200,
     included=101,
+    attacker="an attacker with the model alone",
 )
 
 
@@ -125,8 +126,9 @@ def test_a_claim_that_is_exceeded_is_a_fail_whatever_else_was_judged(verdict):
     assert (judged.verdict.outcome, judged.verdict.limit) == ("FAIL", 1.0)
     assert judged.verdict.sentence.startswith(
         "Measured epsilon is at least 2.34 at delta = 1e-05 (95% confidence, 200 canaries, one "
-        "training): above the claimed 1."
+        "training; an attacker with the model alone): above the claimed 1."
     )
+    assert "one training; an attacker with the model alone)." in judged.verdict.claim
     assert ("AUC at most 0.6." in judged.verdict.sentence) == (verdict is GATE)
     assert judged.claim_is_broken
 

@@ -51,7 +51,8 @@ class ScoredCheckpoints:
         unused: Seen rows that are in no line of the ledger; they are left out.
         shared: Texts that are in both files; they are left out.
         short: Texts with no token to predict; they are left out.
-        attack: What the scores are: ``"loss"``, or ``"ratio"`` with a reference model.
+        attack: ``"loss"``, or ``"ratio"`` with a reference model.
+        references: The same scores in the reference model, ``(1, records)``; None without one.
         blind: Whether a classifier that sees only the texts distinguishes the two files; Absent
             where there are too few of them.
     """
@@ -62,6 +63,7 @@ class ScoredCheckpoints:
     shared: int
     short: int
     attack: str
+    references: Floats | None
     blind: Blind | Absent
 
 
@@ -186,8 +188,7 @@ def score_checkpoints(
 ) -> ScoredCheckpoints:
     """Score every record at every checkpoint.
 
-    The score of a text is the mean log-probability of its tokens, less the reference model's where
-    there is one. Copies of a text within the seen file are one record, which was used whenever one
+    The score of a text is the mean log-probability of its tokens. Copies of a text within the seen file are one record, which was used whenever one
     of them was. Texts that are in both files are left out.
 
     Args:
@@ -244,7 +245,7 @@ def score_checkpoints(
     trained_on = [texts[record] for record in named.tolist()]
     blind = _blind(trained_on, held_out, np.random.default_rng(0))
     kept = [*trained_on, *held_out]
-    scores, fine = _scored(folders, kept, reference_model, base, device, progress)
+    scores, beside, fine = _scored(folders, kept, reference_model, base, device, progress)
     ledger = np.column_stack([uses[in_one, 0], numbers, uses[in_one, 2]])
     order = np.cumsum(fine) - 1
     of_scored = fine[ledger[:, 1]]
@@ -257,6 +258,7 @@ def score_checkpoints(
         shared=used.shared,
         short=int((~fine).sum()),
         attack="loss" if reference_model is None else "ratio",
+        references=None if beside is None else beside[None, fine],
         blind=blind,
     )
 
@@ -294,10 +296,9 @@ def _scored(
     base: str | Path | None,
     device: str | torch.device,
     progress: Progress | None,
-) -> tuple[dict[int, Floats], NDArray[np.bool_]]:
-    """Scores by step, and which texts have a token to predict."""
-    reference = None
-    beside: Floats = np.zeros(len(texts))
+) -> tuple[dict[int, Floats], Floats | None, NDArray[np.bool_]]:
+    """Scores by step, those of the reference model, and which texts have a token to predict."""
+    reference, beside = None, None
     if reference_model is not None:
         reference = load_text_lm(reference_model, device=device)
         beside = _means(reference, texts)
@@ -306,11 +307,11 @@ def _scored(
         model = load_text_lm(folder, device=device, base=base)
         if reference is not None:
             check_same_tokens(model, reference, texts[:_TRIED])
-        scores[step] = _means(model, texts) - beside
+        scores[step] = _means(model, texts)
         if progress is not None:
             progress("checkpoints", done, len(folders))
-    fine = np.logical_and.reduce([np.isfinite(values) for values in scores.values()])
-    return scores, fine
+    every = [*scores.values(), *([] if beside is None else [beside])]
+    return scores, beside, np.logical_and.reduce([np.isfinite(values) for values in every])
 
 
 def _means(model: TextModel, texts: list[str]) -> Floats:

@@ -192,10 +192,10 @@ def with_epsilon(result: TrainingAuditResult, epsilon: MeasuredEpsilon) -> Train
 
 def bound_words(epsilon: MeasuredEpsilon) -> str:
     """The measured bound in words, rounded down."""
-    by = f" by {epsilon.attacker}" if epsilon.attacker else ""
+    who = f"; {epsilon.attacker}" if epsilon.attacker else ""
     return (
-        f"Measured epsilon{by} is at least {_down(epsilon.value)} at delta = {epsilon.delta:g} "
-        f"({epsilon.confidence:.0%} confidence, {epsilon.canaries} canaries, one training)"
+        f"Measured epsilon is at least {_down(epsilon.value)} at delta = {epsilon.delta:g} "
+        f"({epsilon.confidence:.0%} confidence, {epsilon.canaries} canaries, one training{who})"
     )
 
 
