@@ -188,8 +188,9 @@ def score_checkpoints(
 ) -> ScoredCheckpoints:
     """Score every record at every checkpoint.
 
-    The score of a text is the mean log-probability of its tokens. Copies of a text within the seen file are one record, which was used whenever one
-    of them was. Texts that are in both files are left out.
+    The score of a text is the mean log-probability of its tokens. Copies of a text within the seen
+    file are one record, which was used whenever one of them was. Texts that are in both files are
+    left out.
 
     Args:
         folders: Of causal language models, or adapters, by how many updates they had.
