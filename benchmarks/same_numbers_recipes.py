@@ -170,7 +170,7 @@ options = { units = 24, layers = 1 }
 optimizer = "adam"
 options = { lr = 0.01 }
 [attack]
-calibration = "twin"
+calibration = "twins"
 limit = 3.0
 lags = [0, 10, 30]
 [[compare]]

@@ -14,6 +14,7 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import exposure, exposure_curve, exposure_curve_verdict, null_exposure
+from remnant.measures.exposure.curve import null_median
 
 
 def made(gains=(4.0, 1.0, 0.0), trials=4, canaries=20, references=60, seed=0, **changes):
@@ -59,6 +60,24 @@ def test_the_null_is_the_mean_over_all_ranks():
     many = exposure_curve(**made(gains=(0.0,), trials=400, draws=20))
     assert many.null == null_exposure(60)
     assert abs(many.value[0] - many.null) < 5 * many.per_trial.std() / 20
+
+
+def test_the_median_is_over_the_canaries_of_all_trials():
+    asked = made(trials=3)
+    curve = exposure_curve(**asked)
+    for lag in range(3):
+        each = [
+            exposure(canary_losses=canaries, reference_losses=references).bits
+            for canaries, references in zip(
+                asked["canary_losses"][lag], asked["reference_losses"][lag], strict=True
+            )
+        ]
+        assert curve.median[lag] == pytest.approx(np.median(each), abs=1e-12)
+    for n in (1, 8, 499):
+        by_hand = np.median(np.log2((n + 1) / (np.arange(n + 1) + 1.0)))
+        assert null_median(n) == pytest.approx(by_hand, abs=1e-12)
+    many = exposure_curve(**made(gains=(0.0,), trials=400, draws=20))
+    assert many.median[0] == pytest.approx(null_median(60), abs=0.05)
 
 
 def test_what_may_not_matter_does_not():
@@ -273,3 +292,81 @@ def test_chance_alone_seldom_looks_saturated():
         shown = dataclasses.replace(curve, saturated=np.array([0.0, 0.0, share]))
         wrong += shown.more_saturated_than_chance()
     assert stats.binomtest(wrong, 400, 0.01, alternative="greater").pvalue > 0.001
+
+
+def attackers(*gains, **changes):
+    """A curve of one attacker and those of others, by name, on models alike."""
+    curves = [
+        exposure_curve(**made(gains=gain, trials=8, canaries=60, **changes)) for gain in gains
+    ]
+    return curves[0], dict(zip(("an ally", "a rival"), curves[1:], strict=False))
+
+
+def test_a_pass_needs_the_bound_of_every_attacker():
+    own, others = attackers((4.0, 2.0, 0.0), (4.0, 0.0, 0.0), (4.0, 2.0, 0.9))
+    found = own.verdict(3.0, attacker="somebody", others={"an ally": others["an ally"]})
+    assert found.outcome == "PASS"
+    assert "mean exposure to somebody is" in found.sentence
+    assert "mean exposure to somebody is at most" in found.claim
+    assert "The same holds for an ally (at most 1." in found.claim
+    found = own.verdict(3.0, others=others)
+    assert found.outcome == "INCONCLUSIVE"
+    assert "not shown to be within the limit of 3 for a rival (at most " in found.claim
+    loud, others = attackers((4.0, 3.0, 3.0), (4.0, 0.0, 0.0))
+    assert loud.verdict(3.0, others=others) == loud.verdict(3.0), "FAIL is about one attacker"
+
+
+def test_a_lag_is_safe_only_for_every_attacker():
+    own, others = attackers((5.0, 0.0, 0.0), (5.0, 5.0, 0.0), (5.0, 0.0, 3.0), control_at_zero=True)
+    assert own.safe_after(3.0).lag == 10
+    assert own.safe_after(3.0, others={"an ally": others["an ally"]}).lag == 20
+    found = own.safe_after(3.0, others=others)
+    assert found.lag is None
+    assert "for another attacker that was computed, above 3" in found.reason
+
+
+def test_bounds_of_other_attackers_allow_for_ties_and_the_ceiling():
+    own, others = attackers((4.0, 2.0, 0.0), (4.0, 2.0, 0.0))
+    assert own.verdict(3.0, others=others).outcome == "PASS"
+    first = dataclasses.replace(others["an ally"], saturated=np.array([1.0, 0.2, 0.2]))
+    assert first.cautious_upper(0.95)[2] == first.ceiling
+    assert own.verdict(3.0, others={"an ally": first}).outcome == "INCONCLUSIVE"
+    same = exposure_curve(
+        **made(trials=8, canary_losses=np.ones((3, 8, 20)), reference_losses=np.ones((3, 8, 60)))
+    )
+    assert np.all(same.evidence.upper(0.95) < 1.0), "ties count against the canary"
+    assert np.all(same.cautious_upper(0.95) > 5.0)
+    assert own.verdict(3.0, others={"an ally": same}).outcome == "INCONCLUSIVE"
+
+
+def test_curves_of_other_lags_are_not_compared():
+    own, others = attackers((4.0, 2.0, 0.0), (4.0, 2.0, 0.0))
+    later = {"an ally": dataclasses.replace(others["an ally"], lags=own.lags + 1)}
+    for judged in (own.verdict, own.safe_after):
+        with pytest.raises(InvalidInput, match=r"'an ally'.* has other lags"):
+            judged(3.0, others=later)
+
+
+def test_false_passes_against_one_of_several_attackers_are_as_rare_as_said():
+    """The named attacker sees nothing at the end; another one is a hair above the limit."""
+    audits, effect = 200, 0.3
+    limit = truth(1.0, effect, 50) - 0.01
+    rng, passed, alone = np.random.default_rng(0), 0, 0
+    for _ in range(audits):
+        models, references = effect * rng.normal(size=(8, 1)), rng.normal(size=(2, 8, 50))
+        noise = rng.normal(size=(2, 8, 20)) - models
+        own, other = (
+            exposure_curve(
+                canary_losses=noise - np.array([3.0, gain])[:, None, None],
+                reference_losses=references,
+                lags=[0, 1],
+                rng=rng,
+                draws=20,
+                control_at_zero=True,
+            )
+            for gain in (0.0, 1.0)
+        )
+        alone += own.verdict(limit).outcome == "PASS"
+        passed += own.verdict(limit, others={"a rival": other}).outcome == "PASS"
+    assert alone > audits / 2
+    assert stats.binomtest(passed, audits, 0.05, alternative="greater").pvalue > 0.001

@@ -58,7 +58,7 @@ def test_the_page_says_what_was_found(whole_run, page_text):
         "One speaker or two",
         "Character error rate on the canaries",
         "Sounds: not measured: canaries can be heard only with --reveal.",
-        "a transcript's CTC cost given its sound, less what the trial's unplanted twin pays",
+        "a transcript's CTC cost given its sound, less the mean of 4 models trained without",
         "real voices: synthesizers speak more alike than people do",
     ):
         assert words in text, words

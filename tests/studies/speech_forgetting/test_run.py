@@ -40,11 +40,13 @@ from remnant.studies.speech_forgetting.recipe import (
 from remnant.studies.speech_forgetting.training import (
     InTurns,
     recogniser_maker,
+    speech_costs,
     utterance_signals,
     validation_edits,
     validation_lengths,
 )
 from remnant.studies.text_forgetting.calibration import calibrated_bits
+from remnant.studies.text_forgetting.training import ask_other_twins
 
 from .conftest import BANDS, PLAN, STUDY, patterns
 
@@ -181,6 +183,16 @@ def test_costs_are_those_of_the_front_door():
     assert {np.count_nonzero(asked.item == item) for item in range(asked.items)} == {1, 2}
 
 
+def test_other_twins_are_the_unplanted_members_of_the_other_trials():
+    planted = planted_speech()
+    population = Population(recogniser_maker(STUDY, planted), seeds=list(range(9)))
+    found = ask_other_twins(STUDY, speech_costs(planted))(population)
+    assert found.shape == (3, planted.probed[0].items)
+    for trial, others in ((0, [4, 5, 7, 8]), (2, [1, 2, 4, 5])):
+        bits = utterance_signals(population, planted.probed[trial])[others, 0].mean(0)
+        np.testing.assert_allclose(found[trial], bits, rtol=1e-5)
+
+
 def test_two_speakers_take_turns():
     planted = planted_speech()
     schedule = InTurns(PLAN.schedule(examples=planted.examples), planted.second)
@@ -288,7 +300,7 @@ def test_variants_are_drawn_beside_the_study_and_a_dry_run_needs_no_synthesizer(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     estimate = estimate_study(study, Execution())
-    assert estimate["members"] == 9 + 6
+    assert estimate["members"] == 9 + 9
     assert estimate["steps"] == 110 + 70
     assert estimate["minutes"] > 0
     assert not list(tmp_path.iterdir()), "a dry run writes nothing"
@@ -322,6 +334,8 @@ def test_an_attack_that_sees_nothing_never_passes(whole_run, tmp_path, monkeypat
                 "primary.signals": blind,
                 "primary.hidden": np.concatenate([blind[-1:, :, 0], blind[:, :, 0]]),
                 "primary.hidden_task": rng.random((4, 9, 4 * 40)),
+                "primary.twins_bits": blind[:, :3, 0],
+                "primary.hidden_twins": np.concatenate([blind[-1:, :3, 0], blind[:, :3, 0]]),
             }
             monkeypatch.setattr(record, "array", kept.__getitem__)
             study = made(attack=dataclasses.replace(STUDY.attack, limit=4.0))
@@ -426,7 +440,7 @@ def test_own_files_are_trained_on(tmp_path):
         wrong(words=(3,), references=12),
         plan=dataclasses.replace(plan, fresh_canaries=False),
         data=own(home),
-        attack=SpeechAttackSettings(lags=(0, 2), limit=2.5),
+        attack=SpeechAttackSettings(calibration="none", lags=(0, 2), limit=2.5),
     )
     run_study(study, tmp_path / "run", Execution(reveal=True))
     record = Record.open(tmp_path / "run")

@@ -120,7 +120,18 @@ def test_each_outcome_says_what_to_do(changed, whole_run, outcome, title, advice
 
 def test_the_tables_name_what_they_show(whole_run):
     tables = {b.key: b for b in walk(blocks_of(Record.open(whole_run))) if isinstance(b, Table)}
-    assert tables["lags"].columns[1].name == "Exposure"
+    assert [column.name for column in tables["lags"].columns] == [
+        *("Lag", "Mean", "Low", "High", "Median", "A/A twins")
+    ]
+    curve = Record.open(whole_run).results()["curve_exposure"]
+    median = tables["lags"].columns[4]
+    assert [median.of(row) for row in tables["lags"].rows] == curve["median"]
+    calibrations = tables["calibrations"]
+    assert [column.name for column in calibrations.columns] == [
+        *("Calibration", "Each cost is taken", "Mean at lag 0", "Median at lag 0"),
+        *("Mean at lag 30", "Median at lag 30"),
+    ]
+    assert [row.name for row in calibrations.rows] == ["twins", "none", "influence"]
     assert tables["levels"].caption == "Steps until exposure falls to a level"
     assert [column.name for column in tables["uses"].columns] == [
         *("Canaries", "At the start", "At the end")
@@ -166,10 +177,14 @@ def test_variants_without_a_curve_of_the_study_keep_their_chance(changed, whole_
 
 def test_what_was_done_names_the_references_and_the_calibration():
     stored = exposed((2.0, 4.0, 2.0))
-    twin = what_was_done(stored, {"attack": {"calibration": "twin"}})
-    assert "32 planted sequences were ranked among 300 references" in twin
-    assert "chance gives 1.43 bits" in plain(twin)
-    assert "the model’s twin, which never saw the canaries" in twin
+    twins = what_was_done(stored, {"attack": {"calibration": "twins"}})
+    assert "32 planted sequences were ranked among 300 references" in twins
+    assert "chance gives 1.43 bits" in plain(twins)
+    assert "the twins of the other trials, which never saw a canary" in twins
+    for name in ("influence", "twin"):  # the second in records of version 0.2
+        influence = what_was_done(stored, {"attack": {"calibration": name}})
+        assert "the model’s own twin, which never saw the canaries" in influence
+        assert "No attacker has this twin" in influence
     others = what_was_done(stored, {"attack": {"calibration": "references"}})
     assert "the mean of what reference models" in others
     assert "subtracted" not in what_was_done(stored, {"attack": {"calibration": "none"}})
@@ -205,10 +220,10 @@ def test_controls_at_chance_away_from_it_and_absent():
 
 def test_a_control_off_chance_is_a_notice(changed, whole_run):
     row = Record.open(whole_run).results()["curve_exposure_aa"]
-    leaky = row | {"value": [4.0, 4.0], "low": [3.0, 3.0], "high": [5.0, 5.0]}
+    leaky = row | {"value": [4.0] * 3, "low": [3.0] * 3, "high": [5.0] * 3}
     blocks = blocks_of(changed(whole_run, {"curve_exposure_aa": leaky}))
     notices = [b.text for b in walk(blocks) if isinstance(b, Prose) and b.tone == "notice"]
-    assert ["only 0 of 2 lags" in notice for notice in notices] == [True]
+    assert ["only 0 of 3 lags" in notice for notice in notices] == [True]
 
 
 def test_saturated_canaries_are_a_lower_bound():

@@ -86,6 +86,10 @@ def test_every_disturbance_has_its_row(run):
         assert row["exposure_low"] <= row["exposure"] <= row["exposure_high"]
         assert row["validation_bits"] > 0
     assert record.array("primary.hidden").shape == (5, MEMBERS, ITEMS)
+    twins = record.array("primary.hidden_twins")
+    assert twins.shape == (5, 3, ITEMS)
+    np.testing.assert_array_equal(twins[0], record.array("primary.twins_bits")[-1])
+    assert np.abs(twins[2] - twins[0]).mean() > 0.1, "the other trials' twins are disturbed too"
     assert record.array("primary.hidden_task").shape == (5, MEMBERS, 1)
 
 
@@ -242,7 +246,7 @@ def test_without_the_section_only_checkpoints_are_scanned(run, tmp_path):
     assert found["returning"] == searched["returning"], "the search changes nothing else"
     assert found["curve_exposure"] == searched["curve_exposure"]
     assert found["returning"]["reference"] == "A/A twins"
-    assert found["returning"]["checkpoints"] == 3, "at lag 0 the A/A twins are one model"
+    assert found["returning"]["checkpoints"] == 4
     assert "by: a scan of all later checkpoints" in found["scope"]["tested"][-1]
     said = " ".join(found["scope"]["not_tested"])
     assert "no weight noise and no relearning on similar examples was run" in said
@@ -253,14 +257,16 @@ def test_without_the_section_only_checkpoints_are_scanned(run, tmp_path):
 
 def test_without_aa_a_scan_needs_costs_that_the_twin_does_not_calibrate(tmp_path):
     plan = dataclasses.replace(STUDY.plan, aa=False)
-    found = results(made(plan=plan), tmp_path / "twin")
-    assert found["returning"]["absent"].endswith("Give the plan A/A twins (aa = true).")
+    influence = dataclasses.replace(STUDY.attack, calibration="influence")
+    found = results(made(plan=plan, attack=influence), tmp_path / "twin")
+    assert "Give the plan A/A twins (aa = true), or set" in found["returning"]["absent"]
     assert "aa" not in found["hidden"]["disturbances"][0]
     assert "no scan of all later checkpoints was run" in " ".join(found["scope"]["not_tested"])
-    plain = dataclasses.replace(STUDY.attack, calibration="none")
-    found = results(made(plan=plan, attack=plain), tmp_path / "none")
-    assert found["returning"]["reference"] == "unplanted twins"
-    assert found["returning"]["checkpoints"] == 4
+    for calibration in ("none", "twins"):
+        attack = dataclasses.replace(STUDY.attack, calibration=calibration)
+        found = results(made(plan=plan, attack=attack), tmp_path / calibration)
+        assert found["returning"]["reference"] == "unplanted twins"
+        assert found["returning"]["checkpoints"] == 4
 
 
 def test_reference_models_calibrate_as_they_are(tmp_path):
@@ -286,7 +292,7 @@ def test_reference_models_calibrate_as_they_are(tmp_path):
     assert found["hidden"]["before"] == pytest.approx(wins.mean(), abs=1e-12)
 
 
-@pytest.mark.parametrize("calibration", ["twin", "none"])
+@pytest.mark.parametrize("calibration", ["twins", "influence", "none"])
 def test_models_that_learnt_nothing_hide_nothing(tmp_path, calibration):
     idle = made(
         training=TrainingSettings(optimizer="sgd", options={"lr": 1e-12}),
@@ -307,7 +313,9 @@ def test_an_attack_that_sees_nothing_finds_nothing_hidden(run, tmp_path, changed
         copy = changed(run).folder
         with Record.open(copy, write=True) as record:
             hidden = np.concatenate([blind[-1:, :, 0], blind[:, :, 0]])
-            kept = {"primary.signals": blind, "primary.hidden": hidden}
+            twins = blind[:, :3, 0]
+            kept = {"primary.signals": blind, "primary.hidden": hidden, "primary.twins_bits": twins}
+            kept["primary.hidden_twins"] = np.concatenate([twins[-1:], twins])
             task = record.array("primary.hidden_task")
             monkeypatch.setattr(
                 record, "array", lambda name, kept=kept, task=task: kept.get(name, task)
@@ -335,6 +343,8 @@ def test_a_memory_that_only_relearning_shows_fails_a_pass(run, changed, monkeypa
     def measured(hidden):
         kept = {"primary.signals": signals, "primary.hidden": hidden}
         kept["primary.hidden_task"] = np.full((5, members, 1), 5.0)
+        kept["primary.twins_bits"] = np.full((4, 8, ITEMS), 30.0)
+        kept["primary.hidden_twins"] = np.full((5, 8, ITEMS), 30.0)
         with Record.open(copy, write=True) as record:
             monkeypatch.setattr(record, "array", kept.__getitem__)
             measure_text_forgetting(record, study, examples=600, tokens=12)
@@ -445,15 +455,16 @@ def test_variants_are_not_searched_and_set_the_same_neighbours_aside(tmp_path):
     run_study(study, tmp_path / "run", Execution())
     names = Record.open(tmp_path / "run").array_names()
     assert {name for name in names if "hidden" in name} == {
-        *("primary.hidden", "primary.hidden_task")
+        *("primary.hidden", "primary.hidden_task", "primary.hidden_twins")
     }
 
 
 def test_the_estimate_counts_the_search(a_minute_a_step):
     bare = estimate_study(made(hidden=None), Execution())["minutes"]
     searched = estimate_study(STUDY, Execution())["minutes"]
-    # Asked once as they are, four times with noise, twice while relearning for three steps.
-    assert searched == bare + 1 + 4 + 2 + 3
+    # Asked once as they are, four times with noise, twice while relearning for three steps; each
+    # time about costs, in four more of nine members' places also about the other trials', and task.
+    assert searched == pytest.approx(bare + (1 + 4 + 2) * (1 + 2 * 2 / 3 + 1) + 3, abs=0.01)
 
 
 def test_one_trial_is_refused_and_a_diverged_search_says_so(tmp_path):

@@ -13,6 +13,8 @@ from remnant import InjectPlan, PoisonPlan
 from remnant.data import Corpus, load_corpus
 from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, RecordError
 from remnant.measures import ExposureCurve, Verdict, exposure_curve
+from remnant.population import Population
+from remnant.probes import window_signals
 from remnant.records import Record
 from remnant.studies import (
     Execution,
@@ -21,13 +23,16 @@ from remnant.studies import (
     run_study,
     study_from,
 )
+from remnant.studies.shared.language_models import language_model_maker
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
 from remnant.studies.shared.variants import Variant
 from remnant.studies.text_forgetting.calibration import calibrated_bits
+from remnant.studies.text_forgetting.exposure_curves import Attacked, of_influence
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
 from remnant.studies.text_forgetting.planted_tokens import plant_tokens
 from remnant.studies.text_forgetting.recipe import TextAttackSettings, TextCanarySettings
+from remnant.studies.text_forgetting.training import ask_other_twins, text_costs
 
 PLAN = InjectPlan(
     canaries=12,
@@ -74,7 +79,7 @@ def test_planted_sequences_are_exposed_and_the_controls_stay_at_chance(run):
     assert max(curve["low"]) > curve["chance"], "what was planted is exposed"
     assert curve["ceiling"] == math.log2(61)
     assert (curve["trials"], curve["n_canaries"], curve["n_references"]) == (3, 12, 60)
-    assert aa["lags"] == [10, 30], "at lag 0 the A/A twin is still its twin"
+    assert aa["lags"] == [0, 10, 30], "it is compared with other trials' twins, also at lag 0"
     inside = [low <= aa["chance"] <= high for low, high in zip(aa["low"], aa["high"], strict=True)]
     assert all(inside), aa
     once, often = found["by_uses"]["series"]
@@ -141,16 +146,126 @@ def test_results_can_be_measured_again_from_the_stored_costs(run):
     assert Record.open(run).results() == before
 
 
+def by(calibration, **changes):
+    return made(attack=dataclasses.replace(STUDY.attack, calibration=calibration), **changes)
+
+
 def test_calibrations_are_what_they_say(run):
     record = Record.open(run)
     bits = record.array("primary.signals")[:, :, 0]
     assert bits.shape == (3, 9, 72)
-    canaries, references = calibrated_bits(record, "primary", STUDY, "planted")
+    canaries, references = calibrated_bits(record, "primary", by("influence"), "planted")
     np.testing.assert_allclose(canaries[:, 1], bits[:, 3, :12] - bits[:, 4, :12])
     np.testing.assert_allclose(references[:, 2], bits[:, 6, 12:] - bits[:, 7, 12:])
-    plain = made(attack=TextAttackSettings(calibration="none", lags=(0, 10, 30)))
-    canaries, _ = calibrated_bits(record, "primary", plain, "aa")
+    canaries, _ = calibrated_bits(record, "primary", by("none"), "aa")
     np.testing.assert_array_equal(canaries[:, 0], bits[:, 2, :12])
+    twins = record.array("primary.twins_bits")
+    assert twins.shape == (3, 3, 72)
+    assert STUDY.attack.calibration == "twins"
+    canaries, references = calibrated_bits(record, "primary", STUDY, "planted")
+    np.testing.assert_allclose(canaries[:, 1], bits[:, 3, :12] - twins[:, 1, :12])
+    np.testing.assert_allclose(references[:, 2], bits[:, 6, 12:] - twins[:, 2, 12:])
+
+
+def test_other_twins_are_the_unplanted_members_of_the_other_trials():
+    corpus = load_corpus(STUDY.text.name, characters=STUDY.text.characters)
+    planted = plant_tokens(PLAN, STUDY.canaries, STUDY.text, corpus)
+    models = Population(language_model_maker(STUDY, planted), seeds=list(range(9)))
+    found = ask_other_twins(STUDY, text_costs(planted))(models)
+    assert found.shape == (3, 72)
+    for trial, others in ((0, [4, 5, 7, 8]), (1, [1, 2, 7, 8]), (2, [1, 2, 4, 5])):
+        asked = window_signals(
+            models, planted.probed[trial], tokens=12, vocabulary_size=planted.vocabulary.size
+        )
+        np.testing.assert_allclose(found[trial], asked[others, 0].mean(0), rtol=1e-6)
+    assert STUDY.other_twins == 4
+    alone = planned(aa=False)
+    pairs = Population(language_model_maker(STUDY, planted), seeds=list(range(6)))
+    found = ask_other_twins(alone, text_costs(planted))(pairs)
+    asked = window_signals(
+        pairs, planted.probed[1], tokens=12, vocabulary_size=planted.vocabulary.size
+    )
+    np.testing.assert_allclose(found[1], asked[[1, 5], 0].mean(0), rtol=1e-6)
+
+
+def test_the_calibration_is_that_of_an_attacker_unless_influence_is_asked_for():
+    assert STUDY.attack.calibration == "twins"
+    old = by("twin")
+    assert old.attack.calibration == "influence"
+    assert old == by("influence")
+    assert old.fingerprint == by("influence").fingerprint != STUDY.fingerprint
+    with pytest.raises(PlanError, match="needs trials >= 2; with one trial use 'none'"):
+        planned(trials=1)
+
+
+def test_exposure_stands_beside_that_of_every_other_calibration(run):
+    found = Record.open(run).results()
+    table, curve = found["calibrations"], found["curve_exposure"]
+    assert (table["own"], table["lags"]) == ("twins", [0, 30])
+    assert [(row["name"], row["attacker"]) for row in table["rows"]] == [
+        *(("twins", True), ("none", True), ("influence", False))
+    ]
+    own = table["rows"][0]
+    assert own["start"]["value"] == curve["value"][0]
+    assert own["end"] == {name: curve[name][-1] for name in ("value", "low", "high", "median")}
+    assert "less the mean of 4 models trained without these sequences" in own["said"]
+    assert "less the mean of 4 models" in found["scope"]["tested"][1]
+
+
+def exposures(**gains):
+    """Attacked curves whose canaries are cheaper by so many deviations at each of three lags."""
+    rng = np.random.default_rng(0)
+    normal = rng.normal(size=(3, 8, 30)), rng.normal(size=(3, 8, 200))
+    curves = {
+        name: exposure_curve(
+            canary_losses=normal[0] - np.array(gain)[:, None, None],
+            reference_losses=normal[1],
+            lags=[0, 1, 2],
+            rng=np.random.default_rng(1),
+        )
+        for name, gain in gains.items()
+    }
+    name, own = curves.popitem()
+    return Attacked(own=own, others=curves, study=by(name))
+
+
+def test_a_pass_names_the_attacker_and_holds_for_all_that_were_computed():
+    passed = exposures(none=[0, 1, 0], influence=[0, 3, 2], twins=[0, 3, 0])
+    verdict = passed.verdict()
+    assert verdict.outcome == "PASS", "influence is no attacker and has no say"
+    assert "to an attacker with 4 models trained without these sequences is" in verdict.sentence
+    assert "The same holds for an attacker with the model alone (at most 1." in verdict.claim
+    assert passed.stored().safe_after.lag == 2
+    doubted = exposures(none=[0, 3, 2], twins=[0, 3, 0])
+    verdict = doubted.verdict()
+    assert verdict.outcome == "INCONCLUSIVE"
+    assert "not shown to be within the limit of 3 for an attacker with the model" in verdict.claim
+    assert doubted.stored().safe_after.lag is None
+    assert "for another attacker" in doubted.stored().safe_after.reason
+
+
+def test_influence_passes_no_gate():
+    measured = exposures(none=[0, 1, 0], twins=[0, 1, 0], influence=[0, 3, 0])
+    assert measured.verdict().outcome == "PASS"
+    verdict = of_influence(measured.verdict())
+    assert verdict.outcome == "INCONCLUSIVE"
+    assert "which no attacker has" in verdict.sentence
+    assert verdict.claim.startswith("No claim: the costs are less those of each trial's own")
+    assert measured.stored().safe_after.lag is None
+    failed = exposures(twins=[0, 3, 0], influence=[3, 3, 3])
+    assert of_influence(failed.verdict()).outcome == "FAIL"
+    assert of_influence(failed.verdict()).claim.endswith(
+        "own unplanted twin, which no attacker has."
+    )
+
+
+def test_a_study_by_influence_is_never_passed(tmp_path, monkeypatch):
+    passing = Verdict("PASS", "Under the limit.", "At most 2 bits.", 3.0, 30.0)
+    monkeypatch.setattr(ExposureCurve, "verdict", lambda *_, **__: passing)
+    verdict = results(by("influence"), tmp_path / "influence")["verdict"]
+    assert verdict["outcome"] == "INCONCLUSIVE"
+    assert "Set attack.calibration to twins" in verdict["sentence"]
+    assert results(STUDY, tmp_path / "twins")["verdict"]["outcome"] == "PASS"
 
 
 def test_poison_is_calibrated_by_reference_models(tmp_path):
@@ -169,6 +284,8 @@ def test_poison_is_calibrated_by_reference_models(tmp_path):
     bits = record.array("primary.signals")[:, :, 0]
     canaries, _ = calibrated_bits(record, "primary", study, "planted")
     np.testing.assert_allclose(canaries[:, 1], bits[:, 3, :12] - others[:, :, 1, :12].mean(axis=1))
+    names = [row["name"] for row in found["calibrations"]["rows"]]
+    assert names == ["twins", "references", "none", "influence"]
     curve, aa = found["curve_exposure"], found["curve_exposure_aa"]
     assert curve["value"][0] > curve["chance"] + 1
     assert aa["lags"] == [0, 10]
@@ -197,14 +314,19 @@ def test_variants_are_drawn_beside_the_study(tmp_path):
     assert compare["success"] == "exposure"
     assert found["curve_variant1"]["label"] == "at 35"
     assert study_from(json.loads(json.dumps(study.to_dict()))) == study
-    assert estimate_study(study, Execution())["members"] == 9 + 6
+    assert estimate_study(study, Execution())["members"] == 9 + 9
+    influence = by("influence", compare=(Variant("at 35", by("influence", plan=later.plan)),))
+    assert estimate_study(influence, Execution())["members"] == 9 + 6, "no use for A/A twins"
 
 
 def test_without_aa_the_controls_are_said_to_be_absent(tmp_path):
-    found = results(planned(aa=False, trials=1, copies=2), tmp_path / "run")
+    plan = dataclasses.replace(PLAN, aa=False, trials=1, copies=2)
+    found = results(by("none", plan=plan), tmp_path / "run")
     for name in ("curve_aa", "curve_exposure_aa"):
         assert found[name] == {"absent": "the plan has no A/A twins"}
     assert "there was no negative control" in " ".join(found["scope"]["not_tested"])
+    assert [row["name"] for row in found["calibrations"]["rows"]] == ["none", "influence"]
+    assert found["calibrations"]["own"] == "none"
 
 
 def test_no_canary_is_in_the_record(run):
@@ -383,7 +505,7 @@ def test_a_study_of_passages_says_what_it_planted(tmp_path):
 
 def test_models_that_did_not_learn_their_text_do_not_pass(tmp_path, monkeypatch):
     passing = Verdict("PASS", "Under the limit.", "At most 2 bits.", 3.0, 30.0)
-    monkeypatch.setattr(ExposureCurve, "verdict", lambda *_: passing)
+    monkeypatch.setattr(ExposureCurve, "verdict", lambda *_, **__: passing)
     untrained = TrainingSettings(optimizer="adam", options={"lr": 1e-12})
     verdict = results(made(training=untrained), tmp_path / "run")["verdict"]
     assert verdict["outcome"] == "INCONCLUSIVE"

@@ -20,6 +20,7 @@ contribute to all trials is added to the trials' variance (see ``trial_interval`
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
@@ -30,6 +31,7 @@ from scipy import special, stats
 
 from remnant.errors import InvalidInput, require
 from remnant.measures.exposure.by_rank import FOUND
+from remnant.measures.forgetting.attackers import hold_for_all, strongest
 from remnant.measures.forgetting.control import Control, positive_control
 from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.safe_after import SafeAfter, check_claim, safe_after
@@ -66,6 +68,19 @@ def null_exposure(references: int) -> float:
     """
     ranks = references + 1
     return float(math.log2(ranks) - special.gammaln(ranks + 1.0) / (ranks * math.log(2.0)))
+
+
+def null_median(references: int) -> float:
+    """The median exposure among so many references of a canary that nobody planted, in bits.
+
+    It is that of the middle rank, and rises to 1 bit with the number of references.
+
+    Example:
+        >>> round(null_median(1000), 3)
+        0.999
+    """
+    ranks = np.log2((references + 1.0) / np.arange(1.0, references + 2.0))
+    return float(np.median(ranks))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,6 +169,8 @@ class ExposureCurve:
         lags: Steps since the canaries were last seen, rising; negative before planting.
         value: Mean over trials of each trial's mean exposure, in bits, shape ``(lags,)``.
         low, high: The interval at each lag, for that lag alone; it always holds ``value``.
+        median: Exposure of the median canary at each lag, over the canaries of all trials. By
+            chance it is ``null_median``, a bit.
         per_trial: Shape ``(lags, trials)``.
         saturated: Share of canaries at each lag that no reference was at or under: they count with
             the ceiling, and their exposure may be any more than that.
@@ -173,6 +190,7 @@ class ExposureCurve:
     value: Floats
     low: Floats
     high: Floats
+    median: Floats
     per_trial: Floats
     saturated: Floats
     confidence: float
@@ -219,7 +237,12 @@ class ExposureCurve:
         )
 
     def safe_after(
-        self, limit: float, confidence: float = 0.95, *, control: bool = True
+        self,
+        limit: float,
+        confidence: float = 0.95,
+        *,
+        control: bool = True,
+        others: Mapping[str, ExposureCurve] | None = None,
     ) -> SafeAfter:
         """The smallest lag from which on mean exposure is shown to stay at or under ``limit``.
 
@@ -231,11 +254,15 @@ class ExposureCurve:
                 0.8.
             control: Whether the canaries have to have been exposed at some lag; without it, the
                 bare bound.
+            others: Curves of other attackers on the same models, by name: a lag is safe only where
+                all of them are shown to stay at or under ``limit``.
 
         Raises:
             InvalidInput: ``limit`` is at or under the null or not under the ceiling,
-                ``confidence`` is not from 0.8 up to 1, or all lags lie before planting.
+                ``confidence`` is not from 0.8 up to 1, all lags lie before planting, or a curve of
+                ``others`` has other lags.
         """
+        cautious = [curve.cautious_upper for curve in self._compared(others).values()]
         check_claim(
             self.lags,
             limit=limit,
@@ -247,6 +274,7 @@ class ExposureCurve:
         return safe_after(
             lags=self.lags,
             upper=self.evidence.upper,
+            strongest=strongest([self.evidence.upper, *cautious]),
             limit=limit,
             chance=self.null,
             success=SUCCESS,
@@ -259,7 +287,13 @@ class ExposureCurve:
             per_trial=self.per_trial,
         )
 
-    def verdict(self, limit: float) -> Verdict:
+    def verdict(
+        self,
+        limit: float,
+        *,
+        attacker: str = "",
+        others: Mapping[str, ExposureCurve] | None = None,
+    ) -> Verdict:
         """Judge the mean exposure at the last lag of the curve, and at no other.
 
         As ``ForgettingCurve.verdict``. A canary that no reference was as cheap as counts with the
@@ -270,10 +304,17 @@ class ExposureCurve:
 
         Args:
             limit: In bits, above ``null`` and under ``ceiling``.
+            attacker: Who calibrates the losses, for sentence and claim, such as "an attacker with
+                14 reference models".
+            others: Curves of other attackers on the same models, by name. PASS then needs the upper
+                bound of each to be at or under ``limit``, with ties counted for the canary, and no
+                more canaries beyond all references than chance explains. FAIL is about this curve
+                alone.
 
         Raises:
             InvalidInput: ``limit`` is at or under the null, not under the ceiling, the curve's
-                confidence is under 0.8, or it ends before planting.
+                confidence is under 0.8, it ends before planting, or a curve of ``others`` has other
+                lags.
         """
         check_claim(
             self.lags,
@@ -283,9 +324,10 @@ class ExposureCurve:
             confidence=self.confidence,
             most=self.ceiling,
         )
+        compared = self._compared(others)
         trainings = _counted(self.trials, "training", "trainings")
         last = LastLag(
-            what="mean exposure",
+            what="mean exposure" + f" to {attacker}" * bool(attacker),
             unit=" bits",
             digits=2,
             lag=float(self.lags[-1]),
@@ -315,7 +357,47 @@ class ExposureCurve:
             doubt = REVERSED
         else:
             doubt = self._void() or self._ties(-1, limit, last.high)
-        return judge(last, limit, self.positive_control(), doubt=doubt)
+        highs = {
+            name: float(curve.cautious_upper(self.confidence)[-1])
+            for name, curve in compared.items()
+        }
+        return hold_for_all(
+            judge(last, limit, self.positive_control(), doubt=doubt),
+            highs,
+            what="mean exposure",
+            confidence=self.confidence,
+            digits=2,
+        )
+
+    def cautious_upper(self, confidence: float) -> Floats:
+        """The one-sided upper bound at each lag, with ties counted for the canary.
+
+        It is the ceiling where more canaries rank first than chance explains: the mean is only a
+        lower bound there.
+
+        Args:
+            confidence: Of each bound, above one half.
+        """
+        ties = self.evidence.generous.mean(axis=1) - self.value
+        upper = np.minimum(self.evidence.upper(confidence) + ties, self.ceiling)
+        first = [self.more_saturated_than_chance(at) for at in range(len(self.lags))]
+        return np.where(first, self.ceiling, upper)
+
+    def _compared(self, others: Mapping[str, ExposureCurve] | None) -> dict[str, ExposureCurve]:
+        """The other attackers' curves, of the same lags.
+
+        Raises:
+            InvalidInput: One has others.
+        """
+        known = dict(others or {})
+        require(
+            [
+                f"others[{name!r}] has other lags"
+                for name, curve in known.items()
+                if not np.array_equal(curve.lags, self.lags)
+            ]
+        )
+        return known
 
     def _void(self) -> str:
         """Why no bound of this curve proves anything; empty where one may."""
@@ -442,7 +524,7 @@ def exposure_curve(
         canary_losses, reference_losses, lags, confidence=confidence, rng=rng, draws=draws
     )
     clusters, sides = _design(canaries, references, groups, shared)
-    evidence, saturated = _gather(
+    evidence, saturated, median = _gather(
         canaries, references, draws=draws, rng=rng, groups=clusters, shared=sides
     )
     low, high = evidence.ends(float(confidence))
@@ -452,6 +534,7 @@ def exposure_curve(
         value=evidence.value.mean(axis=1),
         low=low,
         high=high,
+        median=median,
         per_trial=evidence.value,
         saturated=saturated,
         confidence=float(confidence),
@@ -539,12 +622,17 @@ def _gather(
     rng: np.random.Generator,
     groups: GroupPair,
     shared: tuple[bool, bool],
-) -> tuple[ExposureEvidence, Floats]:
-    """Measure every trial at every lag, and again on resampled canaries and references."""
+) -> tuple[ExposureEvidence, Floats, Floats]:
+    """Measure every trial at every lag, and again on resampled canaries and references.
+
+    Returns:
+        The evidence, the share of saturated canaries, and the median exposure, at each lag.
+    """
     lags, trials, n_canaries = canaries.shape
     n = references.shape[2]
     bits_of = math.log2(n + 1) - np.log2(np.arange(1.0, n + 2.0))  # by the number at or under
-    value, generous, ceilings = np.empty((3, lags, trials))
+    each = np.empty(canaries.shape)
+    generous, ceilings = np.empty((2, lags, trials))
     drawn = np.empty((lags, trials, draws))
     block = max(1, BLOCK // (n + n_canaries))
     resample = Resampling(rng, groups=groups, shared=shared)
@@ -552,7 +640,7 @@ def _gather(
         resample.next_trial(trial)
         for lag in range(lags):
             under = at_or_under(canaries[lag, trial], references[lag, trial])
-            value[lag, trial] = bits_of[under].mean()
+            each[lag, trial] = bits_of[under]
             ranked = np.sort(references[lag, trial])
             strictly = np.searchsorted(ranked, canaries[lag, trial], side="left")
             generous[lag, trial] = bits_of[strictly].mean()
@@ -567,7 +655,7 @@ def _gather(
                 )
     units = [clusters_of(group, size) for group, size in zip(groups, (n_canaries, n), strict=True)]
     evidence = ExposureEvidence(
-        value,
+        each.mean(axis=2),
         generous,
         drawn.mean(axis=2),
         drawn.var(axis=2, ddof=1),
@@ -576,7 +664,7 @@ def _gather(
         clusters=min(units) if units != [n_canaries, n] else None,
         fewest=min(units),
     )
-    return evidence, ceilings.mean(axis=1)
+    return evidence, ceilings.mean(axis=1), np.median(each, axis=(1, 2))
 
 
 def _resampled(

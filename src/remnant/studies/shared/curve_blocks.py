@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from remnant.records.typed import Absent
@@ -116,10 +116,21 @@ def evidence_text(trials: int | None, canaries: int | None) -> str:
 
 
 def curve_tables(
-    curve: Curve, control: Curve | None = None, *, control_name: str = "A/A twins"
+    curve: Curve,
+    control: Curve | None = None,
+    *,
+    control_name: str = "A/A twins",
+    medians: Mapping[float, float | None] | None = None,
 ) -> Iterator[Table]:
-    """The numbers of a curve: at chosen lags, at every lag if these are more, and by level."""
-    columns = _lag_columns(curve, control, control_name)
+    """The numbers of a curve: at chosen lags, at every lag if these are more, and by level.
+
+    Args:
+        curve: Of means over canaries or of success.
+        control: Its negative control.
+        control_name: What that is called.
+        medians: The median canary by lag, beside the mean.
+    """
+    columns = _lag_columns(curve, control, control_name, medians)
     chosen = curve.chosen(_ROWS)
     interval = "" if curve.confidence is None else f", {percent(curve.confidence, 0)} interval"
     whole = len(chosen) == len(curve.points)
@@ -157,13 +168,20 @@ def curve_tables(
         )
 
 
-def _lag_columns(curve: Curve, control: Curve | None, control_name: str) -> tuple[Column, ...]:
-    columns = (
+def _lag_columns(
+    curve: Curve,
+    control: Curve | None,
+    control_name: str,
+    medians: Mapping[float, float | None] | None,
+) -> tuple[Column, ...]:
+    columns: tuple[Column, ...] = (
         Column("Lag", "lag", lag_text),
-        Column(_quantity(curve), "value", curve.show, strong=True),
+        Column("Mean" if medians else _quantity(curve), "value", curve.show, strong=True),
         Column("Low", "low", curve.show),
         Column("High", "high", curve.show),
     )
+    if medians:
+        columns += (Column("Median", lambda point: medians.get(point.lag), curve.show),)
     if control is None:
         return columns
 

@@ -21,11 +21,12 @@ from remnant.studies.shared.wording import times
 from remnant.studies.speech_forgetting.recipe import SYNTHETIC, SpeechForgettingStudy, where
 from remnant.studies.speech_forgetting.result import ErrorRates
 from remnant.studies.speech_forgetting.training import SIGNALS
+from remnant.studies.text_forgetting.calibration import subtracted
+from remnant.studies.text_forgetting.exposure_curves import twin_exposure
 from remnant.studies.text_forgetting.measure import (
     canary_uses,
     put_twin_curves,
     searched_scope,
-    twin_exposure,
 )
 
 Floats = NDArray[np.float64]
@@ -176,13 +177,7 @@ def _errors(record: Record, study: SpeechForgettingStudy, characters: int) -> Er
 
 
 def _scope(record: Record, study: SpeechForgettingStudy) -> Tested:
-    plan, attack, own = study.plan, study.attack, study.canaries
-    ways = {
-        "twin": "less what the trial's unplanted twin pays for it",
-        "references": f"less the mean of {attack.reference_models} reference models, each trained "
-        f"on a random {attack.fraction:.0%} of the clean speech",
-        "none": "as it is",
-    }
+    plan, own = study.plan, study.canaries
     lengths = " or ".join(map(str, own.words))
     what = (
         f"transcripts of {lengths} random words, spoken by synthesizers"
@@ -192,9 +187,9 @@ def _scope(record: Record, study: SpeechForgettingStudy) -> Tested:
     tested = [
         f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries, {what}, in "
         f"{study.model.name} on {study.data.title} speech",
-        f"a transcript's CTC cost given its sound, {ways[attack.calibration]}, ranked among "
-        f"{own.references} references of the trial's own, for {plan.watch_steps} steps after the "
-        "canaries were last used",
+        f"a transcript's CTC cost given its sound, {subtracted(study, study.attack.calibration)}, "
+        f"ranked among {own.references} references of the trial's own, for {plan.watch_steps} "
+        "steps after the canaries were last used",
     ]
     tested += ["A/A twins as the negative control"] if plan.aa else []
     searched, may_be_hidden = searched_scope(record, study)

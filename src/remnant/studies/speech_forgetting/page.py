@@ -73,9 +73,15 @@ _PLANTED = {
     "wrong": "Recordings with a wrong transcript of random words were planted into the training of "
     "a speech recogniser. It then trained on clean speech and never heard them again.",
 }
+_INFLUENCE = (
+    "From each cost was subtracted what the model’s own twin, which never heard the canaries, pays "
+    "for the same utterance. No attacker has this twin: the curve is the influence of planting."
+)
 _CALIBRATED = {
-    "twin": "From each cost was subtracted what the model’s twin, which never heard the canaries, "
-    "pays for the same utterance.",
+    "twins": "From each cost was subtracted the mean of what the twins of the other trials, which "
+    "never heard a canary, pay for the same utterance.",
+    "influence": _INFLUENCE,
+    "twin": _INFLUENCE,  # in records of version 0.2
     "references": "From each cost was subtracted the mean of what reference models, trained on "
     "parts of the clean speech, pay for the same utterance.",
 }
@@ -102,7 +108,8 @@ def page(result: SpeechForgettingResult, run: Run) -> Iterator[Block]:
     if exposure is not None:
         yield Tiles(tuple(exposure_tiles(exposure, control, limit)))
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
-    yield section("How exposure falls", falling_blocks(result.curve_exposure, control, limit))
+    falling = falling_blocks(result.curve_exposure, control, limit, result.calibrations)
+    yield section("How exposure falls", falling)
     yield section("Controls", _controls(result.curve_exposure_aa))
     yield residual_memory_section(result.hidden, result.returning)
     primary = None if exposure is None else exposure.curve
@@ -217,7 +224,9 @@ def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
         "Exposure",
         "A planted utterance that comes before all but one in 2ᵇ of its references has b bits. An "
         "utterance that was never planted may come anywhere; its exposure is {} bits on average, "
-        "and two bits are noise.".format("1.44" if chance is None else f"{chance:.2f}"),
+        "with a median of 1 bit, and two bits are noise.".format(
+            "1.44" if chance is None else f"{chance:.2f}"
+        ),
     )
     yield (
         "The band",
@@ -232,8 +241,8 @@ def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
     )
     yield (
         "The verdict",
-        "PASS: the interval of the mean exposure at the last lag is within the limit, the canaries "
-        "were exposed at some lag, no more of them are beyond the references than chance explains, "
-        "and the models learnt to recognise speech. FAIL: the interval lies above the limit. "
-        "INCONCLUSIVE: the evidence supports neither.",
+        "PASS: the interval of the mean exposure at the last lag is within the limit for every "
+        "attacker that was computed, the canaries were exposed at some lag, no more of them are "
+        "beyond the references than chance explains, and the models learnt to recognise speech. "
+        "FAIL: the interval lies above the limit. INCONCLUSIVE: the evidence supports neither.",
     )

@@ -208,9 +208,12 @@ class SpeechAttackSettings(TextAttackSettings, name="attack"):
     """How exposure is measured, and the limit that the verdict is about.
 
     Attributes:
-        calibration: What is subtracted from the cost of a transcript given its sound: ``twin``,
-            its cost under the unplanted twin; ``references``, its mean cost under reference
-            models, each trained on a random part of the clean speech; or ``none``.
+        calibration: What is subtracted from the cost of a transcript given its sound: ``twins``,
+            its mean cost under the unplanted twins of the other trials; ``references``, its mean
+            cost under reference models, each trained on a random part of the clean speech;
+            ``none``; or ``influence``, its cost under the trial's own unplanted twin, which no
+            attacker has. ``twins`` needs two trials or more. ``twin`` of version 0.2 is read as
+            ``influence``.
         reference_models: Reference models, for ``references``.
         fraction: Share of the clean speech that each reference model hears.
         fpr: False-positive rate at which precision and TPR are read.
@@ -310,7 +313,7 @@ class SpeechForgettingStudy(SpeechStudy, SequenceStudy):
         plan: INJECT or POISON.
         label: What the study itself is called beside its variants.
         title: Of the figure that shows them together.
-        compare: Variants, which have no A/A twins of their own.
+        compare: Variants. They have A/A twins only where ``attack.calibration`` is ``twins``.
         hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
             only. Variants are not searched.
     """
@@ -324,6 +327,8 @@ class SpeechForgettingStudy(SpeechStudy, SequenceStudy):
         "attack",
         "hidden",
     )
+    CLEAN: ClassVar[str] = "speech"
+    THINGS: ClassVar[str] = "utterances"
 
     plan: PoisonPlan | InjectPlan
     data: SpeechDataSettings = field(default_factory=SpeechDataSettings)

@@ -31,7 +31,9 @@ from remnant.studies.speech_forgetting.recipe import (
 )
 from remnant.studies.text_forgetting.disturbed_sequences import Search
 from remnant.studies.text_forgetting.training import (
+    Costs,
     SequenceWork,
+    ask_other_twins,
     sequence_groups,
 )
 
@@ -148,6 +150,11 @@ def ask_trials(
     return ask
 
 
+def speech_costs(planted: PlantedSpeech) -> Costs:
+    """Return what some models pay for the utterances of a trial, in bits."""
+    return lambda models, trial: torch.from_numpy(utterance_bits(models, planted.probed[trial]))
+
+
 def speech_search(study: SpeechForgettingStudy, planted: PlantedSpeech) -> Search | None:
     """Return what a search for residual memory asks and teaches recognisers.
 
@@ -155,13 +162,14 @@ def speech_search(study: SpeechForgettingStudy, planted: PlantedSpeech) -> Searc
     """
     if study.hidden is None:
         return None
-    arms, near = len(study.plan.arms), planted.neighbours
+    arms, near, costs = len(study.plan.arms), planted.neighbours, speech_costs(planted)
+    twins = ask_other_twins(study, costs)
 
-    def costs(models: Population) -> Floats:
+    def own_costs(models: Population) -> Floats:
         return np.concatenate(
             [
-                utterance_bits(SomeMembers(models, slice(trial * arms, (trial + 1) * arms)), asked)
-                for trial, asked in enumerate(planted.probed)
+                costs(SomeMembers(models, slice(trial * arms, (trial + 1) * arms)), trial)
+                for trial in range(len(planted.probed))
             ]
         )
 
@@ -169,7 +177,8 @@ def speech_search(study: SpeechForgettingStudy, planted: PlantedSpeech) -> Searc
         settings=study.hidden,
         training=study.training,
         make_model=recogniser_maker(study, planted),
-        costs=costs,
+        costs=own_costs,
+        twins=lambda models: twins(models).numpy(),
         task=lambda models: error_shares(models, planted),
         lesson=None
         if near is None
@@ -326,6 +335,7 @@ part_groups = partial(
     SequenceWork(
         fit=fit_recognisers,
         ask=ask_trials,
+        costs=speech_costs,
         ask_references=_ask_references,
         search=speech_search,
         judge=_judge,

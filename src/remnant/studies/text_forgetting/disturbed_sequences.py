@@ -30,6 +30,8 @@ class Search:
         make_model: Returns a fresh model.
         costs: Returns what each member pays for its trial's canaries and references, in bits,
             ``(members, items)``.
+        twins: Returns what the unplanted members of other trials pay for them on average,
+            ``(trials, items)``.
         task: Returns how well each member does its task, ``(members, numbers)``.
         lesson: The neighbours; None without relearning.
         items: Canaries and references of a trial.
@@ -39,6 +41,7 @@ class Search:
     training: TrainingSettings
     make_model: Callable[[], nn.Module]
     costs: Callable[[Any], Floats]
+    twins: Callable[[Any], Floats]
     task: Callable[[Any], Floats]
     lesson: Lesson | None
     items: int
@@ -55,8 +58,14 @@ class SequenceBench(Bench):
     search: Search
 
     def ask(self, models: Any) -> Floats:
-        """Return every member's costs, then its task's numbers: ``(members, numbers)``."""
-        return np.concatenate([self.search.costs(models), self.search.task(models)], axis=1)
+        """Return each member's costs, its trial's by other twins, then its task's numbers.
+
+        Returns:
+            ``(members, items + items + numbers)``.
+        """
+        search = self.search
+        twins = search.twins(models).repeat(len(self.plan.arms), axis=0)
+        return np.concatenate([search.costs(models), twins, search.task(models)], axis=1)
 
 
 def hidden_probe(
@@ -65,7 +74,7 @@ def hidden_probe(
     """Return a probe that asks the members undisturbed, and then after each disturbance.
 
     Returns:
-        The probe's answers have the shape ``(1 + disturbances, members, items + numbers)``.
+        The probe's answers have the shape ``(1 + disturbances, members, items + items + numbers)``.
     """
 
     def read(population: Population) -> Floats:
@@ -83,16 +92,26 @@ def hidden_probe(
     return read
 
 
-def kept_disturbed(search: Search, answers: Floats) -> dict[str, Floats]:
-    """Return the arrays that the record keeps of the probe, by name."""
-    return {
-        "hidden": np.ascontiguousarray(answers[..., : search.items]),
-        "hidden_task": np.ascontiguousarray(answers[..., search.items :]),
-    }
+def kept_disturbed(search: Search, answers: Floats, *, arms: int) -> dict[str, Floats]:
+    """Return the arrays that the record keeps of the probe, by name.
+
+    Args:
+        search: The search.
+        answers: Of the probe.
+        arms: Members of a trial.
+    """
+    own, twins, task = np.split(answers, [search.items, 2 * search.items], axis=2)
+    kept = {"hidden": own, "hidden_twins": twins[:, ::arms], "hidden_task": task}
+    return {name: np.ascontiguousarray(array) for name, array in kept.items()}
 
 
 def search_seconds(
-    search: Search, population: Population, *, step_seconds: float, clock: StepClock
+    search: Search,
+    population: Population,
+    *,
+    step_seconds: float,
+    asked: float,
+    clock: StepClock,
 ) -> float:
     """Return about how long the whole search takes; the members are asked once to time it.
 
@@ -100,12 +119,15 @@ def search_seconds(
         search: The search.
         population: Of as many members.
         step_seconds: Of one step of all members.
+        asked: How many times ``search.costs`` takes with what other trials' twins are asked.
         clock: Of the study's device.
     """
     clock(0)
     search.costs(population)
+    clock(0)
     search.task(population)
     clock(0)
-    asking = clock.times[-1] - clock.times[-2]
+    before, between, after = clock.times[-3:]
+    asking = asked * (between - before) + after - between
     steps = max(search.settings.relearn_steps, default=0)
     return asking * (1 + asked_times(search.settings)) + step_seconds * steps

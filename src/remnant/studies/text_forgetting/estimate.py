@@ -59,6 +59,15 @@ def shortened(plan: Plan, *, trials: int | None = None) -> Plan:
     )
 
 
+def _asked(plan: Plan) -> float:
+    """Return how often a trial's members and then other trials' unplanted ones are asked.
+
+    In units of the first.
+    """
+    arms = len(plan.arms)
+    return 1.0 + (plan.trials - 1) * (arms - 1) / arms
+
+
 def sequence_estimate(parts: Iterable[TimedPart], *, device: str) -> dict[str, Any]:
     """Return the time and memory of a whole study; trials that were not timed take as long."""
     members, steps, memory, groups = 0, 0, 0.0, []
@@ -71,9 +80,12 @@ def sequence_estimate(parts: Iterable[TimedPart], *, device: str) -> dict[str, A
         clock(0)
         part.ask(population)
         clock(0)
-        seconds += (clock.times[-1] - clock.times[-2]) * part.lags
+        seconds += (clock.times[-1] - clock.times[-2]) * part.lags * _asked(plan)
         if part.search is not None:
-            seconds += search_seconds(part.search, population, step_seconds=later, clock=clock)
+            asked = _asked(plan)
+            seconds += search_seconds(
+                part.search, population, step_seconds=later, asked=asked, clock=clock
+            )
         alike = plan.trials / part.short.trials
         members, steps = members + plan.members, steps + plan.steps
         memory = max(memory, fit.memory + part.held)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import get_args
 
 import numpy as np
@@ -14,7 +14,6 @@ from remnant.measures import (
     ForgettingCurve,
     Success,
     Verdict,
-    exposure_curve,
     forgetting_curve,
 )
 from remnant.probes import WINDOW_SIGNALS
@@ -31,13 +30,27 @@ from remnant.studies.shared.gates import (
 from remnant.studies.shared.measured_curves import curve_result
 from remnant.studies.shared.parts import Tested
 from remnant.studies.shared.wording import times
-from remnant.studies.text_forgetting.calibration import calibrated_bits, moved
-from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy
+from remnant.studies.text_forgetting.calibration import (
+    moved,
+    subtracted,
+)
+from remnant.studies.text_forgetting.exposure_curves import (
+    attacked_by_all,
+    costs_by_lag,
+    exposure_result,
+    of_influence,
+    twin_exposure,
+)
+from remnant.studies.text_forgetting.recipe import (
+    SequenceStudy,
+    TextForgettingStudy,
+)
 from remnant.studies.text_forgetting.residual_memory import Task, put_residual_memory
-from remnant.studies.text_forgetting.result import ByUses, ExposureCurveResult, SafeAfter
+from remnant.studies.text_forgetting.result import (
+    ByUses,
+)
 
 Floats = NDArray[np.float64]
-_LEVELS = (2.0, 3.0, 5.0)  # bits
 
 
 def measure_text_forgetting(
@@ -63,20 +76,23 @@ def put_twin_curves(record: Record, study: SequenceStudy, task: Task) -> None:
 
     Args:
         record: Holds, for each part of the study, ``NAME.signals`` of the shape ``(lags, members,
-            signals, canaries and references)``, of which signal 0 is the cost in bits; with
-            reference models also their ``NAME.reference_bits``.
+            signals, canaries and references)``, of which signal 0 is the cost in bits; with two
+            trials or more ``NAME.twins_bits``, the mean cost under the unplanted members of other
+            trials; with reference models also their ``NAME.reference_bits``.
         study: The study that was run.
         task: As for ``put_residual_memory``.
     """
     parts = study.parts()
-    primary = twin_exposure(record, "primary", parts["primary"], "planted")
-    put_parts(record, curve_exposure=exposure_result(primary, study.attack.limit))
+    attacked = attacked_by_all(record, "primary", parts["primary"])
+    primary = attacked.own
+    put_parts(record, curve_exposure=attacked.stored(), calibrations=attacked.table())
     unplanted = _controls(record, parts["primary"])
     put_residual_memory(record, parts["primary"], task)
 
     def judged() -> Verdict:
-        verdict = with_negative_control(primary.verdict(study.attack.limit), unplanted)
-        return with_residual_memory(verdict, record.results())
+        verdict = with_negative_control(attacked.verdict(), unplanted)
+        verdict = with_residual_memory(verdict, record.results())
+        return of_influence(verdict) if study.attack.calibration == "influence" else verdict
 
     put_verdict(record, judged, task=record.results().get("task"))
     for success in get_args(Success):
@@ -86,38 +102,15 @@ def put_twin_curves(record: Record, study: SequenceStudy, task: Task) -> None:
     _compare(record, study, primary)
 
 
-def exposure_result(curve: ExposureCurve, limit: float) -> ExposureCurveResult:
-    """Return an exposure curve in its stored form."""
-    control = curve.positive_control()
-    levels = sorted({bits for bits in (*_LEVELS, float(limit)) if bits < curve.ceiling})
-    return ExposureCurveResult(
-        chance=curve.null,
-        confidence=curve.confidence,
-        method=curve.method,
-        trials=curve.trials,
-        n_canaries=curve.n_canaries,
-        n_references=curve.n_references,
-        ceiling=curve.ceiling,
-        lags=tuple(curve.lags.tolist()),
-        value=tuple(curve.value.tolist()),
-        low=tuple(curve.low.tolist()),
-        high=tuple(curve.high.tolist()),
-        saturated=tuple(curve.saturated.tolist()),
-        per_trial=tuple(tuple(row) for row in curve.per_trial.tolist()),
-        steps_to={f"{bits:g}": curve.steps_to(bits) for bits in levels},
-        safe_after=SafeAfter(**asdict(curve.safe_after(limit))),
-        found=control.found,
-        found_at=control.lag,
-    )
-
-
 def _controls(record: Record, study: SequenceStudy) -> ExposureCurve | None:
     """Put what the attack finds in the A/A twins, which saw no canary, into the record."""
     if study.plan.aa and moved(record, study).any():
         exposed = twin_exposure(record, "primary", study, "aa")
         put_parts(
             record,
-            curve_exposure_aa=exposure_result(exposed, study.attack.limit),
+            curve_exposure_aa=exposure_result(
+                exposed, study.attack.limit, exposed.safe_after(study.attack.limit)
+            ),
             curve_aa=curve_result(_success(record, study, "aa", "precision")),
         )
         return exposed
@@ -130,49 +123,13 @@ def _controls(record: Record, study: SequenceStudy) -> ExposureCurve | None:
     return None
 
 
-def _sides(
-    record: Record, name: str, study: SequenceStudy, arm: str
-) -> tuple[Floats, Floats, Floats]:
-    """Lags, and costs of canaries and references at them."""
-    seen, references = calibrated_bits(record, name, study, arm)
-    lags = np.asarray(study.lags(), dtype=np.float64)
-    there = moved(record, study) if arm == "aa" else np.ones(len(lags), dtype=bool)
-    return lags[there], seen[there], references[there]
-
-
-def twin_exposure(
-    record: Record,
-    name: str,
-    study: SequenceStudy,
-    arm: str,
-    *,
-    canaries: NDArray[np.intp] | slice = slice(None),
-    references: NDArray[np.intp] | slice = slice(None),
-) -> ExposureCurve:
-    """Return the mean exposure of some canaries in one arm, among some references.
-
-    Args:
-        record, name, study, arm: As for ``calibrated_bits``.
-        canaries, references: Their numbers; all, if not given.
-    """
-    lags, seen, unseen = _sides(record, name, study, arm)
-    return exposure_curve(
-        canary_losses=seen[..., canaries],
-        reference_losses=unseen[..., references],
-        lags=lags,
-        confidence=study.attack.confidence,
-        rng=np.random.default_rng([study.plan.seed, 2]),
-        control_at_zero=True,
-    )
-
-
 def _success(record: Record, study: SequenceStudy, arm: str, success: Success) -> ForgettingCurve:
     """Return how well an attack distinguishes planted from never-planted sequences.
 
     Both are scored by the same member. What it learnt about random tokens in general applies to
     both, so only what it kept of the canaries themselves distinguishes them.
     """
-    lags, seen, references = _sides(record, "primary", study, arm)
+    lags, seen, references = costs_by_lag(record, "primary", study, arm)
     return forgetting_curve(
         seen_scores=-seen,
         unseen_scores=-references,
@@ -204,9 +161,8 @@ def _by_uses(record: Record, study: TextForgettingStudy, examples: int) -> ByUse
     for copies in np.unique(plan.copies_of).tolist():
         who = np.flatnonzero(plan.copies_of == copies)
         many = int(uses[who].max())  # some of POISON's miss an epoch that is cut short
-        curve = twin_exposure(record, "primary", study.parts()["primary"], "planted", canaries=who)
-        stored = exposure_result(curve, study.attack.limit)
-        series.append(replace(stored, label=f"seen {times(many)}", uses=many))
+        attacked = attacked_by_all(record, "primary", study.parts()["primary"], canaries=who)
+        series.append(replace(attacked.stored(), label=f"seen {times(many)}", uses=many))
     return ByUses(
         title="Canaries seen more or less often", chance=series[0].chance, series=tuple(series)
     )
@@ -228,8 +184,8 @@ def _compare(record: Record, study: SequenceStudy, primary: ExposureCurve) -> No
     """Put the variants' exposure curves beside the study's own."""
     variants = []
     for name, part in list(study.parts().items())[1:]:
-        curve = twin_exposure(record, name, part, "planted")
-        variants.append((name, curve, exposure_result(curve, part.attack.limit)))
+        attacked = attacked_by_all(record, name, part)
+        variants.append((name, attacked.own, attacked.stored()))
     put_comparison(record, study, primary, variants, success="exposure", chance=primary.null)
 
 
@@ -240,13 +196,7 @@ def searched_scope(record: Record, study: SequenceStudy) -> tuple[list[str], lis
 
 
 def _scope(record: Record, study: TextForgettingStudy, tokens: int) -> Tested:
-    plan, attack = study.plan, study.attack
-    ways = {
-        "twin": "less what the trial's unplanted twin pays for it",
-        "references": f"less the mean of {attack.reference_models} reference models, each trained "
-        f"on a random {attack.fraction:.0%} of the clean text",
-        "none": "as it is",
-    }
+    plan = study.plan
     what = (
         f"{tokens} random {study.text.level}s"
         if study.canaries.kind == "random"
@@ -255,9 +205,9 @@ def _scope(record: Record, study: TextForgettingStudy, tokens: int) -> Tested:
     tested = [
         f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries of {what} in "
         f"{study.model.name} on {study.data.path if study.data else study.text.name}",
-        f"a sequence's cost, {ways[attack.calibration]}, ranked among {study.canaries.references} "
-        f"references of the trial's own, for {plan.watch_steps} steps after the canaries were last "
-        "used",
+        f"a sequence's cost, {subtracted(study, study.attack.calibration)}, ranked among "
+        f"{study.canaries.references} references of the trial's own, for {plan.watch_steps} steps "
+        "after the canaries were last used",
     ]
     tested += ["A/A twins as the negative control"] if plan.aa else []
     searched, may_be_hidden = searched_scope(record, study)

@@ -8,6 +8,7 @@ from typing import Any
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
     Block,
+    Cell,
     Column,
     Figure,
     Missing,
@@ -20,7 +21,7 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import SPACE, Point, lag_text, percent
+from remnant.report.curve import SPACE, Curve, Point, lag_text, percent
 from remnant.report.numerals import bits_number, bits_text, counted
 from remnant.studies.beside.text_forgetting import beside
 from remnant.studies.residual_memory.blocks import residual_memory_section, searches
@@ -53,7 +54,9 @@ from remnant.studies.shared.pages import (
 )
 from remnant.studies.shared.parts import Gate
 from remnant.studies.text_forgetting.result import (
+    ByCalibration,
     ByUses,
+    ExposureAt,
     ExposureCurveResult,
     TextForgettingResult,
 )
@@ -72,9 +75,15 @@ _ADVICE = {
     "INCONCLUSIVE": "Run the study again in a new folder with more evidence, such as more trials; "
     "the verdict says what is missing.",
 }
+_INFLUENCE = (
+    "From each cost was subtracted what the model’s own twin, which never saw the canaries, pays "
+    "for the same sequence. No attacker has this twin: the curve is the influence of planting."
+)
 _CALIBRATED = {
-    "twin": "From each cost was subtracted what the model’s twin, which never saw the canaries, "
-    "pays for the same sequence.",
+    "twins": "From each cost was subtracted the mean of what the twins of the other trials, which "
+    "never saw a canary, pay for the same sequence.",
+    "influence": _INFLUENCE,
+    "twin": _INFLUENCE,  # in records of version 0.2
     "references": "From each cost was subtracted the mean of what reference models, trained on "
     "parts of the clean text, pay for the same sequence.",
 }
@@ -101,7 +110,8 @@ def page(result: TextForgettingResult, run: Run) -> Iterator[Block]:
     if exposure is not None:
         yield Tiles(tuple(exposure_tiles(exposure, control, limit)))
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
-    yield section("How exposure falls", falling_blocks(result.curve_exposure, control, limit))
+    falling = falling_blocks(result.curve_exposure, control, limit, result.calibrations)
+    yield section("How exposure falls", falling)
     yield section("Controls", _controls(result.curve_exposure_aa))
     yield residual_memory_section(result.hidden, result.returning)
     if not isinstance(result.by_uses, Absent):
@@ -233,8 +243,12 @@ def falling_blocks(
     exposure: ExposureCurveResult | Absent,
     control: ExposureCurveResult | None,
     limit: float | None,
+    calibrations: ByCalibration | Absent,
 ) -> Iterator[Block]:
-    """How exposure falls: the chart, its numbers, and how many canaries are beyond the ceiling."""
+    """How exposure falls: the chart, its numbers, and how many canaries are beyond the ceiling.
+
+    At last the same by every calibration.
+    """
     if isinstance(exposure, Absent):
         yield Missing("Exposure", exposure.reason, depth="summary")
         return
@@ -247,10 +261,51 @@ def falling_blocks(
         label="Planted",
     )
     yield Figure(chart, key="curve", caption=caption(exposure))
-    yield from curve_tables(exposure.curve, twins)
+    medians = (
+        None if exposure.median is None else dict(zip(exposure.lags, exposure.median, strict=True))
+    )
+    yield from curve_tables(exposure.curve, twins, medians=medians)
+    if not isinstance(calibrations, Absent):
+        yield calibrations_table(calibrations, exposure.curve)
     saturated = saturated_sentence(exposure)
     if saturated:
         yield prose(saturated, tone="note")
+
+
+def calibrations_table(calibrations: ByCalibration, curve: Curve) -> Table:
+    """Exposure at the first and the last lag by every calibration of the run.
+
+    Args:
+        calibrations: The rows.
+        curve: The study's own, which prints the numbers.
+    """
+
+    def mean(at: ExposureAt) -> Cell:
+        return Cell(curve.show(at.value), f"{curve.show(at.low)} to {curve.show(at.high)}")
+
+    def columns(end: str, lag: float) -> tuple[Column, Column]:
+        at = f"at lag {lag_text(lag)}"
+        return (
+            Column(f"Mean {at}", end, mean, strong=True),
+            Column(f"Median {at}", lambda row: getattr(row, end).median, curve.show),
+        )
+
+    first, last = calibrations.lags
+    return Table(
+        caption="Exposure by what each cost is compared with",
+        key="calibrations",
+        rows=calibrations.rows,
+        columns=(
+            Column("Calibration", "name"),
+            Column("Each cost is taken", "said", depth="page"),
+            *columns("start", first),
+            *columns("end", last),
+        ),
+        note="PASS needs the upper bound of every attacker to be within the limit: twins, "
+        "references, none. Nobody has the twin of influence, so it passes nothing. By chance the "
+        "median is 1 bit.",
+        depth="show",
+    )
 
 
 def caption(exposure: ExposureCurveResult) -> str:
@@ -325,7 +380,7 @@ def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
         "Exposure",
         "A planted sequence that comes before all but one in 2ᵇ of its references has b bits. A "
         f"sequence that was never planted may come anywhere; its exposure is {chance} bits on "
-        "average, and two bits are noise.",
+        "average, with a median of 1 bit, and two bits are noise.",
     )
     yield (
         "The band",
@@ -346,8 +401,8 @@ def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
     )
     yield (
         "The verdict",
-        "PASS: the interval of the mean exposure at the last lag is within the limit, the canaries "
-        "were exposed at some lag, and no more of them are beyond the references than chance "
-        "explains. FAIL: the interval lies above the limit. INCONCLUSIVE: the evidence supports "
-        "neither.",
+        "PASS: the interval of the mean exposure at the last lag is within the limit for every "
+        "attacker that was computed, the canaries were exposed at some lag, and no more of them "
+        "are beyond the references than chance explains. FAIL: the interval lies above the limit. "
+        "INCONCLUSIVE: the evidence supports neither.",
     )

@@ -27,7 +27,8 @@ from remnant.studies.shared.text_settings import (
 from remnant.studies.shared.variants import Variant, label_faults
 
 KINDS = ("random", "text")
-CALIBRATIONS = ("twin", "references", "none")
+ATTACKERS = ("twins", "references", "none")
+CALIBRATIONS = (*ATTACKERS, "influence")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +56,11 @@ class TextAttackSettings(Section, name="attack"):
     """How exposure is measured, and the limit that the verdict is about.
 
     Attributes:
-        calibration: What is subtracted from the loss of a sequence: ``twin``, its loss under the
-            unplanted twin; ``references``, its mean loss under reference models, each trained on a
-            random part of the clean text; or ``none``.
+        calibration: What is subtracted from the loss of a sequence: ``twins``, its mean loss under
+            the unplanted twins of the other trials; ``references``, its mean loss under reference
+            models, each trained on a random part of the clean text; ``none``; or ``influence``, its
+            loss under the trial's own unplanted twin, which no attacker has. ``twins`` needs two
+            trials or more. ``twin`` of version 0.2 is read as ``influence``.
         reference_models: Reference models, for ``references``.
         fraction: Share of the clean text that each reference model sees.
         fpr: False-positive rate at which precision and TPR are read.
@@ -66,13 +69,18 @@ class TextAttackSettings(Section, name="attack"):
         lags: Lags to measure at, in steps. Empty: a grid up to the last step.
     """
 
-    calibration: Annotated[str, one_of(CALIBRATIONS)] = "twin"
+    calibration: Annotated[str, one_of(CALIBRATIONS)] = "twins"
     reference_models: Count = 11
     fraction: Share = 0.8
     fpr: Share = 0.1
     confidence: Share = 0.95
     limit: Bits = 3.0
     lags: tuple[FromZero, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.calibration == "twin":
+            object.__setattr__(self, "calibration", "influence")
+        super().__post_init__()
 
 
 class SequenceStudy(ComparedStudy):
@@ -84,8 +92,16 @@ class SequenceStudy(ComparedStudy):
             only.
     """
 
+    CLEAN: ClassVar[str] = "text"
+    THINGS: ClassVar[str] = "sequences"
+
     attack: TextAttackSettings
     hidden: HiddenSettings | None = None
+
+    @property
+    def other_twins(self) -> int:
+        """How many unplanted models of other trials each trial's costs can be compared with."""
+        return (self.plan.trials - 1) * (len(self.plan.arms) - 1)
 
     def check(self, references: int, faults: list[str]) -> None:
         """Refuse a study that cannot be measured.
@@ -103,6 +119,11 @@ class SequenceStudy(ComparedStudy):
         if self.plan.controls:
             faults.append(
                 f"plan.controls={self.plan.controls}: here canaries.references are the controls"
+            )
+        if self.attack.calibration == "twins" and self.plan.trials < 2:
+            faults.append(
+                "attack.calibration='twins' is by the twins of other trials and needs trials >= 2; "
+                "with one trial use 'none' or 'references'"
             )
         if self.hidden is not None and self.plan.trials < 2:
             faults.append("[hidden] compares trials before and after and needs trials >= 2")
@@ -122,12 +143,13 @@ class SequenceStudy(ComparedStudy):
         """Return the study alone and its variants, by name.
 
         Variants have the study's own ``hidden``, so that the same neighbours are set aside. They
-        are not searched.
+        are not searched. They have A/A twins only where these are reference models.
         """
         own: Any = self  # a dataclass, as every study is
         made = {"primary": dataclasses.replace(own, compare=())}
         for i, variant in enumerate(self.compare, start=1):
-            plan = dataclasses.replace(variant.study.plan, aa=False)
+            aa = variant.study.plan.aa and variant.study.attack.calibration == "twins"
+            plan = dataclasses.replace(variant.study.plan, aa=aa)
             made[f"variant{i}"] = dataclasses.replace(
                 variant.study, plan=plan, compare=(), hidden=self.hidden
             )
@@ -164,7 +186,7 @@ class TextForgettingStudy(SequenceStudy):
         plan: INJECT or POISON.
         label: What the study itself is called beside its variants.
         title: Of the figure that shows them together.
-        compare: Variants, which have no A/A twins of their own.
+        compare: Variants. They have A/A twins only where ``attack.calibration`` is ``twins``.
         hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
             only. Variants are not searched.
     """

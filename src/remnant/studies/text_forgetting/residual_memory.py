@@ -16,7 +16,7 @@ from remnant.studies.residual_memory.measured import NOT_ASKED, or_absent, resid
 from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.gates import not_learnt
-from remnant.studies.text_forgetting.calibration import calibrated, calibrated_bits, moved
+from remnant.studies.text_forgetting.calibration import calibrated_bits, hidden_bits, moved
 from remnant.studies.text_forgetting.recipe import SequenceStudy
 
 Floats = NDArray[np.float64]
@@ -44,16 +44,12 @@ def _residual_memory(
 ) -> ResidualMemory:
     """Attack the disturbed models, calibrated as the study is."""
     plan, attack = study.plan, study.attack
-    bits, numbers = record.array("primary.hidden"), record.array("primary.hidden_task")
-    others = None
-    if attack.calibration == "references":
-        # Reference models stay as they are: they take part in no disturbance.
-        others = record.array("primary.reference_bits")[-1:].mean(axis=1)
-    canaries, references = calibrated(study, bits, "planted", others)
+    numbers = record.array("primary.hidden_task")
+    canaries, references = hidden_bits(record, study, "planted")
     exposed = exposure_curve(
         canary_losses=canaries,
         reference_losses=references,
-        lags=np.arange(len(bits)),  # the slots: before, then each disturbance
+        lags=np.arange(len(canaries)),  # the slots: before, then each disturbance
         confidence=attack.confidence,
         rng=np.random.default_rng([plan.seed, 2]),
         control_at_zero=True,
@@ -69,7 +65,7 @@ def _residual_memory(
             columns[-1]["useful"] = not not_learnt(fields)
     unplanted = None
     if plan.aa and moved(record, study)[-1]:
-        own_canaries, own_references = calibrated(study, bits, "aa", others)
+        own_canaries, own_references = hidden_bits(record, study, "aa")
         unplanted = -own_canaries, -own_references
     return residual_memory(
         settings,
@@ -98,11 +94,11 @@ def _scan(record: Record, study: SequenceStudy) -> Returning:
         there = moved(record, study)
         if not there.any():
             raise NotEnoughEvidence("the A/A twins have not parted within the lags measured.")
-    elif attack.calibration == "twin":
+    elif study.attack.calibration == "influence":
         raise NotEnoughEvidence(
-            "how many canaries come back by chance is read off models that saw none; the twins "
-            "calibrate the costs, and the plan has no A/A twins.",
-            hint="Give the plan A/A twins (aa = true).",
+            "how many canaries come back by chance is read off models that saw none; each trial's "
+            "own twin calibrates its costs, and the plan has no A/A twins.",
+            hint='Give the plan A/A twins (aa = true), or set attack.calibration = "twins".',
         )
     else:
         arm, reference = "twin", "unplanted twins"

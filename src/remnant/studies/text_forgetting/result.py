@@ -50,6 +50,7 @@ class ExposureCurveResult:
         n_canaries, n_references: Of each trial.
         ceiling: The maximum that so many references can show, in bits.
         lags: Steps since planting, rising.
+        median: Exposure of the median canary at each lag; None in older records.
         saturated: Share of the canaries at the ceiling, at each lag.
         per_trial: Mean exposure of each trial, one row a lag.
         steps_to: The lag at which exposure falls to a level in bits, by level.
@@ -71,6 +72,7 @@ class ExposureCurveResult:
     value: Numbers
     low: Numbers | None = optional()
     high: Numbers | None = optional()
+    median: Numbers | None = optional()
     saturated: tuple[float, ...]
     per_trial: tuple[Numbers, ...] | None = optional()
     steps_to: dict[str, float | None] | None = optional()
@@ -79,7 +81,7 @@ class ExposureCurveResult:
     found_at: float | None = optional()
 
     def __post_init__(self) -> None:
-        names = ("value", "low", "high", "saturated", "per_trial")
+        names = ("value", "low", "high", "median", "saturated", "per_trial")
         check_lags(self.lags, {name: getattr(self, name) for name in names})
         check_levels(self.steps_to)
 
@@ -132,6 +134,49 @@ class ByUses:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExposureAt:
+    """Mean exposure at one lag with its interval, and that of the median canary, in bits."""
+
+    value: float
+    low: float
+    high: float
+    median: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationRow:
+    """Exposure by one calibration.
+
+    Attributes:
+        name: As ``attack.calibration`` has it.
+        said: What is done to each cost, as the end of a sentence.
+        attacker: Whether somebody can do so; nobody has a trial's own twin.
+        start, end: Exposure at the first and at the last lag.
+    """
+
+    name: str
+    said: str
+    attacker: bool
+    start: ExposureAt
+    end: ExposureAt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByCalibration:
+    """Exposure at the first and the last lag by every calibration that the run's arrays allow.
+
+    Attributes:
+        own: The study's own calibration.
+        lags: The first and the last lag.
+        rows: One a calibration.
+    """
+
+    own: str
+    lags: tuple[float, float]
+    rows: tuple[CalibrationRow, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceResult:
     """What studies of forgetting of text and of speech store alike.
 
@@ -141,6 +186,7 @@ class SequenceResult:
     Attributes:
         curve_exposure: Mean exposure of the canaries in the models that had them.
         curve_exposure_aa: The same in the A/A twins, which did not.
+        calibrations: Exposure by every calibration; absent in records of version 0.2.
         curve: Precision of an attack that distinguishes planted from never-planted sequences.
         curve_tpr, curve_auc, curve_accuracy: The same attack by other measures.
         curve_aa: Precision in the A/A twins.
@@ -155,6 +201,7 @@ class SequenceResult:
     scope: Tested | Absent
     curve_exposure: ExposureCurveResult | Absent
     curve_exposure_aa: ExposureCurveResult | Absent
+    calibrations: ByCalibration | Absent
     curve: CurveResult | Absent
     curve_tpr: CurveResult | Absent
     curve_auc: CurveResult | Absent

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from remnant.models.protocols import LogitModels
 from remnant.plans import ShadowPlan
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
@@ -35,6 +36,7 @@ from remnant.studies.text_forgetting.planted_tokens import PlantedTokens
 from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy, clean_updates
 
 Floats = NDArray[np.float64]
+Costs = Callable[[LogitModels, int], torch.Tensor]  # of a trial's sequences, (members, items)
 SEARCHED = "primary"  # the part that is searched for residual memory
 
 
@@ -69,6 +71,53 @@ def ask_trials(
     return ask
 
 
+def text_costs(planted: PlantedTokens) -> Costs:
+    """Return what some models pay for the sequences of a trial, in bits."""
+
+    def costs(models: LogitModels, trial: int) -> torch.Tensor:
+        signals = window_signals(
+            models,
+            planted.probed[trial],
+            tokens=planted.tokens,
+            vocabulary_size=planted.vocabulary.size,
+        )
+        return signals[:, 0]
+
+    return costs
+
+
+def ask_other_twins(study: SequenceStudy, costs: Costs) -> Callable[[Population], torch.Tensor]:
+    """Return the probe of what other trials' unplanted members pay for each trial's sequences.
+
+    They are the twins and the A/A twins, which saw no canary of any trial.
+
+    Args:
+        study: With two trials or more.
+        costs: Of the study's sequences.
+
+    Returns:
+        The probe's answers are means over those members, ``(trials, items)``.
+    """
+    trials, arms = study.plan.trials, len(study.plan.arms)
+    unplanted = [slice(trial * arms + 1, (trial + 1) * arms) for trial in range(trials)]
+
+    def ask(models: Population) -> torch.Tensor:
+        return torch.stack(
+            [
+                torch.cat(
+                    [
+                        costs(SomeMembers(models, members), trial)
+                        for other, members in enumerate(unplanted)
+                        if other != trial
+                    ]
+                ).mean(0)
+                for trial in range(trials)
+            ]
+        )
+
+    return ask
+
+
 def text_search(study: TextForgettingStudy, planted: PlantedTokens) -> Search | None:
     """Return what a search for residual memory asks and teaches language models.
 
@@ -76,13 +125,14 @@ def text_search(study: TextForgettingStudy, planted: PlantedTokens) -> Search | 
     """
     if study.hidden is None:
         return None
-    ask = ask_trials(study, planted)
+    ask, twins = ask_trials(study, planted), ask_other_twins(study, text_costs(planted))
     near = planted.neighbours.reshape(-1, planted.store.shape[1])
     return Search(
         settings=study.hidden,
         training=study.training,
         make_model=language_model_maker(study, planted),
         costs=lambda models: ask(models)[:, 0].cpu().numpy(),
+        twins=lambda models: twins(models).cpu().numpy(),
         task=lambda models: _validation_bits(study, planted, models)[:, None],
         lesson=Lesson(inputs=near[:, :-1], targets=near[:, 1:], each=study.neighbours)
         if study.neighbours
@@ -132,6 +182,7 @@ class SequenceWork:
         fit: Trains the members of a plan: called with the study, the plan, its planted sequences,
             the execution and the choices of ``Population.fit``.
         ask: Returns the probe of every lag, given the study and its sequences.
+        costs: Returns what models pay for the sequences of a trial, given all sequences.
         ask_references: Returns the probe of reference models, given the sequences.
         search: Returns the search for residual memory, or None, given the study and its sequences.
         judge: Returns arrays on the members' task, given the study, its sequences and the members.
@@ -139,6 +190,7 @@ class SequenceWork:
 
     fit: Callable[..., tuple[Fit, Population]]
     ask: Callable[[Any, Any], Callable[[Population], Any]]
+    costs: Callable[[Any], Costs]
     ask_references: Callable[[Any], Callable[[Population], Any]]
     search: Callable[[Any, Any], Search | None]
     judge: Callable[[Any, Any, Population], dict[str, Floats]]
@@ -228,7 +280,10 @@ def _train_twins(
     """Train the twins of one part and put what its probes saw on the shelf."""
     plan, planted = study.plan, parts[name]
     search = work.search(study, planted) if name == SEARCHED else None
-    probes, steps = with_search(study, search, site, {"signals": work.ask(study, planted)})
+    asked: dict[str, Any] = {"signals": work.ask(study, planted)}
+    if study.other_twins:
+        asked["twins"] = ask_other_twins(study, work.costs(planted))
+    probes, steps = with_search(study, search, site, asked)
     fit, population = work.fit(
         study,
         plan,
@@ -239,8 +294,14 @@ def _train_twins(
         checkpoint=site.checkpoint(checkpoint_file(name), key),
         on_step=site.on_step(name, plan.steps),
     )
-    arrays = {} if search is None else kept_disturbed(search, fit.probes["hidden"][0])
+    arrays = (
+        {}
+        if search is None
+        else kept_disturbed(search, fit.probes["hidden"][0], arms=len(plan.arms))
+    )
     arrays |= work.judge(study, planted, population)
+    if study.other_twins:
+        arrays["twins_bits"] = fit.probes["twins"]
     arrays["signals"] = fit.probes["signals"]
     keep_arrays(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
 
@@ -304,6 +365,7 @@ part_groups = partial(
     SequenceWork(
         fit=fit_language_models,
         ask=ask_trials,
+        costs=text_costs,
         ask_references=_ask_references,
         search=text_search,
         judge=_judge,
