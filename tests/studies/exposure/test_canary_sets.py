@@ -82,6 +82,7 @@ def test_each_agrees_with_an_audit_of_all_and_the_groups_with_their_members(cana
     assert [(group.repeats, group.n) for group in found.groups] == [(1, 2), (16, 1), (0, 2)]
     bits = [found.each[0].found.bits, found.each[2].found.bits]
     assert found.groups[0].mean_bits == pytest.approx(sum(bits) / 2)
+    assert found.groups[0].median_bits == pytest.approx(sum(bits) / 2), "of two, the mean"
     assert found.groups[0].p_value == pytest.approx(pooled_exposure_test(bits).p_value)
 
 
@@ -198,6 +199,8 @@ def test_a_saturated_value_is_at_least_the_lower_end_of_its_interval(canaries):
     assert one.at_least == one.found.low < one.found.bits
     assert (group.mean_low, group.mean_bits) == (one.found.low, one.found.bits)
     assert found.groups[0].mean_low == found.groups[0].mean_bits
+    assert group.median_bits == one.found.low, "saturated values enter with their lower ends"
+    assert group.median.at_least
 
 
 @pytest.mark.parametrize("references", [9995, 20_000])

@@ -136,6 +136,8 @@ def test_means_of_saturated_exposures_are_lower_bounds():
     rows = [row(4, 9.0, 7.0, 20.0, saturated=True), row(4, 11.0), row(1, 2.0, 1.5, 3.0)]
     repeats = exposure_by_repeats(measured(rows))
     assert repeats.mean_bits == (2.0, 10.0)
+    assert repeats.median_bits == (2.0, 9.0), "of 7 and 11: a saturated one enters with its low end"
+    assert repeats.levels[1].median.at_least
     assert repeats.mean_at_least == (None, 9.0)
 
 

@@ -364,6 +364,7 @@ def test_exposures_and_intervals_in_print():
 def test_a_saturated_exposure_is_shown_in_one_way_everywhere(changed, page_of, all_text):
     level = {
         "repeats": [0, 4], "n": [1, 1], "mean_bits": [9.97, 9.97], "mean_at_least": [8.09, 8.09],
+        "median_bits": [8.09, 8.09],
         "mean_low": [None, None], "mean_high": [None, None], "twin_mean_bits": [None, None],
         "pooled_pvalue": [None, None], "control_pvalue": [None, None],
     }  # fmt: skip
@@ -386,6 +387,11 @@ def test_a_saturated_exposure_is_shown_in_one_way_everywhere(changed, page_of, a
         assert "9.97" not in text
         assert "≥" not in text
     assert all_text(blocks).count("at least 8.09") > 8
+    levels = _tables(blocks)["levels"]
+    assert [column.cell(levels.rows[1]).main for column in levels.columns[2:4]] == [
+        *("at least 8.09", "at least 8.09")
+    ]
+    assert [column.name for column in levels.columns[2:4]] == ["Mean", "Median"]
     assert "8.09 to 9.50" in all_text(blocks)
 
 

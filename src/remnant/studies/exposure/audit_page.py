@@ -220,6 +220,7 @@ def _means_table(audited: AuditedSet, key: str) -> Table:
             Column("Planted", "repeats", repeats_text),
             Column("Canaries", "n", count_text),
             Column("Mean", "mean", exposure_number, strong=True),
+            Column("Median", "median", exposure_number, optional=True, depth="page"),
             Column("p-value", "p_value", "{:.2g}".format),
         ),
         bar=Bar("mean_low", bits_number, mark=("chance", chance), floor=0.0),

@@ -338,6 +338,7 @@ def _group(alike: Sequence[CanaryExposure], references: int) -> RepeatsExposure:
         mean_bits=float(np.mean(bits)),
         at_least=any(canary.at_least is not None for canary in alike),
         mean_low=float(np.mean(lows)),
+        median_bits=float(np.median(lows)),
         p_value=p_value,
         p_value_reason=reason,
     )

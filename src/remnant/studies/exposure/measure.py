@@ -303,6 +303,7 @@ def exposure_by_repeats(
         mean_at_least=tuple(map(_at_least, groups)),
         mean_low=tuple(ends[0] for ends in over_trials),
         mean_high=tuple(ends[1] for ends in over_trials),
+        median_bits=tuple(float(np.median([row.shown for row in group])) for group in groups),
         twin_mean_bits=tuple(float(np.mean(bits)) if bits else None for bits in twins),
         pooled_pvalue=tuple(
             _pooled([row.bits for row in group], shared_references) for group in groups

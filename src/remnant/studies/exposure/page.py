@@ -360,6 +360,7 @@ def _levels_table(repeats: ExposureByRepeats, chance: float | None) -> Table:
             ),
             Column("Canaries", "n", count_text),
             Column("Mean", "mean", mean_cell, strong=True),
+            Column("Median", "median", exposure_number, optional=True, depth="page"),
             Column("Twin", "twin_mean_bits", bits_number, optional=True),
             Column("p-value", repeats.p_value, pvalue_text),
         ),

@@ -41,6 +41,8 @@ class RepeatsExposure:
         at_least: True if some of their exposures are only lower bounds.
         mean_low: Lower bound of the mean: such exposures enter with ``CanaryExposure.at_least``.
             Without them it is ``mean_bits``.
+        median_bits: Exposure of the median canary, with the same lower bounds; None in older
+            records. By chance it is 1 bit.
         p_value: Of the pooled test that none of them was memorised; ``None`` if it cannot be done.
         p_value_reason: Then, why not.
     """
@@ -52,11 +54,19 @@ class RepeatsExposure:
     mean_low: float
     p_value: float | None
     p_value_reason: str | None = optional()
+    median_bits: float | None = optional()
 
     @property
     def mean(self) -> ExposureBits:
         """The mean; a lower bound where some exposures are."""
         return ExposureBits(self.mean_low, at_least=self.at_least)
+
+    @property
+    def median(self) -> ExposureBits | None:
+        """The median; a lower bound where some exposures are."""
+        if self.median_bits is None:
+            return None
+        return ExposureBits(self.median_bits, at_least=self.at_least)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +188,8 @@ class Level:
     Attributes:
         mean_at_least: Lower bound of the mean, where some exposures are saturated; else None.
         mean_low, mean_high: Interval over training runs; None where there was one.
+        median_bits: Of the same exposures, saturated ones with their lower ends; None in older
+            records.
         pooled_pvalue: Against chance; None where it cannot be tested.
         control_pvalue: Against the controls of the same models; None for these.
     """
@@ -188,6 +200,7 @@ class Level:
     mean_at_least: float | None = None
     mean_low: float | None = None
     mean_high: float | None = None
+    median_bits: float | None = None
     twin_mean_bits: float | None = None
     pooled_pvalue: float | None = None
     control_pvalue: float | None = None
@@ -205,6 +218,13 @@ class Level:
         least = self.mean_at_least is not None
         return ExposureBits(self.shown, self.mean_low, self.mean_high, least)
 
+    @property
+    def median(self) -> ExposureBits | None:
+        """The median; a lower bound where some exposures are saturated."""
+        if self.median_bits is None:
+            return None
+        return ExposureBits(self.median_bits, at_least=self.mean_at_least is not None)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExposureByRepeats:
@@ -213,7 +233,7 @@ class ExposureByRepeats:
     Attributes:
         repeats: Rising; 0 are the controls.
         n: How many canaries, or controls, there are.
-        mean_bits, mean_at_least, mean_low, mean_high, twin_mean_bits, pooled_pvalue,
+        mean_bits, mean_at_least, mean_low, mean_high, median_bits, twin_mean_bits, pooled_pvalue,
             control_pvalue: See ``Level``. Fields that older records lack are None.
     """
 
@@ -223,6 +243,7 @@ class ExposureByRepeats:
     mean_at_least: tuple[float | None, ...] | None = optional()
     mean_low: tuple[float | None, ...] | None = optional()
     mean_high: tuple[float | None, ...] | None = optional()
+    median_bits: tuple[float | None, ...] | None = optional()
     twin_mean_bits: tuple[float | None, ...]
     pooled_pvalue: tuple[float | None, ...]
     control_pvalue: tuple[float | None, ...] | None = optional()
