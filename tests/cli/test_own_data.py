@@ -426,7 +426,7 @@ def test_too_few_examples_say_how_many_are_needed(command, tmp_path):
     inputs, labels = blobs(60)
     np.savez(tmp_path / "mine.npz", inputs=inputs, labels=labels)
     recipe = recipe_of(tmp_path, 'path = "mine.npz"')
-    recipe.write_text(recipe.read_text().replace("canaries = 12", "canaries = 30"))
+    recipe.write_text(recipe.read_text().replace("canaries = 12", "canaries = 15"))
     refused = command("run", recipe, "--out", tmp_path / "run")
     assert refused.code == 2
     assert "The plan needs 30 canaries and controls" in refused.err

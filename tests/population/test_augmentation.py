@@ -203,7 +203,7 @@ def test_held_out_images_are_left_as_they_are(toy):
 
 def test_a_trunk_changes_nothing_but_the_cost(toy):
     plan = InjectPlan(
-        canaries=4, step=12, watch_steps=8, repeats=2, trials=2, batch=8, twins="fresh"
+        canaries=2, step=12, watch_steps=8, repeats=2, trials=2, batch=8, twins="fresh"
     )
     found = []
     for shared in (True, False):

@@ -14,9 +14,17 @@ from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.population import Checkpoint
 from remnant.population.sharing import stretches
 
-EARLY = InjectPlan(canaries=4, step=6, watch_steps=15, trials=2, batch=8, twins="fresh")
+EARLY = InjectPlan(
+    canaries=4,
+    step=6,
+    watch_steps=15,
+    trials=2,
+    batch=8,
+    twins="fresh",
+    fresh_canaries=False,
+)
 LATE = dataclasses.replace(EARLY, step=12, repeats=2, watch_steps=8)
-POISON = PoisonPlan(canaries=4, step=10, watch_steps=12, trials=2, batch=8)
+POISON = PoisonPlan(canaries=4, step=10, watch_steps=12, trials=2, batch=8, fresh_canaries=False)
 PLANS = (EARLY, LATE, POISON)
 RATES = (0.1, 0.1, 0.05)
 

@@ -19,10 +19,15 @@ _HIDDEN = "…"
 
 
 def noted(command: click.Command) -> click.Command:
-    """Let a command, or the commands of a group, be named in the records that they write."""
+    """Let a command, or the commands of a group, be named in the records that they write.
+
+    Only commands with ``--out`` write any; the others, such as ``recipe list``, answer without
+    loading what a record needs.
+    """
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         noted(inner)
-    if not isinstance(command, click.Group) and command.callback is not None:
+    writes = any(param.name == "out" for param in command.params)
+    if not isinstance(command, click.Group) and command.callback is not None and writes:
         command.callback = _noting(command.callback)
     return command
 
