@@ -35,6 +35,7 @@ import numpy as np
 from false_claims_defences import defence_cells
 from false_claims_exposure import exposure_cells
 from false_claims_features import feature_cells
+from false_claims_instances import effects, instance_cells
 from false_claims_trainings import training_cells
 
 from remnant.measures import (
@@ -83,15 +84,6 @@ class Cell:
 
     def rng(self) -> np.random.Generator:
         return np.random.default_rng(zlib.crc32(self.name.encode()))
-
-
-def effects(rng, law: str, size) -> np.ndarray:
-    """Model effects of mean 0 and variance 1."""
-    if law == "normal":
-        return rng.normal(size=size)
-    if law == "exponential":
-        return rng.exponential(size=size) - 1.0
-    return (np.exp(rng.normal(size=size)) - np.exp(0.5)) / np.sqrt((np.e - 1.0) * np.e)
 
 
 def noise(rng, law: str, shape) -> np.ndarray:
@@ -295,6 +287,7 @@ FAMILIES = {
     "features": feature_cells,
     "defences": defence_cells,
     "trainings": training_cells,
+    "instances": instance_cells,
 }
 
 

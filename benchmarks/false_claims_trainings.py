@@ -65,7 +65,7 @@ DESIGNS = (
 )
 
 
-def _finished(law: str, scores: Floats) -> Floats:
+def finished(law: str, scores: Floats) -> Floats:
     return np.round(scores) if law == "integer" else scores
 
 
@@ -76,8 +76,7 @@ def _shift(law: str, draw: Callable[..., Floats], effect: float) -> float:
     grid = np.linspace(-2.0, 4.0, 49)
     made = {"success": "auc", "fpr": 0.1}
     rates = [
-        trial_success(_finished(law, seen + shift), _finished(law, unseen), **made)
-        for shift in grid
+        trial_success(finished(law, seen + shift), finished(law, unseen), **made) for shift in grid
     ]
     models = effect * rng.normal(size=20_000)
     means = [float(np.interp(shift + models, grid, rates).mean()) for shift in grid]
@@ -104,7 +103,7 @@ def _curve(rng: np.random.Generator, law: str, design: str, trials: int, last: f
     sides = [part + draw(rng, (2, rows, part.shape[2])) for part in canaries]
     sides[0] = sides[0] + np.array([4.0, last])[:, None, None]
     sides[0] = sides[0] + effect * rng.normal(size=(1, rows, 1))
-    sides = [_finished(law, side) for side in sides]
+    sides = [finished(law, side) for side in sides]
     if rows < trials:
         sides = [np.repeat(side, trials, axis=1) for side in sides]
         if design == "permuted":
@@ -140,7 +139,7 @@ def _scores(rng: np.random.Generator, law: str, design: str, last: float) -> boo
         clusters = np.repeat(draw(rng, (number,)), RECORDS // number)
         return np.asarray(clusters + draw(rng, (RECORDS,)))
 
-    seen, unseen = (_finished(law, side() + shift) for shift in (last, 0.0))
+    seen, unseen = (finished(law, side() + shift) for shift in (last, 0.0))
     if design == "capped":
         cap = np.quantile(unseen, 0.4)
         seen, unseen = np.minimum(seen, cap), np.minimum(unseen, cap)
