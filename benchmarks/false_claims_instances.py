@@ -27,9 +27,10 @@ Truths, and which claim is counted:
 * ``chance``: found at lag 10, nothing is left at the last lag. Its rate is the power, by references
   alone and with the bounds of the checkpoint and of the model alone beside it.
 
-``own set`` is ``own_set_test``: p <= 0.05 where models learnt the kind alone. ``within the label``:
-planted models take all examples of a label the more readily, the more of their own have it; the
-t interval of ``auc_within_label`` over trials does not hold 1/2.
+Own sets: *kind*, p <= 0.05 of ``own_set_test`` where models learnt the kind alone. *labels*:
+planted models also take all examples of a label the more readily, the more of their own have it;
+the same with labels, and how often Student's interval of ``auc_within_label`` over trials does not
+hold 1/2.
 
 Real models: those of ``instance_memory.py``, each trial's model judged on another trial's set, of
 the same kind and not planted there. Its true own set is left out.
@@ -158,7 +159,7 @@ class World:
         rates = [self.mean_auc(memory, 30) for memory in coarse]
         near = float(np.interp(ABOVE, rates, coarse))
         fine = near + np.array([-0.1, 0.1])
-        rates = [self.mean_auc(memory, 300) for memory in fine]
+        rates = [self.mean_auc(memory, 600) for memory in fine]
         return float(near - 0.1 + 0.2 * (ABOVE - rates[0]) / (rates[1] - rates[0]))
 
 
@@ -182,13 +183,38 @@ def outside(curves: Sequence[ForgettingCurve], truth: float) -> float:
     return float(np.mean([not c.low[-1] <= truth <= c.high[-1] for c in curves]))
 
 
+# Sentences of other outcomes take long, so what an outcome needs is looked at first.
+
+
+def passes(curve: ForgettingCurve, limit: float) -> bool:
+    """Whether the gate passes."""
+    may = curve.evidence.upper(curve.confidence)[-1] <= limit and _may_be_found(curve)
+    return may and curve.verdict(limit).outcome == "PASS"
+
+
+def fails(curve: ForgettingCurve, limit: float) -> bool:
+    """Whether the gate fails."""
+    may = curve.evidence.lower(curve.confidence)[-1] > limit
+    return bool(may and curve.verdict(limit).outcome == "FAIL")
+
+
+def safe(curve: ForgettingCurve, limit: float) -> bool:
+    """Whether any lag is called safe."""
+    may = curve.evidence.upper(curve.confidence)[-1] <= limit and _may_be_found(curve)
+    return may and curve.safe_after(limit).lag is not None
+
+
+def _may_be_found(curve: ForgettingCurve) -> bool:
+    return bool((curve.evidence.lower(0.975, skewed=True) > curve.chance).any())
+
+
 def kind_claims(world: World, simulations: int, rng: np.random.Generator) -> dict[str, float]:
     memory = (0.0,) * len(LAGS)
     drawn = (world.draw(rng, memory, spread=0.0) for _ in range(simulations))
     curves = [curve_of(world.scores(signals), rng) for signals in drawn]
     return {
-        "kind: PASS": np.mean([c.verdict(LENIENT).outcome == "PASS" for c in curves]),
-        "kind: FAIL": np.mean([c.verdict(STRICT).outcome == "FAIL" for c in curves]),
+        "kind: PASS": np.mean([passes(c, LENIENT) for c in curves]),
+        "kind: FAIL": np.mean([fails(c, STRICT) for c in curves]),
         "kind: outside": outside(curves, 0.5),
     }
 
@@ -201,8 +227,8 @@ def above_claims(world: World, simulations: int, rng: np.random.Generator) -> di
     mean = float(np.mean([c.value[-1] for c in curves]))
     name = "above" if world.effect == "exponential" else f"above, {world.effect} effects"
     return {
-        f"{name}: PASS": np.mean([c.verdict(LIMIT).outcome == "PASS" for c in curves]),
-        f"{name}: safe": np.mean([c.safe_after(LIMIT).lag is not None for c in curves]),
+        f"{name}: PASS": np.mean([passes(c, LIMIT) for c in curves]),
+        f"{name}: safe": np.mean([safe(c, LIMIT) for c in curves]),
         f"{name}: outside": outside(curves, mean),
     }
 
@@ -212,44 +238,56 @@ def power(world: World, simulations: int, rng: np.random.Generator) -> dict[str,
     for _ in range(simulations):
         signals = world.draw(rng, (FOUND, 0.0), spread=CALM)
         curve = curve_of(world.scores(signals), rng)
-        passes = curve.verdict(LIMIT).outcome == "PASS"
-        alone += passes
-        if passes:
+        passed = passes(curve, LIMIT)
+        alone += passed
+        if passed:
             others = {name: curve_of(world.scores(signals, name), rng) for name in OTHERS}
             beside += curve.verdict(LIMIT, others=others).outcome == "PASS"
     return {"chance": alone / simulations, "chance, all attackers": beside / simulations}
 
 
-def own_set_claims(world: World, simulations: int, rng: np.random.Generator) -> float:
-    """How often models that learnt the kind alone are said to find their own sets."""
-    small, own = 0, world.own()
-    for _ in range(simulations):
-        scores = world.scores(world.draw(rng, (0.0,), spread=0.0)).scores
-        small += bool(own_set_test(scores, own=own, rng=rng).p_value[0] <= 0.05)
-    return small / simulations
-
-
-def label_claims(world: World, simulations: int, rng: np.random.Generator) -> float:
-    """How often a trace of the label is taken for the example."""
-    own, wrong = world.own(), 0
+def own_set_claims(world: World, simulations: int, rng: np.random.Generator) -> dict[str, float]:
+    """How often models that learnt the kind, or labels, are said to remember examples."""
+    own = world.own()
+    found = {"kind: p ≤ .05": 0, "labels: p ≤ .05": 0, "labels: ½ outside": 0}
     for _ in range(simulations):
         planted, unplanted, before = world.draw(rng, (0.0,), spread=0.0)
+        scores = world.scores((planted, unplanted, before)).scores
+        test = own_set_test(scores, own=own, rng=rng)
+        found["kind: p ≤ .05"] += bool(test.p_value[0] <= 0.05)
         labels = rng.integers(4, size=own.shape[1])
         share = np.array([np.bincount(labels[row], minlength=4) for row in own]) / OWN
-        scores = world.scores((planted + 4.0 * share[:, labels], unplanted, before))
-        seen, unseen = scores.groups
+        traced = world.scores((planted + 4.0 * share[:, labels], unplanted, before))
+        test = own_set_test(traced.scores, own=own, rng=rng, labels=labels)
+        found["labels: p ≤ .05"] += bool(test.p_value[0] <= 0.05)
+        seen, unseen = traced.groups
         rates = auc_within_label(
-            seen_scores=scores.seen,
-            unseen_scores=scores.unseen,
+            seen_scores=traced.seen,
+            unseen_scores=traced.unseen,
             seen_labels=labels[seen],
             unseen_labels=labels[unseen],
         )[0]
-        wrong += bool(stats.ttest_1samp(rates, 0.5).pvalue <= 0.05)
-    return wrong / simulations
+        found["labels: ½ outside"] += bool(stats.ttest_1samp(rates, 0.5).pvalue <= 0.05)
+    return {truth: number / simulations for truth, number in found.items()}
 
 
-NOMINAL = {"PASS": 0.05, "safe": 0.05, "FAIL": 0.05, "outside": 0.05}
-KIND_NOMINAL = {"PASS": 0.025, "FAIL": 0.05, "outside": 0.05}
+def _rows(world: World, gate: str, rates: dict[str, float], audits: int) -> list[dict[str, Any]]:
+    rows = []
+    for truth, rate in rates.items():
+        is_power = truth.startswith("chance")
+        rows.append(
+            {
+                "gate": gate,
+                "law": world.law,
+                "trainings": world.trials,
+                "truth": truth,
+                "simulations": audits,
+                "false_pass": None if is_power else float(rate),
+                "true_pass": float(rate) if is_power else None,
+                "nominal": 0.025 if truth == "kind: PASS" else 0.05,
+            }
+        )
+    return rows
 
 
 def instance_cells(
@@ -263,42 +301,28 @@ def instance_cells(
         laws: Names of ``LAWS``; all, if none is given.
     """
     rows: list[dict[str, Any]] = []
-
-    def put(world: World, gate: str, rates: dict[str, float], audits: int = simulations) -> None:
-        for truth, rate in rates.items():
-            is_power = truth.startswith("chance")
-            nominal = KIND_NOMINAL if truth.startswith("kind") else NOMINAL
-            rows.append(
-                {
-                    "gate": gate,
-                    "law": world.law,
-                    "trainings": world.trials,
-                    "truth": truth,
-                    "simulations": audits,
-                    "false_pass": None if is_power else float(rate),
-                    "true_pass": float(rate) if is_power else None,
-                    "nominal": nominal[truth.split(": ")[-1]] if ": " in truth else 0.05,
-                }
-            )
-
     for law in laws or LAWS:
         for design, numbers in DESIGNS.items():
             for trials in numbers:
                 world = World(design, trials, law)
-                gate = f"instances, {design}"
-                for claims in (kind_claims, above_claims, power):
-                    put(world, gate, claims(world, simulations, rng))
-                if law == "normal":
-                    for effect in ("normal", "lognormal"):
-                        other = World(design, trials, law, effect)
-                        put(other, gate, above_claims(other, simulations, rng))
+                rates = kind_claims(world, simulations, rng)
+                rates |= above_claims(world, simulations, rng)
+                rates |= power(world, simulations, rng)
+                for effect in ("normal", "lognormal") if law == "normal" else ():
+                    rates |= above_claims(World(design, trials, law, effect), simulations, rng)
+                rows += _rows(world, f"instances, {design}", rates, simulations)
+    return rows
+
+
+def own_set_cells(
+    simulations: int, rng: np.random.Generator, *, laws: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """The same for ``own_set_test`` and ``auc_within_label``; arguments as ``instance_cells``."""
+    rows: list[dict[str, Any]] = []
+    for law in laws or LAWS:
         for trials in TRIALS:
             world = World("rotated", trials, law)
-            many = 3 * simulations  # these are cheap
-            rate = own_set_claims(world, many, rng)
-            put(world, "instances, own set", {"kind: p ≤ .05": rate}, many)
-            rate = label_claims(world, many, rng)
-            put(world, "instances, within the label", {"label: outside": rate}, many)
+            rows += _rows(world, "own sets", own_set_claims(world, simulations, rng), simulations)
     return rows
 
 

@@ -286,3 +286,22 @@ def test_a_trace_of_the_label_is_no_trace_of_the_example():
             seen_labels=own_labels + 5,
             unseen_labels=other_labels,
         )
+
+
+def test_the_own_set_is_not_found_by_its_labels_where_labels_are_given():
+    rng = np.random.default_rng(11)
+    own = dealt(6, 12)
+    by_labels = within_them = 0
+    for _ in range(60):
+        labels = rng.integers(3, size=own.shape[1])
+        share = np.array([np.bincount(labels[row], minlength=3) for row in own]) / 12
+        scores = rng.normal(size=(1, *own.shape)) + 6.0 * share[:, labels]
+        by_labels += own_set_test(scores, own=own, rng=rng).p_value[0] <= 0.05
+        found = own_set_test(scores, own=own, rng=rng, labels=labels)
+        within_them += found.p_value[0] <= 0.05
+    assert by_labels > 20
+    assert within_them <= 7  # 5 %, and two standard errors
+    remembered = own_set_test(scores + 2.0 * own, own=own, rng=rng, labels=labels)
+    assert remembered.p_value[0] <= 0.01
+    with pytest.raises(InvalidInput, match="labels does not have the shape"):
+        own_set_test(scores, own=own, rng=rng, labels=labels[1:])

@@ -283,6 +283,6 @@ class _Compared:
     def counts(self, lags: int) -> tuple[int, ...]:
         """How many different models there are at each lag; of the trials, the fewest."""
         return tuple(
-            min(len(np.unique(models[lag], axis=0)) for models in self.models)
+            min(len({row.tobytes() for row in models[lag] + 0.0}) for models in self.models)
             for lag in range(lags)
         )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,7 +42,13 @@ class OwnSetTest:
     sets: int
 
 
-def own_set_test(scores: ArrayLike, *, own: ArrayLike, rng: np.random.Generator) -> OwnSetTest:
+def own_set_test(
+    scores: ArrayLike,
+    *,
+    own: ArrayLike,
+    rng: np.random.Generator,
+    labels: ArrayLike | None = None,
+) -> OwnSetTest:
     """Rank each planted model's own set among the sets of all trials.
 
     Args:
@@ -49,10 +56,14 @@ def own_set_test(scores: ArrayLike, *, own: ArrayLike, rng: np.random.Generator)
         own: Which examples each trial planted, ``(trials, examples)``; none in two trials. Examples
             that no trial planted are left out.
         rng: Draws assignments, where there are more than 5040.
+        labels: The label of each example, ``(examples,)``. Examples are then ranked among those of
+            their label.
 
     Guarantees:
         * Without memory of single examples ``p_value <= a`` has a probability of ``a`` at most at
-          each lag, whatever models learnt of the kind and however they differ.
+          each lag, whatever models learnt of the kind and however they differ. With ``labels`` this
+          also holds for models that take labels more readily which their own set has more often;
+          without, such models find their own set by its labels.
 
     Raises:
         InvalidInput: Faults in arrays; fewer than two trials; an example of two trials.
@@ -74,17 +85,30 @@ def own_set_test(scores: ArrayLike, *, own: ArrayLike, rng: np.random.Generator)
         faults.append("own has an example in two trials")
     elif len(mine) < 2 or not mine.any(axis=1).all():
         faults.append("own needs two trials or more, each with an example")
+    if values is not None and labels is not None and np.shape(labels) != values.shape[2:]:
+        faults.append("labels does not have the shape (examples,)")
     require(faults)
     if values is None:
         raise InvalidInput("scores must be an array of numbers.")
     planted = mine.any(axis=0)
-    ranked = stats.rankdata(values[..., planted], axis=2)
+    kinds = np.zeros(planted.size) if labels is None else np.asarray(labels)
+    ranked = _ranks_within(values[..., planted], kinds[planted])
     share = mine[:, planted] / mine.sum(axis=1, keepdims=True)
     means = ranked @ share.T  # (lags, models, sets)
     own_mean = np.diagonal(means, axis1=1, axis2=2)
     ranks = (means >= own_mean[..., None] - 1e-9).sum(axis=2)
     p_values = [_p_value(table, rng) for table in means]
     return OwnSetTest(ranks.astype(np.int64), np.array(p_values), len(mine))
+
+
+def _ranks_within(values: Floats, kinds: NDArray[Any]) -> Floats:
+    """The rank of each score among those of its kind, as a share, about 0."""
+    ranked = np.zeros_like(values)
+    for kind in np.unique(kinds):
+        same = kinds == kind
+        middle = (same.sum() + 1.0) / 2.0
+        ranked[..., same] = (stats.rankdata(values[..., same], axis=2) - middle) / same.sum()
+    return ranked
 
 
 def _p_value(means: Floats, rng: np.random.Generator) -> float:
