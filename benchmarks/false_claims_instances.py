@@ -33,7 +33,8 @@ the same with labels, and how often Student's interval of ``auc_within_label`` o
 hold 1/2.
 
 Real models: those of ``instance_memory.py``, each trial's model judged on another trial's set, of
-the same kind and not planted there. Its true own set is left out.
+the same kind and not planted there. Its true own set is left out. *found*: the positive control;
+*outside*: of all lags; n: seeds times the ways to shift sets by trials.
 """
 
 from __future__ import annotations
@@ -308,7 +309,8 @@ def instance_cells(
                 rates = kind_claims(world, simulations, rng)
                 rates |= above_claims(world, simulations, rng)
                 rates |= power(world, simulations, rng)
-                for effect in ("normal", "lognormal") if law == "normal" else ():
+                varied = law == "normal" and (design, trials) == ("rotated", 8)
+                for effect in ("normal", "lognormal") if varied else ():
                     rates |= above_claims(World(design, trials, law, effect), simulations, rng)
                 rows += _rows(world, f"instances, {design}", rates, simulations)
     return rows
@@ -357,27 +359,45 @@ def shifted(run: Attacks, by: int) -> dict[str, ForgettingCurve]:
     return curves
 
 
+def beside_the_twin(run: Attacks, by: int) -> ForgettingCurve:
+    """The same sets in the planted model and in its twin, less the checkpoint (as in the paper)."""
+    rows = np.stack([np.flatnonzero(row) for row in np.roll(run.scores.own, -by, axis=0)])
+    seen, unseen = run.scores.against_twin("checkpoint", rows=rows)
+    return forgetting_curve(
+        seen_scores=seen,
+        unseen_scores=unseen,
+        lags=run.study.lags(),
+        success="auc",
+        rng=np.random.default_rng(by),
+        draws=DRAWS,
+    )
+
+
 def real_models(seeds: Sequence[int], folder: Path) -> str:
     """The table of false claims about sets that a model was not planted with."""
-    lines = ["| canaries | n | control found | ½ outside, by lag | PASS / FAIL at "]
+    lines = ["| canaries | n | found | ½ outside | PASS / FAIL at "]
     lines[0] += " | ".join(f"{limit:g}" for limit in LIMITS) + " |"
     lines.append("|" + "---|" * (4 + len(LIMITS)))
     total: list[list[float]] = []
     for name, runs in attacks(seeds, folder).items():
-        rows = []
+        rows, twins = [], []
         for run, _ in runs:
             for by in range(1, run.study.plan.trials):
                 curves = shifted(run, by)
-                curve = curves.pop("references")
-                out = (curve.low > 0.5) | (curve.high < 0.5)
-                row = [float(curve.positive_control().found), float(out.mean())]
-                for limit in LIMITS:
-                    outcome = curve.verdict(limit, others=curves).outcome
-                    row += [float(outcome == "PASS"), float(outcome == "FAIL")]
-                rows.append(row)
+                rows.append(_claims(curves.pop("references"), curves))
+                twins.append(_claims(beside_the_twin(run, by), {}))
         total += rows
-        lines.append(_line(name, rows))
-    return "\n".join([*lines, _line("all", total)])
+        lines += [_line(name, rows), _line(f"{name}, against the twin", twins)]
+    return "\n".join([*lines, _line("all, inside the model", total)])
+
+
+def _claims(curve: ForgettingCurve, others: dict[str, ForgettingCurve]) -> list[float]:
+    out = (curve.low > 0.5) | (curve.high < 0.5)
+    row = [float(curve.positive_control().found), float(out.mean())]
+    for limit in LIMITS:
+        outcome = curve.verdict(limit, others=others).outcome
+        row += [float(outcome == "PASS"), float(outcome == "FAIL")]
+    return row
 
 
 def _line(name: str, rows: list[list[float]]) -> str:
