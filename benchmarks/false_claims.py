@@ -292,6 +292,9 @@ FAMILIES = {
 }
 
 
+RANGES = ("instances", "own-sets")  # families whose table has a range over laws
+
+
 def simulate_family(family: Family, simulations: int) -> list[dict]:
     rng = np.random.default_rng(zlib.crc32(family.name.encode()))
     rows = FAMILIES[family.gate](simulations, rng, laws=[family.law])
@@ -366,6 +369,29 @@ def family_table(rows: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def range_table(rows: list[dict]) -> str:
+    """The smallest and the largest rate over all laws, a column for each claim."""
+
+    def column(row: dict) -> str:
+        truth, _, claim = row["truth"].partition(": ")
+        return f"{truth.split(',')[0]}: {claim}" if claim else truth
+
+    nominal = {column(row): row["nominal"] for row in rows if row["false_pass"] is not None}
+    columns = list(dict.fromkeys(column(row) for row in rows))
+    heads = [f"{c} ({100 * nominal[c]:g})" if c in nominal else c for c in columns]
+    lines = ["| gate | trainings | " + " | ".join(heads) + " |", "|---" * (2 + len(columns)) + "|"]
+    for key in dict.fromkeys((row["gate"], row["trainings"]) for row in rows):
+        own = [row for row in rows if (row["gate"], row["trainings"]) == key]
+        cells = []
+        for c in columns:
+            names = ("false_pass", "true_pass")
+            same = [row[n] for row in own if column(row) == c for n in names if row[n] is not None]
+            ends = [f"{100 * end:.1f}" for end in (min(same), max(same))]
+            cells.append("–".join(dict.fromkeys(ends)))
+        lines.append("| " + " | ".join([*map(str, key), *cells]) + " |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     every = [*GATES, *FAMILIES]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -395,8 +421,13 @@ def main() -> None:
     print(table(rows))
     others = [row for row in done.values() if "family" in row]
     others = [row for row in others if row["family"].split("|")[0] in asked.gates]
-    if others:
-        print("\n" + family_table(others))
+    for family in RANGES:
+        ranged = [row for row in others if row["family"].split("|")[0] == family]
+        if ranged:
+            print("\n" + range_table(ranged))
+    plain = [row for row in others if row["family"].split("|")[0] not in RANGES]
+    if plain:
+        print("\n" + family_table(plain))
     rows += others
     wrong = [row for row in rows if too_often(row)]
     print(f"\n{len(rows)} cells; above nominal plus simulation error: {len(wrong)}")
