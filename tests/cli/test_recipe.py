@@ -35,8 +35,8 @@ def test_list_names_every_shipped_recipe_and_what_it_is_about(command, tmp_path,
     assert rows[1] == [
         "digits-inject",
         "forgetting",
-        "What does an MLP still remember of 16 hard digits, or of 32 odd images, that it saw ten times "
-        "in a row?",
+        "What does an MLP still remember of 16 hard digits, or of 32 odd images, that it saw ten "
+        "times in a row?",
     ]
 
 

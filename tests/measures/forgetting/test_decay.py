@@ -134,6 +134,15 @@ def test_a_half_life_beyond_the_last_lag_is_none_and_its_forecast_is_marked():
     assert fit.steps_to(0.6).value == pytest.approx(1600 * math.log(65 / 30), rel=0.01)
 
 
+def test_a_fall_that_is_over_before_the_second_lag_has_no_half_life():
+    lags = np.array([0.0, 50, 100, 200, 400, 800])
+    rates = trials_of(exponential(lags, scale=5.0), noise=1e-4)
+    fit = fit_decay(lags=lags, per_trial=rates, law="exponential")
+    assert no_half_life(fit) == (
+        "Most of the fall is over before the second lag, 50 after the first."
+    )
+
+
 def test_a_law_that_describes_the_curve_is_taken_before_one_that_does_not():
     """Of an exponential seen up to three fifths of its scale, a power law may fall for ever."""
     rng = np.random.default_rng(3)

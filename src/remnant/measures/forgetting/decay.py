@@ -91,8 +91,9 @@ class Decay:
             been shown.
         half_life, half_life_low, half_life_high: Steps until half of the drop is gone; None where
             ``no_half_life`` says why.
-        no_half_life: Success rises first, no fall is shown, the law leaves [0, 1], or half of the
-            drop is left at the last lag. None where there is a half-life.
+        no_half_life: Success rises first, no fall is shown, the law leaves [0, 1], half of the
+            drop is left at the last lag, or most of it is gone before the second one, where the lags
+            cannot show it. None where there is a half-life.
         misfit: Why nothing may be forecast by the law: success rises first or the law leaves
             [0, 1]. None where it describes the curve.
         scale, shape: Of the law; ``shape`` is 1 for the exponential.
@@ -250,6 +251,8 @@ def _decay(
     misfit = no_half_life if rise or outside else None
     if no_half_life is None and half[0] > last_lag:
         no_half_life = f"Half of the fall is not over at the last lag, {last_lag:g}."
+    elif no_half_life is None and half[0] < (gap := float(lags[1] - lags[0])) / 2.0:
+        no_half_life = f"Most of the fall is over before the second lag, {gap:g} after the first."
     return Decay(
         law=law,
         start=whole.start,

@@ -63,7 +63,7 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
         curve_influence=_stored(or_absent(run.influence)),
         curve_twin=_stored(or_absent(run.as_in_the_paper)),
         curve_kind=_stored(or_absent(run.kind)),
-        own_set=or_absent(_own_set, study, run),
+        own_set=or_absent(_own_set, record, study, run),
         within_label=or_absent(_within_label, record, study, run),
     )
     for success in _OTHERS:
@@ -79,7 +79,7 @@ def _stored(curve: ForgettingCurve | Absent) -> CurveResult | Absent:
     return curve if isinstance(curve, Absent) else curve_result(curve)
 
 
-def _own_set(study: ForgettingStudy, run: Attacks) -> OwnSet:
+def _own_set(record: Record, study: ForgettingStudy, run: Attacks) -> OwnSet:
     """Whether each planted model finds its own set among the sets of all trials."""
     plan, scores = study.plan, run.inside()
     if scores is None:
@@ -87,7 +87,10 @@ def _own_set(study: ForgettingStudy, run: Attacks) -> OwnSet:
     if not plan.fresh_canaries or plan.trials < 2:
         raise NotEnoughEvidence("all trials planted the same canaries")
     test = own_set_test(
-        scores.scores, own=run.scores.own, rng=np.random.default_rng([plan.seed, 2, 1])
+        scores.scores,
+        own=run.scores.own,
+        labels=record.array("primary.labels"),
+        rng=np.random.default_rng([plan.seed, 2, 1]),
     )
     return OwnSet(
         lags=tuple(map(float, study.lags())),

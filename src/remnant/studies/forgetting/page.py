@@ -357,7 +357,8 @@ def _inside_controls(result: ForgettingResult) -> Iterator[Block]:
             f"Each planted model scored the sets of all {count_text(own.sets)} trials. At lag "
             f"{lag_text(own.lags[-1])} its own set ranks {own.mean_rank[-1]:.1f} on average "
             f"(chance {(own.sets + 1) / 2:.1f}); permutation test: {pvalue_text(own.p_value[-1])}. "
-            "A model that learnt only the kind of the examples ranks all sets alike.",
+            "Examples are ranked within their label. A model that learnt only the kind of the "
+            "examples ranks all sets alike.",
             depth="show",
         )
     if isinstance(within, Absent):
