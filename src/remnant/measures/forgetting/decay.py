@@ -92,8 +92,8 @@ class Decay:
         half_life, half_life_low, half_life_high: Steps until half of the drop is gone; None where
             ``no_half_life`` says why.
         no_half_life: Success rises first, no fall is shown, the law leaves [0, 1], half of the
-            drop is left at the last lag, or most of it is gone before the second one, where the lags
-            cannot show it. None where there is a half-life.
+            drop is left at the last lag, or most of it is gone before the second one, where no lag
+            can show it. None where there is a half-life.
         misfit: Why nothing may be forecast by the law: success rises first or the law leaves
             [0, 1]. None where it describes the curve.
         scale, shape: Of the law; ``shape`` is 1 for the exponential.
