@@ -22,7 +22,13 @@ from remnant.report.terminal import summary
 from remnant.studies.beside.exposure import of_sets
 from remnant.studies.exposure.result import ExposureGate
 from remnant.studies.features.audit_result import PatchControl, PatchVariantScore
-from remnant.studies.forgetting.result import DecayLaw, Forecast
+from remnant.studies.forgetting.result import (
+    AttackUsed,
+    DecayLaw,
+    Forecast,
+    OwnSet,
+    WithinLabel,
+)
 from remnant.studies.one_run.result import AttackerAtEnd
 from remnant.studies.registry import QUESTIONS, load
 from remnant.studies.reporting import checks_beside, read_page
@@ -172,8 +178,10 @@ def test_twins_that_are_distinguished_contradict_a_fail(question):
 
 @pytest.mark.parametrize("question", ["forgetting", "text-forgetting", "speech-forgetting"])
 def test_another_measure_that_disagrees(question):
-    auc = stored(question).curve_auc
+    auc, main = stored(question).curve_auc, {}
     above, within = ending(auc, 0.7, 0.6, 0.8), ending(auc, 0.5, 0.4, 0.6)
+    if question == "forgetting":  # where the judged measure is above chance, this is said once
+        main = {"curve": ending(stored(question).curve, 0.5, 0.4, 0.6)}
     for outcome, curve, contradicts in (
         ("PASS", above, True),
         ("PASS", within, False),
@@ -181,8 +189,61 @@ def test_another_measure_that_disagrees(question):
         ("FAIL", within, True),
         ("INCONCLUSIVE", above, False),
     ):
-        said = contrary(question, judged(question, outcome, curve_auc=curve))
+        said = contrary(question, judged(question, outcome, curve_auc=curve, **main))
         assert ("AUC" in said) is contradicts
+
+
+def inside(outcome, *, value, p_value, within, other):
+    """A forgetting result inside the planted model, judged, and what contradicts it."""
+    curve = stored("forgetting").curve
+    lags = curve.lags
+    columns = {name: (within + shift,) * len(lags) for name, shift in ENDS.items()}
+    result = judged(
+        "forgetting",
+        outcome,
+        curve=ending(curve, value, value - 0.05, value + 0.05),
+        attack=AttackUsed(
+            against="never-planted",
+            calibration="references",
+            signal="log-odds",
+            references=14,
+            attacker="an attacker",
+        ),
+        own_set=OwnSet(
+            lags=lags, p_value=(p_value,) * len(lags), mean_rank=(1.0,) * len(lags), sets=8
+        ),
+        within_label=WithinLabel(lags=lags, **columns),
+        curve_by_none=ending(curve, other, other - 0.05, other + 0.05),
+    )
+    return contrary("forgetting", result)
+
+
+ENDS = {"value": 0.0, "low": -0.05, "high": 0.05}
+TESTS = {"own sets", "within label", "another attacker"}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "finds", "contrary_tests"),
+    [("PASS", True, TESTS), ("PASS", False, set()), ("FAIL", False, TESTS - {"another attacker"})],
+)
+def test_what_contradicts_an_outcome_inside_the_model(outcome, finds, contrary_tests):
+    """At a PASS the named attacker finds nothing; at a FAIL it finds the canaries."""
+    value = 0.5 if outcome == "PASS" else 0.9
+    said = inside(
+        outcome,
+        value=value,
+        p_value=0.001 if finds else 0.5,
+        within=0.7 if finds else 0.5,
+        other=0.7 if finds else 0.5,
+    )
+    assert TESTS & said.keys() == contrary_tests
+
+
+def test_a_pass_that_is_above_chance_says_so_once():
+    said = inside("PASS", value=0.7, p_value=0.001, within=0.7, other=0.7)
+    label = stored("forgetting").curve.shown().label
+    assert label in said
+    assert not TESTS & said.keys()
 
 
 @pytest.mark.parametrize("question", ["forgetting", "text-forgetting", "speech-forgetting"])

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
-from remnant.report.blocks import Check, Status
+from remnant.report.blocks import Check
 from remnant.report.curve import Curve, lag_text
 from remnant.studies.beside.checks import (
     SIGNIFICANT,
     Recorded,
     above,
+    another_attacker,
     attack_found,
     never_planted,
     not_measured,
@@ -69,15 +70,18 @@ def _checks(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
         found_at=None if isinstance(curve, Absent) else curve.found_at,
     )
     yield twins_at_chance(shown(result.curve_aa), outcome)
+    detected = still_detected(main, outcome)
+    yield from detected
+    # Where a PASS is said to be above chance, other tests that find the canaries say it again.
+    second = None if detected else outcome
     if result.inside:
-        yield from _inside(result, outcome)
+        yield from _inside(result, second)
     else:
         never = never_planted(main, shown(result.curve_kind), outcome)
         if never is not None:
             yield never
-    yield from still_detected(main, outcome)
     others = map(shown, result.other_measures.values())
-    yield from other_measures([curve for curve in others if curve is not None], outcome)
+    yield from other_measures([curve for curve in others if curve is not None], second)
     yield from residual_memory(result.hidden, result.returning, outcome)
     if isinstance(result.decision, Decision) and outcome == "PASS":
         yield from _safe(result.decision, outcome, [] if main is None else _lags(main))
@@ -100,14 +104,12 @@ def _inside(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
         yield second_test("within label", finds=finds, text=text, outcome=outcome)
     for name, stored in result.other_attackers.items():
         curve = stored.shown()
-        finds = above(curve.end, curve.chance)
-        text = (
-            f"an attacker by {_NAMED[name]} {'finds' if finds else 'does not find'} them "
-            f"({curve.show(curve.end.value)})"
+        yield another_attacker(
+            f"an attacker with {_NAMED[name]}",
+            finds=above(curve.end, curve.chance),
+            success=f"{curve.label} {curve.show(curve.end.value)}",
+            outcome=outcome,
         )
-        contradicts = finds and outcome == "PASS"
-        status: Status = "found" if finds else "not found"
-        yield Check(name="another attacker", status=status, text=text, contradicts=contradicts)
 
 
 def _lags(curve: Curve) -> list[float]:
@@ -133,8 +135,11 @@ def _safe(decision: Decision, outcome: Outcome, lags: list[float]) -> Iterator[C
     refused = max((lag for lag in lags if lag < safe), default=None)
     early = refused is not None and forecast.high is not None and forecast.high < refused
     late = forecast.low is not None and forecast.low > safe
-    text += f", a fitted law meets it at {lag_text(round(forecast.value))}"
-    if forecast.low is not None and forecast.high is not None:
+    if forecast.value == 0.0:
+        text += ", a fitted law at all lags"
+    else:
+        text += f", a fitted law meets it at {lag_text(round(forecast.value))}"
+    if forecast.value and forecast.low is not None and forecast.high is not None:
         text += f" ({lag_text(round(forecast.low))} to {lag_text(round(forecast.high))})"
     yield Check(
         name=name,
