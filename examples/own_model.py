@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from remnant import InjectPlan, Population, forgetting_curve
+from remnant import InjectPlan, Population, forgetting_curve, instance_scores
 from remnant.probes import SIGNALS, label_signals
 
 
@@ -29,9 +29,9 @@ def spirals(count: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarra
 
 def main() -> None:
     rng = np.random.default_rng(0)
-    plan = InjectPlan(canaries=32, step=300, repeats=3, watch_steps=400, trials=8, batch=64)
+    plan = InjectPlan(canaries=8, step=300, repeats=30, watch_steps=400, trials=8, batch=64)
     clean, labels = spirals(1000, rng)
-    canaries, truth = spirals(plan.canaries, rng)
+    canaries, truth = spirals(plan.trials * plan.canaries, rng)  # each trial plants its own
     wrong = 1 - truth  # mislabelled, so that only memory can explain them
 
     lags = [0, 5, 20, 50, 100, 200, 400]
@@ -46,15 +46,23 @@ def main() -> None:
         probe_steps=[plan.checkpoint_step, *(plan.planted_until + lag for lag in lags)],
     )
     log_odds = fit.probes["signals"][:, :, SIGNALS.index("log_odds")]
-    scores = log_odds[1:] - log_odds[0]  # calibrated by the checkpoint before planting
+    planted, twin, unplanted = (log_odds[1:, plan.members_of(arm)] for arm in plan.arms)
+    scores = instance_scores(  # planted against never-planted points inside each planted model
+        planted,
+        own=np.repeat(np.eye(plan.trials, dtype=bool), plan.canaries, axis=1),
+        unplanted=np.stack([twin, unplanted], axis=2),  # reference models: the other trials' twins
+    )
     curve = forgetting_curve(
-        seen_scores=scores[:, plan.members_of("planted")],
-        unseen_scores=scores[:, plan.members_of("twin")],
+        seen_scores=scores.seen,
+        unseen_scores=scores.unseen,
+        groups=scores.groups,
+        control_at_zero=True,
         lags=lags,
+        success="auc",
         rng=rng,
     )
     for row in zip(curve.lags, curve.value, curve.low, curve.high, strict=True):
-        print("lag {:4.0f}  precision {:.2f}  [{:.2f}, {:.2f}]".format(*row))
+        print("lag {:4.0f}  AUC {:.2f}  [{:.2f}, {:.2f}]".format(*row))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def test_the_example_runs_and_its_curve_falls():
     )
     values = [float(line.split()[3]) for line in done.stdout.splitlines()]
     assert len(values) == 7
-    assert values[0] > 0.85
+    assert values[0] > 0.65
     assert values[-1] < values[0] - 0.1
 
 
