@@ -98,7 +98,7 @@ def planted(tmp_path_factory) -> Planted:
     corpus.write_text("".join(f"room {n} is free\n" for n in rng.integers(10**6, size=120)))
     made = remnant(
         *("canaries", TEMPLATE, "--out", folder / "canaries.jsonl", "--repeats", "1,60"),
-        *("--controls", 4, "--insert", corpus, "--into", text),
+        *("--controls", 4, "--insert", corpus, "--into", text, "--seed", 0),
     )
     assert made.code == 0, made.err
     vocabulary = Vocabulary.of_characters(text.read_text())
@@ -124,6 +124,23 @@ def planted(tmp_path_factory) -> Planted:
         untrained=folder / "untrained",
         made=made,
     )
+
+
+@pytest.fixture
+def last_given():
+    """Arguments in which an option that is given again replaces what was given before."""
+
+    def replaced(arguments):
+        given = {"": []}
+        words = given[""]
+        for argument in arguments:
+            if isinstance(argument, str) and argument.startswith("--"):
+                words = given[argument] = [argument]
+            else:
+                words.append(argument)
+        return [word for words in given.values() for word in words]
+
+    return replaced
 
 
 @pytest.fixture(autouse=True)

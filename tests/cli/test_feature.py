@@ -41,20 +41,9 @@ def trained(tmp_path_factory) -> Path:
 
 
 @pytest.fixture
-def command(command):
+def command(command, last_given):
     """The command; an option that is given again replaces what was given before."""
-
-    def run(*arguments):
-        given = {"": []}
-        words = given[""]
-        for argument in arguments:
-            if isinstance(argument, str) and argument.startswith("--"):
-                words = given[argument] = [argument]
-            else:
-                words.append(argument)
-        return command(*(word for words in given.values() for word in words))
-
-    return run
+    return lambda *arguments: command(*last_given(arguments))
 
 
 @pytest.fixture

@@ -391,7 +391,7 @@ def test_other_files_are_left_alone(command, trained, tmp_path):
     assert command(*trained.asked, "--out", inputs).code == 2
 
 
-def test_faults_are_one_sentence(command, trained, tmp_path):
+def test_faults_are_one_sentence(command, last_given, trained, tmp_path):
     def npz(name, **arrays):
         np.savez(tmp_path / name, **arrays)
         return tmp_path / name
@@ -448,7 +448,7 @@ def test_faults_are_one_sentence(command, trained, tmp_path):
         (["--device", "tpu"], "--device tpu is neither"),
         (arrays, "--hidden is for arrays without --model; --labels is for arrays"),
     ):
-        done = command(*trained.asked, *more, "--json")
+        done = command(*last_given([*trained.asked, *more, "--json"]))
         assert done.code == 2, (more, done.out)
         assert words in done.err, (more, done.err)
         assert done.err.startswith("remnant: ")

@@ -15,7 +15,7 @@ from remnant.population import population as population_module
 from remnant.population import training as training_module
 from remnant.population.memory import Footprint, fitting_split
 
-PLAN = InjectPlan(canaries=4, step=12, watch_steps=8, repeats=2, trials=2, batch=8, twins="fresh")
+PLAN = InjectPlan(canaries=2, step=12, watch_steps=8, repeats=2, trials=2, batch=8, twins="fresh")
 
 
 def make():

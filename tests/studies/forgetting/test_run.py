@@ -94,8 +94,7 @@ def test_injected_digits_are_found_and_the_controls_stay_at_chance(tmp_path):
     assert sum(low <= 0.5 <= high for low, high in ends) >= 6, "unplanted twins stay at chance"
     assert found["own_set"]["p_value"][0] < 0.05, "models find their own sets"
     assert found["task"]["test_accuracy"] > 0.9
-    assert found["verdict"]["outcome"] in ("PASS", "INCONCLUSIVE")
-    assert "an attacker with 10 reference models" in found["verdict"]["claim"]
+    assert "an attacker with 10 reference models" in found["verdict"]["sentence"]
 
 
 def test_what_the_kind_teaches_is_no_memory_of_an_example(tmp_path):
