@@ -13,8 +13,9 @@ from remnant import InjectPlan, PoisonPlan
 from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, RecordError
 from remnant.records import Record
 from remnant.studies import Execution, ForgettingStudy, estimate_forgetting, run_forgetting
-from remnant.studies.forgetting.attack_curves import attacks_of
+from remnant.studies.forgetting.attack_curves import Attacks, attacks_of
 from remnant.studies.forgetting.attack_scores import RunScores
+from remnant.studies.forgetting.grid import check_comparable
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import AttackSettings
 from remnant.studies.shared.settings import (
@@ -241,10 +242,47 @@ def test_the_comparison_of_the_paper_is_with_the_trials_own_twin(calibration, ti
 def test_near_copies_of_a_trials_canaries_are_not_taken_for_never_planted(tiny_run):
     record = Record.open(tiny_run)
     signals = record.array("primary.signals")
-    copies = np.array([[0, 40], [40, 0]])
-    found = RunScores.of(TINY, signals, "log-odds", copies).instance("none")
+    copies = np.array([[0, 40], [40, 0], [17, 18], [18, 17]])  # 16 canaries, 8 controls a trial
+    scores = RunScores.of(TINY, signals, "log-odds", copies)
+    found = scores.instance("none")
     assert 40 not in found.groups[1][0]
-    assert 40 in found.groups[1][1], "in the other trial's model it says something"
+    assert 0 not in found.groups[0][0], "its near-copy is left out too, so both sides are alike"
+    assert {0, 40} <= set(found.groups[1][1]), "in the other trial's model both say something"
+    clusters = scores.clusters(np.array([0, 1, 17, 18, 40]))
+    assert clusters[2] == clusters[3]
+    assert clusters[0] == clusters[4]
+    assert np.unique(clusters).size == 3
+
+
+def test_too_many_near_copies_are_refused_before_training():
+    study = tiny(attack=AttackSettings(success="auc"))
+    own, other = range(16), range(16, 32)
+    copies = np.array([pair for a, b in zip(own, other, strict=True) for pair in ((a, b), (b, a))])
+    with pytest.raises(NotEnoughEvidence, match="all canaries of a trial have near-copies"):
+        check_comparable(study, copies)
+    precise = tiny(plan=dataclasses.replace(TINY, canaries=12, controls=0))
+    few = np.array([[0, 12], [12, 0], [1, 13], [13, 1], [2, 14], [14, 2]])
+    with pytest.raises(NotEnoughEvidence, match=r"never-planted examples=9 cannot .* at least 10"):
+        check_comparable(precise, few)
+    check_comparable(tiny(attack=AttackSettings(against="twin")), copies)
+
+
+def test_an_attacker_that_cannot_be_measured_passes_nothing(tiny_run):
+    """Eight shared controls place no threshold, so no attacker inside the model is measured."""
+    plan = dataclasses.replace(TINY, fresh_canaries=False)
+    study = tiny(plan=plan, attack=AttackSettings(against="twin"))
+    signals = np.random.default_rng(0).normal(size=(12, plan.members, 3, 24))
+    scores = RunScores.of(plan, signals, "log-odds", np.empty((0, 2), int))
+    others = Attacks(study, scores, None).others()
+    assert others.curves == {}
+    assert set(others.lost) == {"references", "checkpoint", "none"}
+    alone = tiny(plan=dataclasses.replace(plan, controls=0), attack=study.attack)
+    bare = RunScores.of(alone.plan, signals[..., :16], "log-odds", np.empty((0, 2), int))
+    found = Attacks(alone, bare, None).others()
+    assert found.lost == {}
+    assert {made.reason for made in found.by_calibration.values()} == {
+        "there are no canaries that were never planted"
+    }
 
 
 def test_poison_has_the_other_trials_as_references(tmp_path):
@@ -422,6 +460,10 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words
             "POISON plants from the first step: use references",
         ),
         (lambda: AttackSettings(against="nobody"), "attack.against='nobody'"),
+        (
+            lambda: AttackSettings(calibration="logit", signal="loss"),
+            "'logit' and attack.signal='loss' contradict each other",
+        ),
         (lambda: AttackSettings(signal="noise"), "attack.signal='noise'"),
     ],
 )

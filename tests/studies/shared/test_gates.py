@@ -22,6 +22,7 @@ from remnant.studies.shared.gates import (
     not_learnt,
     put_verdict,
     with_learnt_task,
+    with_lost_attackers,
     with_negative_control,
     with_plan,
     with_residual_memory,
@@ -89,6 +90,22 @@ def test_a_fail_that_the_negative_control_shares_is_no_memory():
     assert above_chance.outcome == "FAIL"
     assert "unplanted twins" in above_chance.claim
     assert with_negative_control(PASS, unplanted(2.0)).outcome == "PASS"
+
+
+def test_a_pass_whose_negative_control_is_below_chance_is_none():
+    """What scores too low in models that never saw it hides memory."""
+    found = with_negative_control(PASS, unplanted(-1.0))
+    assert found.outcome == "INCONCLUSIVE"
+    assert "the same comparison is below chance" in found.claim
+    assert with_negative_control(FAIL, unplanted(-1.0)).outcome == "FAIL"
+
+
+def test_an_attacker_that_was_not_measured_leaves_no_pass():
+    found = with_lost_attackers(PASS, {"none": "8 are too few"})
+    assert found.outcome == "INCONCLUSIVE"
+    assert found.claim.startswith("No claim: another attacker was not measured (calibrated by none")
+    assert with_lost_attackers(FAIL, {"none": "8 are too few"}) == FAIL
+    assert with_lost_attackers(PASS, {}) == PASS
 
 
 def test_the_negative_control_of_exposure_is_in_bits():

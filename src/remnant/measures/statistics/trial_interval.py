@@ -524,7 +524,7 @@ def measure(
         repeated=copied_trainings(seen, unseen),
         tied_pairs=tied_pairs(seen, unseen).max(axis=1),
         shared=shared,
-        doubt=noticed_clusters(seen, unseen, shared) if all(g is None for g in groups) else "",
+        doubt="" if clustered else noticed_clusters(seen, unseen, shared),
     )
 
 

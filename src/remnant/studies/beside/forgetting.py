@@ -80,6 +80,14 @@ def _checks(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
         never = never_planted(main, shown(result.curve_kind), outcome)
         if never is not None:
             yield never
+    for name, stored in result.other_attackers.items():
+        other = stored.shown()
+        yield another_attacker(
+            f"an attacker with {_NAMED[name]}",
+            finds=above(other.end, other.chance),
+            success=f"{other.label} {other.show(other.end.value)}",
+            outcome=second,
+        )
     others = map(shown, result.other_measures.values())
     yield from other_measures([curve for curve in others if curve is not None], second)
     yield from residual_memory(result.hidden, result.returning, outcome)
@@ -88,7 +96,7 @@ def _checks(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
 
 
 def _inside(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check]:
-    """Whether it is the examples that are remembered, and whether another attacker finds them."""
+    """Whether it is the examples that are remembered, and not their kind or their labels."""
     if not isinstance(result.own_set, Absent):
         p_value = result.own_set.p_value[-1]
         finds = p_value <= SIGNIFICANT
@@ -102,14 +110,6 @@ def _inside(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
             f"({within.value[-1]:.3f})"
         )
         yield second_test("within label", finds=finds, text=text, outcome=outcome)
-    for name, stored in result.other_attackers.items():
-        curve = stored.shown()
-        yield another_attacker(
-            f"an attacker with {_NAMED[name]}",
-            finds=above(curve.end, curve.chance),
-            success=f"{curve.label} {curve.show(curve.end.value)}",
-            outcome=outcome,
-        )
 
 
 def _lags(curve: Curve) -> list[float]:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ForgettingCurve, InstanceScores, Success, forgetting_curve
 from remnant.measures.forgetting.instance_scores import InstanceCalibration
+from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, with_references
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.records import Record
 from remnant.records.typed import Absent
@@ -24,6 +25,35 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 _TWIN = "a comparison with the unplanted twin"
 _OWN = "it is the study’s own"
+_NEVER = "there are no canaries that were never planted"
+_IMPOSSIBLE = {
+    "references": "one trial has no other trials’ models",
+    "checkpoint": "POISON has no checkpoint before planting",
+}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OtherAttackers:
+    """The attackers beside the named one.
+
+    Attributes:
+        by_calibration: The curve of each, or why there is none.
+        names: Who they are, by calibration.
+        lost: Why an attacker that the plan allows was not measured, by calibration.
+    """
+
+    by_calibration: dict[str, ForgettingCurve | Absent]
+    names: dict[str, str]
+    lost: dict[str, str]
+
+    @property
+    def curves(self) -> dict[str, ForgettingCurve]:
+        """The curves that were measured, by who attacks."""
+        return {
+            self.names[name]: curve
+            for name, curve in self.by_calibration.items()
+            if not isinstance(curve, Absent)
+        }
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,32 +93,26 @@ class Attacks:
             return None
         return self.scores.instance(cast(InstanceCalibration, self.study.attack.calibration))
 
-    def others(self) -> dict[str, ForgettingCurve]:
-        """The curves of all other attackers that this run holds, by who they are."""
-        made = {
-            attacker(name, self._references(name)): or_absent(
-                self._inside, cast(InstanceCalibration, name)
-            )
-            for name in self._other_names()
-        }
-        return {name: curve for name, curve in made.items() if not isinstance(curve, Absent)}
-
-    def by_calibration(self) -> dict[str, ForgettingCurve | Absent]:
-        """The curve inside the planted models by every calibration but the study's own."""
-        plan, names = self.study.plan, self._other_names()
+    def others(self) -> OtherAttackers:
+        """Inside the planted models, all attackers that the plan allows but the study's own."""
+        attack, plan = self.study.attack, self.study.plan
         made: dict[str, ForgettingCurve | Absent] = {}
+        names, lost = {}, {}
         for name in CALIBRATIONS:
-            if name in names:
-                made[name] = or_absent(self._inside, cast(InstanceCalibration, name))
-            elif name in possible(plan):
+            if name not in possible(plan):
+                made[name] = Absent(_IMPOSSIBLE[name])
+            elif not never_planted(plan):
+                made[name] = Absent(_NEVER)
+            elif attack.against == "never-planted" and name == attack.calibration:
                 made[name] = Absent(_OWN)
             else:
-                made[name] = Absent(
-                    "POISON has no checkpoint before planting"
-                    if name == "checkpoint"
-                    else "one trial has no other trials’ models"
-                )
-        return made
+                curve = or_absent(self._inside, cast(InstanceCalibration, name))
+                made[name] = curve
+                if isinstance(curve, Absent):
+                    lost[name] = curve.reason
+                else:
+                    names[name] = attacker(name, self._references(name))
+        return OtherAttackers(made, names, lost)
 
     def control(self) -> ForgettingCurve:
         """The study's own comparison where nothing was planted.
@@ -130,7 +154,7 @@ class Attacks:
             NotEnoughEvidence: There is no such example, or there are too few.
         """
         if not never_planted(self.study.plan):
-            raise NotEnoughEvidence("there are no canaries that were never planted")
+            raise NotEnoughEvidence(_NEVER)
         return self._beside_twin(self._papers(), rows=self.never_planted_rows())
 
     def never_planted_rows(self) -> Ints:
@@ -140,14 +164,6 @@ class Attacks:
         trials = [t if controls else (t + 1) % plan.trials for t in range(plan.trials)]
         places = np.arange(self.scores.values.shape[2], dtype=np.int64)
         return np.stack([places[columns(plan, trial, controls=controls)] for trial in trials])
-
-    def _other_names(self) -> list[str]:
-        """The calibrations of attackers beside the named one."""
-        attack, plan = self.study.attack, self.study.plan
-        if not never_planted(plan):
-            return []
-        inside = attack.against == "never-planted"
-        return [n for n in possible(plan) if not (inside and n == attack.calibration)]
 
     def _references(self, calibration: str) -> int:
         if calibration != "references":
@@ -171,7 +187,8 @@ class Attacks:
         sides: tuple[Any, Any] = (scores.seen, scores.unseen)
         if control:
             sides = scores.control_seen, scores.control_unseen
-        return self._measured(*sides, success, groups=scores.groups, control_at_zero=True)
+        groups = tuple(self.scores.clusters(side) for side in scores.groups)
+        return self._measured(*sides, success, groups=groups, control_at_zero=True)
 
     def _beside_twin(
         self,
@@ -242,8 +259,7 @@ def possible(plan: InjectPlan | PoisonPlan) -> tuple[str, ...]:
 def attacker(calibration: str, references: int) -> str:
     """Who attacks, by what the scores are compared with."""
     if calibration == "references":
-        models = "1 reference model" if references == 1 else f"{references} reference models"
-        return f"an attacker with {models} trained without these examples"
+        return with_references(references)
     if calibration == "checkpoint":
         return "an attacker with the checkpoint before planting"
-    return "an attacker with the model alone"
+    return MODEL_ALONE

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse import csgraph
 
 from remnant.measures import InstanceScores, instance_scores
 from remnant.measures.forgetting.instance_scores import InstanceCalibration
@@ -17,6 +19,31 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Sides = tuple[Floats, Floats]
+
+
+def own_examples(plan: InjectPlan | PoisonPlan, examples: int) -> Flags:
+    """Which examples each trial plants, shape ``(trials, examples)``."""
+    own = np.zeros((plan.trials, examples), dtype=bool)
+    for trial, row in enumerate(own):
+        row[columns(plan, trial, controls=False)] = True
+    return own
+
+
+def usable_examples(own: Flags, copies: Ints) -> Flags:
+    """Which examples can be compared inside each trial's model, shape ``(trials, examples)``.
+
+    A never-planted example of which the model saw a near-copy says nothing. It is left out with the
+    planted one, so that what near-copies have in common stays on neither side.
+
+    Args:
+        own: Which examples each trial planted.
+        copies: As in ``RunScores``.
+    """
+    usable = np.ones_like(own)
+    for planted, row in zip(own, usable, strict=True):
+        apart = planted[copies[:, 0]] != planted[copies[:, 1]]
+        row[copies[apart].ravel()] = False
+    return usable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,22 +82,21 @@ class RunScores:
     @property
     def own(self) -> Flags:
         """Which examples each trial planted, shape ``(trials, examples)``."""
-        own = np.zeros((self.plan.trials, self.values.shape[2]), dtype=bool)
-        for trial, row in enumerate(own):
-            row[columns(self.plan, trial, controls=False)] = True
-        return own
+        return own_examples(self.plan, self.values.shape[2])
 
     @property
     def usable(self) -> Flags:
-        """Which examples say something in each trial's model, shape ``(trials, examples)``.
-
-        Near-copies of a trial's own canaries do not, nor does what is barred.
-        """
-        usable = np.ones_like(self.own)
-        for own, row in zip(self.own, usable, strict=True):
-            row[self.copies[own[self.copies[:, 0]], 1]] = False
-            row |= own
+        """Which examples say something in each trial's model, shape ``(trials, examples)``."""
+        usable = usable_examples(self.own, self.copies)
         return usable if self.barred is None else usable & ~self.barred
+
+    def clusters(self, examples: Ints) -> Ints:
+        """The cluster of near-copies that each example belongs to, in the shape of ``examples``."""
+        n = self.values.shape[2]
+        pairs = (np.ones(len(self.copies)), (self.copies[:, 0], self.copies[:, 1]))
+        graph = sparse.coo_array(pairs, shape=(n, n))
+        labels = np.asarray(csgraph.connected_components(graph, directed=False)[1], dtype=np.int64)
+        return labels[examples]
 
     def instance(self, calibration: InstanceCalibration) -> InstanceScores:
         """Planted against never-planted examples inside each planted model.

@@ -20,10 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.data import AuditData, Images
+from remnant.errors import NotEnoughEvidence
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.bounds import is_number
 from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
+from remnant.studies.forgetting.attack_scores import own_examples, usable_examples
 from remnant.studies.forgetting.recipe import ForgettingStudy
 from remnant.studies.forgetting.residual_memory_probe import hidden_probe, kept_disturbed
 from remnant.studies.groups.execution import Group, Site
@@ -201,6 +203,30 @@ def grid_group(runs: Runs, *, key: str) -> Group:
     )
 
 
+def check_comparable(run: ForgettingStudy, copies: NDArray[np.int64]) -> None:
+    """Refuse a run whose near-copies leave too few never-planted examples, before it is trained.
+
+    Args:
+        run: What is asked of it.
+        copies: Pairs of near-copies among its canaries and controls.
+
+    Raises:
+        NotEnoughEvidence: They leave too few.
+    """
+    if run.attack.against == "twin":
+        return
+    own = own_examples(run.plan, canary_count(run.plan))
+    usable = usable_examples(own, copies)
+    sides = usable & own, usable & ~own
+    if not all(side.any(axis=1).all() for side in sides):
+        raise NotEnoughEvidence(
+            "all canaries of a trial have near-copies among the never-planted examples.",
+            hint="Plant canaries of another kind, or fewer of them.",
+        )
+    if run.attack.success in ("precision", "tpr"):
+        run.check_unseen(int(sides[1].sum(axis=1).min()))
+
+
 def _checkpoint_file(name: str) -> str:
     return f"checkpoint-{name}.safetensors"
 
@@ -209,6 +235,12 @@ def _train_grid(runs: Runs, key: str, shared: GridData, site: Site) -> None:
     """Train one population; put each run's signals and test accuracy on the shelf."""
     data, losses, execution = shared.data, shared.losses, site.execution
     cast = _cast(runs, data, losses)
+    copies = {
+        name: near_copies(cast.planting.probed.images[question.canaries])
+        for name, question in cast.ask.items()
+    }
+    for name, run in runs.items():
+        check_comparable(run, copies[name])
     name, first = next(iter(runs.items()))
     steps = cast.members.schedule.steps
     # A run is disturbed at its own last lag, though a longer run beside it may continue.
@@ -239,8 +271,7 @@ def _train_grid(runs: Runs, key: str, shared: GridData, site: Site) -> None:
     for run_name, question in cast.ask.items():
         probed = cast.planting.probed
         site.shelf.put_array(f"{run_name}.labels", probed.labels[question.canaries])
-        pairs = near_copies(probed.images[question.canaries])
-        site.shelf.put_array(f"{run_name}.near_copies", pairs)
+        site.shelf.put_array(f"{run_name}.near_copies", copies[run_name])
         site.shelf.put_array(f"{run_name}.test_accuracy", accuracy[question.members])
         site.shelf.put_array(f"{run_name}.signals", fit.probes[run_name])
     site.shelf.update_execution(how_trained(name, fit))

@@ -24,6 +24,7 @@ from remnant.studies.shared.curves import CurveResult, Traditional
 from remnant.studies.shared.differences import put_comparison
 from remnant.studies.shared.gates import (
     put_verdict,
+    with_lost_attackers,
     with_negative_control,
     with_plan,
     with_residual_memory,
@@ -41,7 +42,8 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     """Measure everything the study asks for and put it into the record."""
     plan, limit = study.plan, study.attack.limit
     run = attacks_of(record, "primary", study)
-    curve, others = run.curve(), run.others()
+    curve, attackers = run.curve(), run.others()
+    others = attackers.curves
     put_parts(record, format={"version": ForgettingResult.VERSION})
     put_parts(record, attack=run.used, curve=curve_result(curve))
     measure_hidden(record, study, run)
@@ -51,6 +53,7 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
 
     def judged() -> Verdict:
         verdict = curve.verdict(limit, attacker=run.used.attacker, others=others)
+        verdict = with_lost_attackers(verdict, attackers.lost)
         verdict = with_plan(verdict, trials=plan.trials, fresh_canaries=plan.fresh_canaries)
         verdict = with_negative_control(verdict, unplanted)
         return with_residual_memory(verdict, record.results())
@@ -59,7 +62,7 @@ def measure_forgetting(record: Record, study: ForgettingStudy) -> None:
     put_decision(record, curve, limit=limit, batch=plan.batch, others=others)
     put_parts(
         record,
-        **{f"curve_by_{name}": _stored(made) for name, made in run.by_calibration().items()},
+        **{f"curve_by_{name}": _stored(made) for name, made in attackers.by_calibration.items()},
         curve_influence=_stored(or_absent(run.influence)),
         curve_twin=_stored(or_absent(run.as_in_the_paper)),
         curve_kind=_stored(or_absent(run.kind)),

@@ -75,17 +75,24 @@ _ATTACKERS = {
     "checkpoint": "With the checkpoint before planting",
     "none": "With the model alone",
 }
-_ATTACK = {
-    True: "It scores each example by how likely the model finds its label, compared with models "
-    "that never saw it, and calls the highest scores “seen”. Planted and never-planted examples "
-    "are scored in the same model, so what it learnt of their kind helps nobody.",
-    False: "It scores each example by how much more likely the model finds it now than before it "
-    "was planted, and calls the highest scores “seen”. A twin of the model that skipped the "
-    "planting gives the scores of examples that were not seen.",
+_ATTACK = (
+    "It scores each example by how likely the model finds its label{compared}, and calls the "
+    "highest scores “seen”. Planted and never-planted examples are scored in the same model, so "
+    "what it learnt of their kind helps nobody."
+)
+_COMPARED = {
+    "references": ", compared with models that never saw it",
+    "checkpoint": ", compared with the model before planting",
+    "none": "",
 }
+_ATTACK_BESIDE_TWIN = (
+    "It scores each example by how much more likely the model finds it now than before it was "
+    "planted, and calls the highest scores “seen”. A twin of the model that skipped the planting "
+    "gives the scores of examples that were not seen."
+)
 _INSIDE_TERMS = {
-    "Unplanted twins": "The same comparison by the same references in models that saw none of the "
-    "examples. Any success there is not memory; it must stay at chance.",
+    "Unplanted twins": "The same comparison in models that saw none of the examples. Any success "
+    "there is not memory; it must stay at chance.",
     _KIND: "What planting teaches about such examples in general: the planted model against its "
     "twin, on examples that neither saw. It is no memory of single examples.",
     "Influence of planting": "By scores less those of the trial’s own twin, which trained the same "
@@ -160,7 +167,7 @@ def page(result: ForgettingResult, run: Run) -> Iterator[Block]:
     yield section("Other measures of success", _other_measures(result, curves.main, shown))
     yield traditional_section(result.traditional, _TRADITIONAL)
     yield scope_section(result.scope)
-    yield section("How to read this", [Terms(tuple(_terms(curves.main, inside=result.inside)))])
+    yield section("How to read this", [Terms(tuple(_terms(result, curves.main)))])
     yield from closing(run)
 
 
@@ -468,8 +475,12 @@ def _other_measures(
             yield Missing(_MEASURES[name], curve.reason)
 
 
-def _terms(curve: Curve | None, *, inside: bool) -> Iterator[tuple[str, str]]:
-    yield "The attack", _ATTACK[inside]
+def _terms(result: ForgettingResult, curve: Curve | None) -> Iterator[tuple[str, str]]:
+    attack = result.attack
+    if isinstance(attack, Absent) or attack.against == "twin":
+        yield "The attack", _ATTACK_BESIDE_TWIN
+    else:
+        yield "The attack", _ATTACK.format(compared=_COMPARED[attack.calibration])
     if curve is not None and curve.success == "precision" and curve.fpr is not None:
         fpr = short_percent(curve.fpr)
         yield (
@@ -488,7 +499,7 @@ def _terms(curve: Curve | None, *, inside: bool) -> Iterator[tuple[str, str]]:
         f"under” a limit, as the decision says it, is a one-sided bound at {sure}: it lies below "
         "the upper end of the two-sided interval.",
     )
-    if inside:
+    if result.inside:
         yield from _INSIDE_TERMS.items()
     else:
         yield "A/A twins", _AA
@@ -506,7 +517,12 @@ def _terms(curve: Curve | None, *, inside: bool) -> Iterator[tuple[str, str]]:
         "supports neither; the sentence says why."
         + (
             " PASS also needs the bounds of all other attackers that were computed."
-            if inside
+            if result.other_attackers
+            else ""
+        )
+        + (
+            ""
+            if result.inside
             else " After INJECT, lag 0 does not count as found, because the attack succeeds there "
             "by construction; after POISON it counts."
         ),

@@ -16,9 +16,7 @@ from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.classifiers import ClassifierStudy
 from remnant.studies.shared.compared_study import ComparedStudy, check_threshold
 from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import (
-    limit_faults,
-)
+from remnant.studies.shared.settings import limit_faults
 from remnant.studies.shared.study import Recipe
 from remnant.studies.shared.variants import Variant, label_faults
 
@@ -67,7 +65,13 @@ class AttackSettings(Section, name="attack"):
     lags: tuple[FromZero, ...] = ()
 
     def _contradictions(self) -> list[str]:
-        return limit_faults(self)
+        faults = limit_faults(self)
+        if self.calibration in ("logit", "twins") and self.signal == "loss":
+            faults.append(
+                f"attack.calibration={self.calibration!r} and attack.signal={self.signal!r} "
+                "contradict each other: name references, checkpoint or none"
+            )
+        return faults
 
     def resolved(self, plan: InjectPlan | PoisonPlan) -> AttackSettings:
         """Return the settings with a calibration of this version, named for this plan."""
@@ -155,11 +159,20 @@ class ForgettingStudy(ComparedStudy, ClassifierStudy):
         plan, fpr = self.plan, self.attack.fpr
         if self.attack.against == "twin":
             check_threshold("plan.canaries", plan.canaries, fpr, more="Plant more canaries")
-            return
-        count = never_planted(plan)
-        check_threshold(
-            "the number of never-planted examples", count, fpr, more="Set plan.controls"
-        )
+        else:
+            self.check_unseen(never_planted(plan))
+
+    def check_unseen(self, count: int) -> None:
+        """Refuse too few never-planted examples for a threshold.
+
+        Args:
+            count: In the trial that has the fewest.
+
+        Raises:
+            NotEnoughEvidence: There are too few.
+        """
+        name = "the number of never-planted examples"
+        check_threshold(name, count, self.attack.fpr, more="Set plan.controls")
 
     def parts(self) -> dict[str, ForgettingStudy]:
         """Return the study alone and its variants, by name."""

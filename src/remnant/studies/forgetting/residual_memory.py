@@ -53,7 +53,8 @@ def _residual_memory(
         groups = None
     else:
         found = scores.instance(calibration)
-        planted, groups = (found.seen, found.unseen), found.groups
+        planted = found.seen, found.unseen
+        groups = tuple(scores.clusters(side) for side in found.groups)
         unplanted = cast(Any, (found.control_seen, found.control_unseen))
     return residual_memory(
         settings,

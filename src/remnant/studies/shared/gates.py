@@ -157,18 +157,48 @@ def with_plan(verdict: Verdict, *, trials: int, fresh_canaries: bool) -> Verdict
     return replace(verdict, claim=f"{verdict.claim.removesuffix('.')}; {same}.")
 
 
+def with_lost_attackers(verdict: Verdict, lost: Mapping[str, str]) -> Verdict:
+    """No PASS where an attacker that the plan allows was not measured.
+
+    Args:
+        verdict: Of the named attacker.
+        lost: Why each of the others was not measured, by calibration.
+    """
+    if verdict.outcome != "PASS" or not lost:
+        return verdict
+    reason = "; ".join(f"calibrated by {name}: {why}" for name, why in lost.items())
+    return replace(
+        verdict,
+        outcome="INCONCLUSIVE",
+        sentence=f"{verdict.sentence} But another attacker was not measured ({reason}).",
+        claim=f"No claim: another attacker was not measured ({reason}).",
+    )
+
+
 def with_negative_control(
     verdict: Verdict, unplanted: ForgettingCurve | ExposureCurve | None
 ) -> Verdict:
-    """The verdict beside the A/A twins, of which neither saw a canary.
+    """The verdict beside the same comparison in unplanted models, which saw no canary.
 
     Where the attack distinguishes even these beyond the limit at the last lag, a FAIL is not shown
     to be memory, and becomes INCONCLUSIVE. Where it distinguishes them at all, the claim says so.
+    Where it is shown to be below chance, canaries score too low without any memory, and a PASS
+    becomes INCONCLUSIVE.
     """
     if unplanted is None or unplanted.confidence <= 0.5:
         return verdict
     chance = unplanted.chance if isinstance(unplanted, ForgettingCurve) else unplanted.null
     low = float(unplanted.evidence.lower(unplanted.confidence)[-1])
+    high = float(unplanted.evidence.upper(unplanted.confidence)[-1])
+    if verdict.outcome == "PASS" and high < chance:
+        reason = (
+            "in unplanted twins, which never saw a canary, the same comparison is below chance "
+            f"(at most {high:.3g}; chance {chance:.3g}), so canaries score too low in all models"
+        )
+        sentence = f"{verdict.sentence} But {reason}."
+        return replace(
+            verdict, outcome="INCONCLUSIVE", sentence=sentence, claim=f"No claim: {reason}."
+        )
     if low <= chance:
         return verdict
     seen = (
