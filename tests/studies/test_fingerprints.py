@@ -12,7 +12,7 @@ import pytest
 
 from remnant.plans import InjectPlan
 from remnant.plans.fingerprint import added_later
-from remnant.studies import read_recipe
+from remnant.studies import read_recipe, study_from
 from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
 from remnant.studies.prediction.shadow_pool import pool_key
 from remnant.studies.shared.settings import DataSettings, TrainingSettings
@@ -91,3 +91,23 @@ def test_a_new_field_at_its_default_leaves_a_shadow_pool_the_same():
     old, new = study().plan, study(plan=NewerPlan).plan
     assert pool_key(new, {}) == pool_key(old, {})
     assert pool_key(study(plan=NewerPlan, warm=1).plan, {}) != pool_key(old, {})
+
+
+@pytest.mark.parametrize(
+    ("question", "calibration", "of_0_2"),
+    [
+        ("text-forgetting", "references", "02a920184f639f3a"),
+        ("text-forgetting", "none", "1fa1fa774c799443"),
+        ("speech-forgetting", "references", "f1729761eed4f751"),
+        ("speech-forgetting", "none", "0508caf41aeae9a7"),
+    ],
+)
+def test_runs_of_0_2_that_stored_no_twins_are_not_gone_on_with(question, calibration, of_0_2):
+    plan = {"kind": "inject", "canaries": 8, "step": 10, "watch_steps": 20, "trials": 3}
+    recipe = {
+        "question": question,
+        "plan": {**plan, "fresh_canaries": True},
+        "attack": {"calibration": calibration},
+        "canaries": {"references": 200},
+    }
+    assert study_from(recipe).fingerprint != of_0_2

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from remnant import InjectPlan, PoisonPlan
-from remnant.data import Corpus, load_corpus
+from remnant.data import Corpus, corpus_fingerprint, load_corpus
 from remnant.errors import InvalidInput, NotEnoughEvidence, PlanError, RecordError
 from remnant.measures import ExposureCurve, Verdict, exposure_curve
 from remnant.population import Population
@@ -25,6 +25,7 @@ from remnant.studies import (
 )
 from remnant.studies.shared.language_models import language_model_maker
 from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.study import SectionedStudy
 from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
 from remnant.studies.shared.variants import Variant
 from remnant.studies.text_forgetting.calibration import calibrated_bits
@@ -266,6 +267,41 @@ def test_a_study_by_influence_is_never_passed(tmp_path, monkeypatch):
     assert verdict["outcome"] == "INCONCLUSIVE"
     assert "Set attack.calibration to twins" in verdict["sentence"]
     assert results(STUDY, tmp_path / "twins")["verdict"]["outcome"] == "PASS"
+
+
+def begun_by_0_2(study, finished, folder, *, fingerprint):
+    """A run that 0.2 began: its groups are finished, nothing is measured, no twins are stored."""
+    corpus = load_corpus(STUDY.text.name, characters=STUDY.text.characters)
+    with Record.create(
+        folder,
+        question=study.QUESTION,
+        plan=study.to_dict(),
+        plan_fingerprint=fingerprint,
+        data_fingerprint=corpus_fingerprint(corpus),
+        execution=Execution().facts(),
+        provenance={"versions": {"remnant": "0.2.0"}},
+    ) as record:
+        for name in ("signals", "validation_bits"):
+            record.put_array(f"primary.{name}", Record.open(finished).array(f"primary.{name}"))
+
+
+def test_a_run_that_0_2_began_is_refused(run, tmp_path):
+    study = by("none")
+    of_0_2 = SectionedStudy.fingerprint.fget(study)
+    begun_by_0_2(study, run, tmp_path / "old", fingerprint=of_0_2)
+    with pytest.raises(RecordError, match="another plan") as refused:
+        run_study(study, tmp_path / "old", Execution())
+    assert "Version 0.2.0 began that run" in refused.value.hint
+    assert "choose another --out folder, or finish it with 0.2.0" in refused.value.hint
+
+
+def test_costs_without_other_trials_twins_are_not_judged(run, tmp_path):
+    study = by("none")
+    begun_by_0_2(study, run, tmp_path / "old", fingerprint=study.fingerprint)
+    with pytest.raises(RecordError, match=r"lacks the array primary\.twins_bits") as refused:
+        run_study(study, tmp_path / "old", Execution())
+    assert "new --out folder" in refused.value.hint
+    assert "verdict" not in Record.open(tmp_path / "old").results()
 
 
 def test_poison_is_calibrated_by_reference_models(tmp_path):

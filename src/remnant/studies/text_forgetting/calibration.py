@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.plans import InjectPlan, PoisonPlan
+from remnant.errors import RecordError
 from remnant.probes import WINDOW_SIGNALS
 from remnant.records import Record
 from remnant.studies.text_forgetting.recipe import CALIBRATIONS, SequenceStudy
 
 Floats = NDArray[np.float64]
 _BITS = WINDOW_SIGNALS.index("bits")
-
-
-def calibrated(
-    plan: InjectPlan | PoisonPlan, bits: Floats, arm: str, compared: Floats | None
-) -> tuple[Floats, Floats]:
-    """Return the calibrated costs of canaries and references under one arm.
-
-    Args:
-        plan: Whose members they are.
-        bits: ``(slots, members, canaries and references)``.
-        arm: Its name.
-        compared: What is subtracted from each trial's costs, ``(slots or 1, trials, canaries and
-            references)``; None for nothing.
-
-    Returns:
-        Bits of the shapes ``(slots, trials, canaries)`` and ``(slots, trials, references)``.
-    """
-    own = bits[:, plan.members_of(arm)]
-    if compared is not None:
-        own = own - compared
-    return own[..., : plan.canaries], own[..., plan.canaries :]
 
 
 def calibrated_bits(
@@ -49,16 +30,14 @@ def calibrated_bits(
     Returns:
         Bits of the shapes ``(lags, trials, canaries)`` and ``(lags, trials, references)``.
     """
-    calibration = calibration or study.attack.calibration
-    bits = record.array(f"{name}.signals")[:, :, _BITS]
-    compared = None
-    if calibration == "influence":
-        compared = bits[:, study.plan.members_of("twin")]
-    elif calibration == "twins":
-        compared = record.array(f"{name}.twins_bits")
-    elif calibration == "references":
-        compared = record.array(f"{name}.reference_bits").mean(axis=1)
-    return calibrated(study.plan, bits, arm, compared)
+    return _calibrated(
+        study,
+        record.array(f"{name}.signals")[:, :, _BITS],
+        arm,
+        calibration or study.attack.calibration,
+        twins=lambda: record.array(f"{name}.twins_bits"),
+        references=lambda: record.array(f"{name}.reference_bits"),
+    )
 
 
 def hidden_bits(record: Record, study: SequenceStudy, arm: str) -> tuple[Floats, Floats]:
@@ -69,21 +48,62 @@ def hidden_bits(record: Record, study: SequenceStudy, arm: str) -> tuple[Floats,
     Returns:
         Bits of the shapes ``(slots, trials, canaries)`` and ``(slots, trials, references)``.
     """
-    calibration = study.attack.calibration
-    bits, compared = record.array("primary.hidden"), None
+    return _calibrated(
+        study,
+        record.array("primary.hidden"),
+        arm,
+        study.attack.calibration,
+        twins=lambda: record.array("primary.hidden_twins"),
+        references=lambda: record.array("primary.reference_bits")[-1:],
+    )
+
+
+def _calibrated(
+    study: SequenceStudy,
+    bits: Floats,
+    arm: str,
+    calibration: str,
+    *,
+    twins: Callable[[], Floats],
+    references: Callable[[], Floats],
+) -> tuple[Floats, Floats]:
+    """Return the calibrated costs of canaries and references under one arm.
+
+    Args:
+        study: Whose members they are.
+        bits: ``(slots, members, canaries and references)``.
+        arm: Its name.
+        calibration: One of ``CALIBRATIONS``.
+        twins: Reads what other trials' twins pay, ``(slots, trials, canaries and references)``.
+        references: Reads what reference models pay, ``(slots or 1, models, trials, canaries and
+            references)``.
+    """
+    plan = study.plan
+    own = bits[:, plan.members_of(arm)]
     if calibration == "influence":
-        compared = bits[:, study.plan.members_of("twin")]
+        own = own - bits[:, plan.members_of("twin")]
     elif calibration == "twins":
-        compared = record.array("primary.hidden_twins")
+        own = own - twins()
     elif calibration == "references":
-        compared = record.array("primary.reference_bits")[-1:].mean(axis=1)
-    return calibrated(study.plan, bits, arm, compared)
+        own = own - references().mean(axis=1)
+    return own[..., : plan.canaries], own[..., plan.canaries :]
 
 
-def allowed(record: Record, name: str) -> tuple[str, ...]:
-    """Return the calibrations that the arrays of one part allow, as ``CALIBRATIONS`` lists them."""
+def allowed(record: Record, name: str, study: SequenceStudy) -> tuple[str, ...]:
+    """Return the calibrations that the arrays of one part allow, as ``CALIBRATIONS`` lists them.
+
+    Raises:
+        RecordError: The arrays lack what other trials' twins pay: an earlier version trained them.
+    """
     held = record.array_names()
     needs = {"twins": f"{name}.twins_bits", "references": f"{name}.reference_bits"}
+    if study.other_twins and needs["twins"] not in held:
+        raise RecordError(
+            f"{record.folder} lacks the array {needs['twins']}: an earlier version trained these "
+            "models and did not store what the other trials' unplanted twins pay.",
+            hint="Run the study in a new --out folder, or finish this run with the version that "
+            "began it.",
+        )
     return tuple(
         calibration
         for calibration in CALIBRATIONS

@@ -115,12 +115,15 @@ def attacked_by_all(
 
     Args:
         record, name, study, canaries: As for ``twin_exposure``.
+
+    Raises:
+        RecordError: As for ``allowed``.
     """
     curves = {
         calibration: twin_exposure(
             record, name, study, "planted", canaries=canaries, calibration=calibration
         )
-        for calibration in allowed(record, name)
+        for calibration in allowed(record, name, study)
     }
     own = curves.pop(study.attack.calibration)
     return Attacked(own=own, others=curves, study=study)

@@ -12,6 +12,7 @@ from remnant.errors import PlanError, require
 from remnant.measures import null_exposure
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
 from remnant.plans.bounds import Count, FromZero, Share, at_least, one_of
+from remnant.plans.fingerprint import fingerprint
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.compared_study import ComparedStudy, check_threshold
 from remnant.studies.shared.section import Section
@@ -97,6 +98,15 @@ class SequenceStudy(ComparedStudy):
 
     attack: TextAttackSettings
     hidden: HiddenSettings | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """A digest of everything that changes numbers.
+
+        Version 0.2 stored no costs of other trials' twins, so its runs must not be gone on with:
+        the digest is never that of the same recipe in 0.2.
+        """
+        return fingerprint([super().fingerprint, "twins_bits"])
 
     @property
     def other_twins(self) -> int:
