@@ -340,7 +340,7 @@ def test_a_memory_that_only_relearning_shows_fails_a_pass(run, changed, monkeypa
     hidden[0] = signals[-1, :, 0]
     copy = changed(run).folder
 
-    def measured(hidden):
+    def measured(hidden, study=study):
         kept = {"primary.signals": signals, "primary.hidden": hidden}
         kept["primary.hidden_task"] = np.full((5, members, 1), 5.0)
         kept["primary.twins_bits"] = np.full((4, 8, ITEMS), 30.0)
@@ -360,6 +360,11 @@ def test_a_memory_that_only_relearning_shows_fails_a_pass(run, changed, monkeypa
     assert found["verdict"]["outcome"] == "FAIL"
     assert f"mean exposure is at least {row['exposure_low']:.2f} bits" in found["verdict"]["claim"]
     assert found["hidden"]["disturbances"][0]["reading"] == "not found"
+    attack = dataclasses.replace(study.attack, calibration="influence")
+    influence = measured(loud, dataclasses.replace(study, attack=attack))
+    row = influence["hidden"]["disturbances"][2]
+    assert row["exposure_low"] > study.attack.limit, "by influence, which no attacker sees"
+    assert influence["verdict"]["outcome"] == "INCONCLUSIVE"
 
 
 def test_what_a_model_learnt_about_all_such_sequences_does_not_bring_canaries_back():

@@ -29,7 +29,7 @@ from remnant.studies.shared.study import SectionedStudy
 from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
 from remnant.studies.shared.variants import Variant
 from remnant.studies.text_forgetting.calibration import calibrated_bits
-from remnant.studies.text_forgetting.exposure_curves import Attacked, of_influence
+from remnant.studies.text_forgetting.exposure_curves import Attacked
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
 from remnant.studies.text_forgetting.planted_tokens import plant_tokens
 from remnant.studies.text_forgetting.recipe import TextAttackSettings, TextCanarySettings
@@ -245,28 +245,34 @@ def test_a_pass_names_the_attacker_and_holds_for_all_that_were_computed():
     assert "for another attacker" in doubted.stored().safe_after.reason
 
 
-def test_influence_passes_no_gate():
-    measured = exposures(none=[0, 1, 0], twins=[0, 1, 0], influence=[0, 3, 0])
-    assert measured.verdict().outcome == "PASS"
-    verdict = of_influence(measured.verdict())
+@pytest.mark.parametrize(("gain", "outcome"), [([0, 3, 0], "PASS"), ([3, 3, 3], "FAIL")])
+def test_influence_decides_no_gate(gain, outcome):
+    attacker = exposures(influence=[0, 1, 0], twins=gain).verdict()
+    assert attacker.outcome == outcome
+    measured = exposures(none=[0, 1, 0], twins=[0, 1, 0], influence=gain)
+    assert measured.own.verdict(STUDY.attack.limit).outcome == outcome
+    verdict = measured.verdict()
     assert verdict.outcome == "INCONCLUSIVE"
-    assert "which no attacker has" in verdict.sentence
-    assert verdict.claim.startswith("No claim: the costs are less those of each trial's own")
-    assert measured.stored().safe_after.lag is None
-    failed = exposures(twins=[0, 3, 0], influence=[3, 3, 3])
-    assert of_influence(failed.verdict()).outcome == "FAIL"
-    assert of_influence(failed.verdict()).claim.endswith(
-        "own unplanted twin, which no attacker has."
+    assert verdict.sentence.endswith(
+        " But no attacker has the trial's own twin: what was measured is the influence of "
+        "planting. Set attack.calibration to twins, references or none."
     )
+    assert verdict.claim == (
+        "No claim: no attacker has the trial's own twin: what was measured is the influence of "
+        "planting."
+    )
+    assert measured.stored().safe_after.lag is None
+    assert measured.stored().safe_after.reason.startswith("No attacker has the trial's own twin")
 
 
-def test_a_study_by_influence_is_never_passed(tmp_path, monkeypatch):
-    passing = Verdict("PASS", "Under the limit.", "At most 2 bits.", 3.0, 30.0)
-    monkeypatch.setattr(ExposureCurve, "verdict", lambda *_, **__: passing)
+@pytest.mark.parametrize("outcome", ["PASS", "FAIL"])
+def test_a_study_by_influence_is_never_decided(tmp_path, monkeypatch, outcome):
+    decided = Verdict(outcome, "So it is.", "Some bits.", 3.0, 30.0)
+    monkeypatch.setattr(ExposureCurve, "verdict", lambda *_, **__: decided)
     verdict = results(by("influence"), tmp_path / "influence")["verdict"]
     assert verdict["outcome"] == "INCONCLUSIVE"
     assert "Set attack.calibration to twins" in verdict["sentence"]
-    assert results(STUDY, tmp_path / "twins")["verdict"]["outcome"] == "PASS"
+    assert results(STUDY, tmp_path / "twins")["verdict"]["outcome"] == outcome
 
 
 def begun_by_0_2(study, finished, folder, *, fingerprint):

@@ -29,10 +29,7 @@ from remnant.studies.text_forgetting.result import (
 
 Floats = NDArray[np.float64]
 _LEVELS = (2.0, 3.0, 5.0)  # bits
-NO_ATTACKER = (
-    "the costs are less those of each trial's own unplanted twin, which no attacker has, so what "
-    "an attacker sees is not shown"
-)
+_INFLUENCE = "no attacker has the trial's own twin: what was measured is the influence of planting"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,10 +56,13 @@ class Attacked:
         }
 
     def verdict(self) -> Verdict:
-        """The verdict of the study's own curve, which passes only where all attackers' do."""
+        """The verdict of the study's own curve, which passes only where all attackers' do.
+
+        By influence nothing is decided, since no attacker can measure the curve.
+        """
         attack = self.study.attack
         if attack.calibration == "influence":
-            return self.own.verdict(attack.limit)
+            return _undecided(self.own.verdict(attack.limit))
         named = attacker(self.study, attack.calibration)
         return self.own.verdict(attack.limit, attacker=named, others=self.attackers)
 
@@ -71,7 +71,7 @@ class Attacked:
         attack = self.study.attack
         safe = self.own.safe_after(attack.limit, others=self.attackers)
         if attack.calibration == "influence":
-            safe = replace(safe, lag=None, reason=f"{NO_ATTACKER[0].upper()}{NO_ATTACKER[1:]}.")
+            safe = replace(safe, lag=None, reason=f"{_INFLUENCE[0].upper()}{_INFLUENCE[1:]}.")
         return exposure_result(self.own, attack.limit, safe)
 
     def table(self) -> ByCalibration:
@@ -129,17 +129,14 @@ def attacked_by_all(
     return Attacked(own=own, others=curves, study=study)
 
 
-def of_influence(verdict: Verdict) -> Verdict:
-    """The verdict of a curve that no attacker can have measured: it is no PASS."""
-    if verdict.outcome != "PASS":
-        said = "measured against each trial's own unplanted twin, which no attacker has"
-        return replace(verdict, claim=f"{verdict.claim.removesuffix('.')}; {said}.")
+def _undecided(verdict: Verdict) -> Verdict:
+    """The verdict of a curve by influence: INCONCLUSIVE, whatever its bounds are."""
     return replace(
         verdict,
         outcome="INCONCLUSIVE",
-        sentence=f"{verdict.sentence} But {NO_ATTACKER}. Set attack.calibration to twins, "
+        sentence=f"{verdict.sentence} But {_INFLUENCE}. Set attack.calibration to twins, "
         "references or none.",
-        claim=f"No claim: {NO_ATTACKER}.",
+        claim=f"No claim: {_INFLUENCE}.",
     )
 
 

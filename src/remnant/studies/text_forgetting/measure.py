@@ -9,46 +9,27 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.measures import (
-    ExposureCurve,
-    ForgettingCurve,
-    Success,
-    Verdict,
-    forgetting_curve,
-)
+from remnant.measures import ExposureCurve, ForgettingCurve, Success, Verdict, forgetting_curve
 from remnant.probes import WINDOW_SIGNALS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
 from remnant.studies.residual_memory.measured import hidden_scope
 from remnant.studies.shared.curves import Traditional
 from remnant.studies.shared.differences import put_comparison
-from remnant.studies.shared.gates import (
-    put_verdict,
-    with_negative_control,
-    with_residual_memory,
-)
+from remnant.studies.shared.gates import put_verdict, with_negative_control, with_residual_memory
 from remnant.studies.shared.measured_curves import curve_result
 from remnant.studies.shared.parts import Tested
 from remnant.studies.shared.wording import times
-from remnant.studies.text_forgetting.calibration import (
-    moved,
-    subtracted,
-)
+from remnant.studies.text_forgetting.calibration import moved, subtracted
 from remnant.studies.text_forgetting.exposure_curves import (
     attacked_by_all,
     costs_by_lag,
     exposure_result,
-    of_influence,
     twin_exposure,
 )
-from remnant.studies.text_forgetting.recipe import (
-    SequenceStudy,
-    TextForgettingStudy,
-)
+from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy
 from remnant.studies.text_forgetting.residual_memory import Task, put_residual_memory
-from remnant.studies.text_forgetting.result import (
-    ByUses,
-)
+from remnant.studies.text_forgetting.result import ByUses
 
 Floats = NDArray[np.float64]
 
@@ -91,8 +72,7 @@ def put_twin_curves(record: Record, study: SequenceStudy, task: Task) -> None:
 
     def judged() -> Verdict:
         verdict = with_negative_control(attacked.verdict(), unplanted)
-        verdict = with_residual_memory(verdict, record.results())
-        return of_influence(verdict) if study.attack.calibration == "influence" else verdict
+        return with_residual_memory(verdict, record.results())
 
     put_verdict(record, judged, task=record.results().get("task"))
     for success in get_args(Success):

@@ -302,8 +302,8 @@ def calibrations_table(calibrations: ByCalibration, curve: Curve) -> Table:
             *columns("end", last),
         ),
         note="PASS needs the upper bound of every attacker to be within the limit: twins, "
-        "references, none. Nobody has the twin of influence, so it passes nothing. By chance the "
-        "median is 1 bit.",
+        "references, none. No attacker has the twin of influence, so it decides no gate. By chance "
+        "the median is 1 bit.",
         depth="show",
     )
 
