@@ -177,6 +177,25 @@ def test_twins_that_are_distinguished_contradict_a_fail(question):
 
 
 @pytest.mark.parametrize("question", ["forgetting", "text-forgetting", "speech-forgetting"])
+def test_twins_that_are_distinguished_at_other_lags_are_counted(question):
+    name = "curve_aa" if question == "forgetting" else "curve_exposure_aa"
+    curve = getattr(stored(question), name)
+    columns = {
+        "value": curve.chance + 0.3,
+        "low": curve.chance + 0.1,
+        "high": curve.chance + 0.4,
+    }
+    everywhere = dataclasses.replace(
+        curve, **{column: (number,) * len(curve.lags) for column, number in columns.items()}
+    )
+    at_the_end = ending(everywhere, curve.chance, curve.chance - 0.1, curve.chance + 0.1)
+    result = judged(question, "PASS", **{name: at_the_end})
+    said = {check.name: check.text for check in load(QUESTIONS[question].beside)(result)}
+    assert f"at only 1 of {len(curve.lags)} lags)" in said["negative control"]
+    assert said["negative control"].startswith("negative control at chance (at lag ")
+
+
+@pytest.mark.parametrize("question", ["forgetting", "text-forgetting", "speech-forgetting"])
 def test_another_measure_that_disagrees(question):
     auc, main = stored(question).curve_auc, {}
     above, within = ending(auc, 0.7, 0.6, 0.8), ending(auc, 0.5, 0.4, 0.6)

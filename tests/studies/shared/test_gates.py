@@ -108,6 +108,18 @@ def test_an_attacker_that_was_not_measured_leaves_no_pass():
     assert with_lost_attackers(PASS, {}) == PASS
 
 
+def test_the_claim_and_the_line_of_controls_agree_on_the_negative_control():
+    def shift_to(low):
+        """The smallest shift at which this bound of the twins is above chance."""
+        return next(s for s in np.linspace(0, 0.5, 101) if low(unplanted(s)) > 0.5)
+
+    one_sided = shift_to(lambda twins: twins.evidence.lower(twins.confidence)[-1])
+    two_sided = shift_to(lambda twins: twins.low[-1])
+    assert one_sided < two_sided
+    assert with_negative_control(FAIL, unplanted(one_sided)) == FAIL
+    assert "unplanted twins" in with_negative_control(FAIL, unplanted(two_sided)).claim
+
+
 def test_the_negative_control_of_exposure_is_in_bits():
     rng = np.random.default_rng(0)
     curve = exposure_curve(

@@ -14,6 +14,7 @@ from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
 from remnant.report.blocks import Check, Status
 from remnant.report.curve import Curve, Point, lag_text
+from remnant.studies.shared.curve_blocks import control_count, control_holds
 from remnant.studies.shared.parts import (
     ClassifierTask,
     Finding,
@@ -173,7 +174,8 @@ def twins_at_chance(
 ) -> Check:
     """The A/A twins of a curve, of which neither saw a canary, at the lag that is judged.
 
-    Twins that are distinguished there contradict a FAIL: it need not be memory.
+    Twins that are distinguished there contradict a FAIL: it need not be memory. Where
+    their interval excludes chance at more than a tenth of all lags, the text counts these.
     """
     if control is None:
         return not_measured(name)
@@ -182,6 +184,9 @@ def twins_at_chance(
         return not_measured(name)
     holds = end.low <= control.chance <= end.high
     text = "" if holds else f"{_interval(control, end)} at lag {lag_text(end.lag)}"
+    if holds and not control_holds(control):
+        inside, lags = control_count(control)
+        text = f"at lag {lag_text(end.lag)}, but at only {inside} of {lags} lags"
     return at_chance(
         name, holds, text=text, contradicts=outcome == "FAIL" and above(end, control.chance)
     )

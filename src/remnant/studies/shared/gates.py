@@ -180,10 +180,11 @@ def with_negative_control(
 ) -> Verdict:
     """The verdict beside the same comparison in unplanted models, which saw no canary.
 
-    Where the attack distinguishes even these beyond the limit at the last lag, a FAIL is not shown
-    to be memory, and becomes INCONCLUSIVE. Where it distinguishes them at all, the claim says so.
-    Where it is shown to be below chance, canaries score too low without any memory, and a PASS
-    becomes INCONCLUSIVE.
+    Where the attack distinguishes even these beyond the limit at the last lag, by a one-sided
+    bound, a FAIL is not shown to be memory, and becomes INCONCLUSIVE. Where it is shown to be below
+    chance, canaries score too low without any memory, and a PASS becomes INCONCLUSIVE. Where their
+    two-sided interval, the one in tables and in the line of controls, is above chance, the claim
+    says so.
     """
     if unplanted is None or unplanted.confidence <= 0.5:
         return verdict
@@ -199,17 +200,17 @@ def with_negative_control(
         return replace(
             verdict, outcome="INCONCLUSIVE", sentence=sentence, claim=f"No claim: {reason}."
         )
-    if low <= chance:
-        return verdict
     seen = (
         f"unplanted twins, which never saw a canary, are distinguished too (at least {low:.3g} at "
         f"the last lag; chance {chance:.3g})"
     )
-    if verdict.outcome == "FAIL" and low > verdict.limit:
+    if verdict.outcome == "FAIL" and low > max(chance, verdict.limit):
         sentence = f"{verdict.sentence} But {seen}, so this need not be memory."
         return replace(
             verdict, outcome="INCONCLUSIVE", sentence=sentence, claim=f"No claim: {seen}."
         )
+    if unplanted.low[-1] <= chance:
+        return verdict
     return replace(verdict, claim=f"{verdict.claim.removesuffix('.')}; {seen}.")
 
 
