@@ -109,7 +109,7 @@ def test_the_headline_has_a_number_beside_its_limit(whole_run):
 @pytest.mark.parametrize(
     ("outcome", "title", "advice"),
     [
-        ("PASS", "Under the limit at the last step watched", "Protect those used more recently"),
+        ("PASS", "Under the limit at the last step watched", "“What to decide” says whether"),
         ("FAIL", "Still remembered beyond the limit", "Protect these examples"),
         ("INCONCLUSIVE", "Not enough evidence to decide", "Run the study again"),
     ],

@@ -63,7 +63,7 @@ _TITLES = {
 }
 _ADVICE = {
     "PASS": "Examples as old as the last lag need no further protection against this attack. "
-    "Protect those used more recently: see “What to decide”.",
+    "“What to decide” says whether those used more recently do.",
     "FAIL": "Protect these examples: show them less often, train longer without them before the "
     "release, or train with differential privacy. Then run the study again.",
     "INCONCLUSIVE": "Run the study again in a new folder with more evidence, such as more trials; "
