@@ -446,7 +446,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words
                 plan=dataclasses.replace(TINY, trials=1),
                 attack=AttackSettings(calibration="references"),
             ),
-            "needs trials >= 2",
+            "calibration='references' .* trials >= 2; with one trial use 'checkpoint' or 'none'",
         ),
         (
             lambda: tiny(plan=dataclasses.replace(TINY, fresh_canaries=False, controls=0)),
@@ -457,7 +457,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words
                 plan=PoisonPlan(canaries=16, step=5, watch_steps=5),
                 attack=AttackSettings(calibration="checkpoint"),
             ),
-            "POISON plants from the first step: use references",
+            "POISON plants from the first step: use 'references' or 'none'",
         ),
         (lambda: AttackSettings(against="nobody"), "attack.against='nobody'"),
         (
@@ -465,6 +465,10 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words
             "'logit' and attack.signal='loss' contradict each other",
         ),
         (lambda: AttackSettings(signal="noise"), "attack.signal='noise'"),
+        (
+            lambda: AttackSettings(calibration="logit", signal="loss"),
+            "'logit' of version 0.2 reads log-odds, and attack.signal='loss': name one of",
+        ),
     ],
 )
 def test_bad_settings_are_named(make, words):

@@ -151,3 +151,10 @@ def test_an_unknown_question_is_refused():
 )
 def test_values_are_written_as_toml(value):
     assert tomllib.loads(f"x = {toml_value(value)}") == {"x": value}
+
+
+def test_a_field_that_is_not_set_says_what_holds_and_explains_old_names():
+    text = " ".join(recipe_template("forgetting").replace("\n#", "").split())
+    assert "Not set: references; checkpoint for INJECT with one or two trials" in text
+    assert "Names of version 0.2: logit is checkpoint" in text
+    assert "Not set: 0.25." in text

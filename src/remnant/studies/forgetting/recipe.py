@@ -45,11 +45,11 @@ class AttackSettings(Section, name="attack"):
             ``twin``: the same examples in a model that skipped the planting, as in the paper;
             success is also what was learnt of their kind.
         calibration: What each score is compared with: ``references`` (the other trials' unplanted
-            models at the same step), ``checkpoint`` (the model before planting) or ``none``. If
-            not given: ``references``; ``checkpoint`` for INJECT with one or two trials or against
-            the twin; ``none`` for POISON with one trial. ``logit``, ``loss`` and ``twins`` of
-            version 0.2 are read as ``checkpoint``, ``checkpoint`` with ``signal = "loss"``, and
-            ``references``.
+            models at the same step), ``checkpoint`` (the model before planting) or ``none``. Not
+            set: ``references``; ``checkpoint`` for INJECT with one or two trials or against the
+            twin; ``none`` for POISON with one trial. Names of version 0.2: ``logit`` is
+            ``checkpoint``, ``loss`` is ``checkpoint`` with ``signal = "loss"``, ``twins`` is
+            ``references``; for POISON, ``logit`` and ``loss`` are ``references``.
         signal: What is read off a model: ``log-odds`` of the label, or its ``loss``.
         limit: Success at the last lag must be below this.
         lags: Lags to measure at, in steps. Empty: a grid up to the last step.
@@ -66,10 +66,11 @@ class AttackSettings(Section, name="attack"):
 
     def _contradictions(self) -> list[str]:
         faults = limit_faults(self)
-        if self.calibration in ("logit", "twins") and self.signal == "loss":
+        implied = _SPELLED.get(self.calibration or "", ("", "log-odds"))[1]
+        if self.calibration in _SPELLED and self.signal not in ("log-odds", implied):
             faults.append(
-                f"attack.calibration={self.calibration!r} and attack.signal={self.signal!r} "
-                "contradict each other: name references, checkpoint or none"
+                f"attack.calibration={self.calibration!r} of version 0.2 reads {implied}, and "
+                f"attack.signal={self.signal!r}: name one of {', '.join(CALIBRATIONS)}"
             )
         return faults
 
@@ -143,10 +144,14 @@ class ForgettingStudy(ComparedStudy, ClassifierStudy):
         if attack.calibration == "checkpoint" and isinstance(plan, PoisonPlan):
             faults.append(
                 "attack.calibration='checkpoint' needs a checkpoint before planting, and POISON "
-                "plants from the first step: use references"
+                "plants from the first step: use 'references' or 'none'"
             )
         if attack.calibration == "references" and plan.trials < 2:
-            faults.append("calibration by the other trials' unplanted models needs trials >= 2")
+            faults.append(
+                "attack.calibration='references' is by the other trials' unplanted models and "
+                "needs trials >= 2; with one trial use "
+                + ("'none'" if isinstance(plan, PoisonPlan) else "'checkpoint' or 'none'")
+            )
         if attack.against == "never-planted" and not never_planted(plan):
             faults.append(
                 "attack.against='never-planted' needs examples that a trial never planted: give "

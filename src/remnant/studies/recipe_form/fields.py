@@ -13,7 +13,7 @@ from remnant.plans.bounds import bound_of
 from remnant.studies.shared.study import Recipe
 
 _ATTRIBUTE = re.compile(r"    (\w+(?:, \w+)*): (.*)")
-_KEPT = ("Not set:", "Empty:", "Give either")
+_KEPT = ("Not set:", "Empty:", "Give either", "Names of version")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`])")
 
 

@@ -108,7 +108,7 @@ def _deleted(made: type[Any], default: Any) -> Iterator[str]:
         if not field.required and getattr(default, field.name) != field.default
     ]
     if other:
-        yield f"# What a field becomes that you delete here: {', '.join(other)}."
+        yield f"# Defaults of fields that you delete here: {', '.join(other)}."
 
 
 def _values(default: Any) -> dict[str, Any]:

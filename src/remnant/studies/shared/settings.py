@@ -114,7 +114,7 @@ class CanarySettings(Section, name="canaries"):
         judges: Models that rank the pool for ``hard``, ``medium`` and ``easy``.
         judge_steps: Updates of each of these models.
         share: Share of the pool that ``hard``, ``medium`` and ``easy`` images are drawn from at
-            random: the hardest, the middle or the easiest, however many are planted. If not given:
+            random: the hardest, the middle or the easiest, however many are planted. Not set:
             0.25. Only for these kinds.
     """
 
