@@ -156,10 +156,17 @@ def test_unusable_examples_are_left_out_and_sides_stay_rectangular():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"own": np.ones((4, 24))}, "own does not hold truth values"),
+        ({"own": np.ones((4, 24))}, "own holds float64 and not truth values"),
         ({"own": dealt(4, 5)}, "own has the shape"),
-        ({"own": dealt(4, 6) & (np.arange(24) > 0)}, "unequally many"),
-        ({"unplanted": np.zeros((3, 4, 24))}, "unplanted has shape"),
+        ({"own": dealt(4, 6) & (np.arange(24) > 0)}, r"unequally many .* \(5, 6, 6, 6\)"),
+        (
+            {"unplanted": np.zeros((3, 4, 24))},
+            r"^unplanted has shape .* must have the shape \(3, 4, models, 24\)\.$",
+        ),
+        (
+            {"calibration": "checkpoint", "checkpoint": np.zeros((24, 4))},
+            r"^checkpoint has the shape \(24, 4\), not \(4, 24\)\.$",
+        ),
         ({"unplanted": np.zeros((3, 3, 2, 24))}, "unplanted has the shape"),
         ({"unplanted": None}, "needs unplanted or references"),
         ({"calibration": "checkpoint"}, "needs checkpoint"),
@@ -182,6 +189,9 @@ def test_one_trial_and_no_never_planted_example_are_refused():
         instance_scores(planted, own=own, unplanted=unplanted)
     with pytest.raises(NotEnoughEvidence, match="no never-planted example"):
         instance_scores(planted[..., :6], own=own[:, :6], calibration="none")
+    with pytest.raises(NotEnoughEvidence, match="Mark at least one planted example") as unusable:
+        instance_scores(planted, own=own, usable=~own, calibration="none")
+    assert "no planted example" in str(unusable.value)
     scores = instance_scores(planted, own=own, calibration="none")
     assert curve_of(scores, rng).trials == 1  # groups of one trial are taken
 

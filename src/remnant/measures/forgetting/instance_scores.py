@@ -42,7 +42,10 @@ Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 InstanceCalibration = Literal["references", "checkpoint", "none", "influence"]
 FEW_REFERENCES = 4  # independent trainings, from which on scores are divided by their deviation
-_REMEDY = "Deal examples to more trials, or score controls that no trial planted."
+_REMEDY = {
+    "planted": "Mark at least one planted example of every trial as usable.",
+    "never-planted": "Deal examples to more trials, or score controls that no trial planted.",
+}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,8 +138,9 @@ def instance_scores(
     outside = _given("references", references, (lags, None, examples), faults)
     before = _given("checkpoint", checkpoint, (trials, examples), faults)
     if mine is not None and np.unique(mine.sum(axis=1)).size > 1:
-        faults.append("own has unequally many examples in the trials")
-    faults += _missing(calibration, twins, outside, before)
+        sizes = ", ".join(map(str, mine.sum(axis=1)))
+        faults.append(f"own has unequally many examples in the trials ({sizes})")
+    faults += _missing(calibration, unplanted, references, checkpoint)
     require(faults)
     if mine is None:
         raise InvalidInput("own must say for each trial which examples it planted.")
@@ -169,7 +173,7 @@ def _flags(
         return None
     flags = np.asarray(given)
     if flags.dtype != np.bool_:
-        faults.append(f"{name} does not hold truth values")
+        faults.append(f"{name} holds {flags.dtype} and not truth values (bool)")
     elif flags.shape != shape:
         faults.append(f"{name} has the shape {flags.shape}, not {shape} (trials, examples)")
     else:
@@ -183,7 +187,8 @@ def _given(
     """An array of numbers of this shape, in which None stands for any length from 1."""
     if given is None:
         return None
-    read = read_floats(name, given, len(shape), faults)
+    wanted = ", ".join("models" if want is None else str(want) for want in shape)
+    read = read_floats(name, given, len(shape), faults, axes=f"({wanted})")
     if read is None:
         return None
     wrong = any(
@@ -191,19 +196,25 @@ def _given(
         for have, want in zip(read.shape, shape, strict=True)
     )
     if wrong:
-        wanted = ", ".join("models" if want is None else str(want) for want in shape)
         faults.append(f"{name} has the shape {read.shape}, not ({wanted})")
         return None
     return read
 
 
 def _missing(
-    calibration: str, twins: Floats | None, outside: Floats | None, before: Floats | None
+    calibration: str,
+    unplanted: ArrayLike | None,
+    references: ArrayLike | None,
+    checkpoint: ArrayLike | None,
 ) -> list[str]:
+    """What the calibration needs and was not given; a faulty array is given."""
     needs = {
-        "references": (twins is not None or outside is not None, "unplanted or references"),
-        "checkpoint": (before is not None, "checkpoint"),
-        "influence": (twins is not None, "unplanted"),
+        "references": (
+            unplanted is not None or references is not None,
+            "unplanted or references",
+        ),
+        "checkpoint": (checkpoint is not None, "checkpoint"),
+        "influence": (unplanted is not None, "unplanted"),
     }
     there, what = needs.get(calibration, (True, ""))
     return [] if there else [f"calibration={calibration!r} needs {what}"]
@@ -217,7 +228,7 @@ def _sides(own: Flags, usable: Flags) -> tuple[Ints, Ints]:
         least = min(row.size for row in rows)
         if least == 0:
             raise NotEnoughEvidence(
-                f"a trial has no {what} example that can be scored.", hint=_REMEDY
+                f"a trial has no {what} example that can be scored.", hint=_REMEDY[what]
             )
         spread = [row[np.linspace(0, row.size - 1, least).round().astype(int)] for row in rows]
         made.append(np.stack(spread).astype(np.int64))
