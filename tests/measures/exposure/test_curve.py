@@ -322,7 +322,7 @@ def test_a_lag_is_safe_only_for_every_attacker():
     assert own.safe_after(3.0, others={"an ally": others["an ally"]}).lag == 20
     found = own.safe_after(3.0, others=others)
     assert found.lag is None
-    assert "for another attacker that was computed, above 3" in found.reason
+    assert "for another attacker of this run, above 3" in found.reason
 
 
 def test_bounds_of_other_attackers_allow_for_ties_and_the_ceiling():

@@ -32,7 +32,7 @@ def claimed(bounds, **changes):
 @pytest.mark.parametrize(
     ("bounds", "lag", "tested", "words"),
     [
-        ([0.9, 0.9, 0.8, 0.6, 0.55], 200, 3, "0.95 upper bound of auc is 0.800"),
+        ([0.9, 0.9, 0.8, 0.6, 0.55], 200, 3, "one-sided 95% upper bound of AUC is 0.800"),
         ([0.9, 0.5, 0.5, 0.5, 0.5], 0, 4, "At every lag from 0 on"),
         ([0.1, 0.1, 0.1, 0.1, 0.61], None, 1, "Not even the last lag"),
         ([0.9, 0.55, 0.7, 0.55, 0.5], 200, 3, "at lag 100"),  # lag 0 looks safe and is no evidence

@@ -381,7 +381,8 @@ def forgetting_curve(
             place.
         control_at_zero: Whether lag 0 may be the positive control. False for INJECT, where the
             unplanted twin equals its checkpoint at lag 0, so that the attack cannot fail there;
-            True for POISON, whose twins differ.
+            True for POISON, whose twins differ, and for ``instance_scores``, whose two sides are
+            scored in the same model.
 
     Guarantees:
         * The order of the canaries within a trial does not matter to ``value``.

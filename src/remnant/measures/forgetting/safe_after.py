@@ -133,13 +133,14 @@ def _backward(
 ) -> SafeAfter:
     after = np.flatnonzero(lags >= 0)
     fails = after[(bounds[after] > limit) | (doubts[after] != "")]
-    level = f"one-sided {confidence:.4g} upper bound of {success}"
+    name = success.upper() if success in ("auc", "tpr") else success
+    level = f"one-sided {100.0 * confidence:.4g}% upper bound of {name}"
     if fails.size == 0:
         first = int(after[0])
         reason = f"At every lag from {lags[first]:g} on the {level} is at or under {limit:g}."
         return SafeAfter(float(lags[first]), reason, limit, confidence, after.size)
     stop = int(fails[-1])
-    by = "" if named[stop] == bounds[stop] else " for another attacker that was computed"
+    by = "" if named[stop] == bounds[stop] else " for another attacker of this run"
     stopped = f"at lag {lags[stop]:g} the {level} is {bounds[stop]:.3f}{by}, above {limit:g}"
     if doubts[stop]:
         stopped = f"at lag {lags[stop]:g} {doubts[stop]}"

@@ -163,8 +163,8 @@ def _scope(study: ForgettingStudy, run: Attacks) -> Tested:
     tested = [
         f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} {study.canaries.kind} "
         f"canaries in {study.model.name} on {study.data.title}",
-        f"{compared}, by {run.used.attacker}, for {plan.watch_steps} steps after the canaries were "
-        "last used",
+        f"{compared}{f', by {run.used.attacker}' if inside else ''}, for {plan.watch_steps} steps "
+        "after the canaries were last used",
     ]
     if inside:
         tested.append("the same comparison in unplanted twins as the negative control")

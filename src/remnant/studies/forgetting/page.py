@@ -317,7 +317,7 @@ def _falls(result: ForgettingResult, curves: _Curves, limit: float | None) -> It
         others=[(_KIND, curves.kind)] if curves.inside and curves.kind is not None else [],
         limit=limit,
         title="Attack success against steps since planting",
-        label="Planted examples" if curves.inside else "Planted twins",
+        label="Planted examples" if curves.inside else "Planted models",
     )
     yield Figure(chart, key="curve", caption=f"{bands(curve)}{measured_by(curve)}")
     if not curves.inside:

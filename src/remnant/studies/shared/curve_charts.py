@@ -86,8 +86,8 @@ def traditional_charts(traditional: Traditional) -> Iterator[Chart]:
         ("Loss on the canaries", traditional.seen_loss, traditional.unseen_loss, False),
     ):
         sides: tuple[tuple[str, str, Numbers | None], ...] = (
-            ("Twin that saw them", "main", seen),
-            ("Twin that did not", "control", unseen),
+            ("Planted model", "main", seen),
+            ("Unplanted twin", "control", unseen),
         )
         lines = tuple(
             Line(label, tone, traditional.lags, column)

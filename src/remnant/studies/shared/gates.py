@@ -148,7 +148,7 @@ def with_plan(verdict: Verdict, *, trials: int, fresh_canaries: bool) -> Verdict
     if trials <= _SELDOM and verdict.outcome == "INCONCLUSIVE":
         sentence = (
             f"{verdict.sentence} With {counted(trials, 'trial')} no gate is likely to be decided: "
-            f"run {_ENOUGH}."
+            f"run {_ENOUGH} or more."
         )
         verdict = replace(verdict, sentence=sentence)
     if fresh_canaries or trials == 1 or verdict.claim.startswith("No claim"):
