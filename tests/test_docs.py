@@ -28,6 +28,14 @@ def test_the_readmes_examples_give_what_they_show():
     assert found.failed == 0
 
 
+def test_the_example_with_scores_of_your_own_models_runs(capsys):
+    page = (ROOT / "docs" / "how-forgetting-is-measured.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (code,) = (block for block in blocks if "instance_scores(" in block)
+    exec(compile(code, "how-forgetting-is-measured.md", "exec"), {})
+    assert "Positive control: the attack found them at lag 0." in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):
