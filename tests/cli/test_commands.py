@@ -235,6 +235,7 @@ def test_another_plan_in_the_folder_is_refused(finished, tmp_path):
         (("canaries = 16", "canaries = -1\nseeed = 3"), "unknown field plan.seeed"),
         (("[model]", "[modle]"), "unknown section or field 'modle'"),
         (('kind = "inject"', 'kind = "whisper"'), "plan.kind='whisper'"),
+        (('kind = "inject"\n', ""), "plan.kind is missing; it is one of inject, poison"),
         (("trials = 2", 'trials = "two"'), "trials='two' is not a whole number"),
         (("examples = 200", "examples = 9999"), "data.examples=9999"),
         (('name = "logistic"', 'name = "gpt-9"'), "model.name='gpt-9'"),

@@ -184,8 +184,11 @@ def _sections(
     built: dict[str, Any] = {}
     given = table.get("plan")
     plan = dict(given) if isinstance(given, dict) else {}
+    named = "kind" in plan
     kind = str(plan.pop("kind", None))
-    if kind not in recipe.plans:
+    if not named:
+        faults.add(f"plan.kind is missing; it is one of {', '.join(recipe.plans)}")
+    elif kind not in recipe.plans:
         faults.add(f"plan.kind={kind!r} is not one of {', '.join(recipe.plans)}")
     elif "plan" not in skip:
         built["plan"] = _section("plan", recipe.plans[kind], plan, faults)
