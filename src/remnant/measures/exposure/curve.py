@@ -31,7 +31,7 @@ from scipy import special, stats
 
 from remnant.errors import InvalidInput, require
 from remnant.measures.exposure.by_rank import FOUND
-from remnant.measures.forgetting.attackers import hold_for_all, strongest
+from remnant.measures.forgetting.attackers import OtherBounds, hold_for_all
 from remnant.measures.forgetting.control import Control, positive_control
 from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.safe_after import SafeAfter, check_claim, safe_after
@@ -255,14 +255,14 @@ class ExposureCurve:
             control: Whether the canaries have to have been exposed at some lag; without it, the
                 bare bound.
             others: Curves of other attackers on the same models, by name: a lag is safe only where
-                all of them are shown to stay at or under ``limit``.
+                all of them are shown to stay at or under ``limit``, and none is below chance.
 
         Raises:
             InvalidInput: ``limit`` is at or under the null or not under the ceiling,
                 ``confidence`` is not from 0.8 up to 1, all lags lie before planting, or a curve of
                 ``others`` has other lags.
         """
-        cautious = [curve.cautious_upper for curve in self._compared(others).values()]
+        compared = self._compared(others)
         check_claim(
             self.lags,
             limit=limit,
@@ -274,7 +274,7 @@ class ExposureCurve:
         return safe_after(
             lags=self.lags,
             upper=self.evidence.upper,
-            strongest=strongest([self.evidence.upper, *cautious]),
+            others={name: curve._as_other(float(confidence)) for name, curve in compared.items()},
             limit=limit,
             chance=self.null,
             success=SUCCESS,
@@ -308,8 +308,8 @@ class ExposureCurve:
                 14 reference models".
             others: Curves of other attackers on the same models, by name. PASS then needs the upper
                 bound of each to be at or under ``limit``, with ties counted for the canary, and no
-                more canaries beyond all references than chance explains. FAIL is about this curve
-                alone.
+                more canaries beyond all references than chance explains; nor may one be below
+                chance. FAIL is about this curve alone.
 
         Raises:
             InvalidInput: ``limit`` is at or under the null, not under the ceiling, the curve's
@@ -357,17 +357,21 @@ class ExposureCurve:
             doubt = REVERSED
         else:
             doubt = self._void() or self._ties(-1, limit, last.high)
-        highs = {
-            name: float(curve.cautious_upper(self.confidence)[-1])
-            for name, curve in compared.items()
-        }
+        bounds = {name: curve._as_other(self.confidence) for name, curve in compared.items()}
         return hold_for_all(
             judge(last, limit, self.positive_control(), doubt=doubt),
-            highs,
+            {name: float(other.upper[-1]) for name, other in bounds.items()},
             what="mean exposure",
             confidence=self.confidence,
             digits=2,
+            doubts={name: other.doubts[-1] for name, other in bounds.items()},
         )
+
+    def _as_other(self, confidence: float) -> OtherBounds:
+        """The bounds of this curve beside a named one; they count ties for the canary."""
+        void = self._void()
+        doubts = [void or REVERSED * self.below_chance(at) for at in range(len(self.lags))]
+        return OtherBounds(self.cautious_upper(confidence), doubts)
 
     def cautious_upper(self, confidence: float) -> Floats:
         """The one-sided upper bound at each lag, with ties counted for the canary.

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
-from remnant.measures.forgetting.attackers import hold_for_all, strongest
+from remnant.measures.forgetting.attackers import BLIND, OtherBounds, hold_for_all
 from remnant.measures.forgetting.control import Control, positive_control
 from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.decay import Decay, Law, fit_decay
@@ -133,7 +133,9 @@ class ForgettingCurve:
             control: Whether the attack has to have found the canaries (``positive_control``).
                 Without it, the bare bound: an attack that sees nothing then makes every lag safe.
             others: Curves of other attackers on the same models, by name: a lag is safe only where
-                all of them are shown to stay at or under ``limit``.
+                all of them are shown to stay at or under ``limit``. What makes a lag of theirs not
+                safe by itself (reversed, tied or copied scores) stops this one too, except that an
+                attacker whose scores are one number at every lag is not judged.
 
         Guarantees:
             * With ``control``, an attack that sees nothing makes no lag safe, but with a
@@ -148,11 +150,20 @@ class ForgettingCurve:
             InvalidInput: ``limit`` is at or under chance or not under 1, ``confidence`` is not
                 from 0.8 up to 1, or all lags lie before planting.
         """
-        curves = [self, *self._compared(others).values()]
+        compared = self._compared(others)
+        check_claim(
+            self.lags,
+            limit=limit,
+            chance=self.chance,
+            success=self.success,
+            confidence=confidence,
+        )
         return safe_after(
             lags=self.lags,
             upper=self.evidence.upper,
-            strongest=strongest([curve.evidence.upper for curve in curves]),
+            others={
+                name: curve._as_other(limit, float(confidence)) for name, curve in compared.items()
+            },
             limit=limit,
             chance=self.chance,
             success=self.success,
@@ -183,7 +194,9 @@ class ForgettingCurve:
             attacker: Whose scores these are, for sentence and claim, such as "an attacker with 14
                 reference models".
             others: Curves of other attackers on the same models, by name. PASS then needs the upper
-                bound of each to be at or under ``limit``; FAIL is about this curve alone.
+                bound of each to be at or under ``limit``, and to prove something: their scores may
+                not be reversed, tied or copied. One whose scores are all one number is not judged,
+                and the claim says so. FAIL is about this curve alone.
 
         Raises:
             InvalidInput: ``limit`` is at or under chance (nothing can be shown to lie there) or not
@@ -229,16 +242,28 @@ class ForgettingCurve:
         doubt = self._void(limit) or alike_fault(self.evidence.tied_pairs[-1], " at the end")
         if not doubt and last.high < self.chance:
             doubt = REVERSED
-        highs = {
-            name: float(curve.evidence.upper(self.confidence)[-1])
-            for name, curve in compared.items()
-        }
+        bounds = {name: curve._as_other(limit, self.confidence) for name, curve in compared.items()}
         return hold_for_all(
             judge(last, limit, self.positive_control(), doubt=doubt),
-            highs,
+            {name: float(other.upper[-1]) for name, other in bounds.items()},
             what=f"attack {NAMES[self.success]}{at}",
             confidence=self.confidence,
+            doubts={name: other.doubts[-1] for name, other in bounds.items()},
         )
+
+    def _as_other(self, limit: float, confidence: float) -> OtherBounds:
+        """The bounds of this curve beside a named one."""
+        upper, tied = self.evidence.upper(confidence), self.evidence.tied_pairs
+        after = self.lags >= 0
+        # The shares are those of the trial that ties most: success shows that all of them tie.
+        if np.all(tied[after, 0] == 1.0) and np.ptp(self.per_trial[after]) <= 1e-12:
+            return OtherBounds(upper, [BLIND] * len(upper))
+        void = self._void(limit)
+        doubts = [
+            void or alike_fault(share) or REVERSED * bool(high < self.chance)
+            for share, high in zip(tied, upper, strict=True)
+        ]
+        return OtherBounds(upper, doubts)
 
     def _compared(self, others: Mapping[str, ForgettingCurve] | None) -> dict[str, ForgettingCurve]:
         """The other attackers' curves, of the same lags and the same measure.

@@ -151,7 +151,8 @@ class OneRunForgetting:
 
         Where they were planted more or less often, all of them have to be within the limit. PASS
         where every one-sided upper bound is at or under ``limit``, of ``attacker`` and of each
-        other one whose scores are known (two checkpoints, the model alone), the attack found the
+        other one whose scores are known (two checkpoints, the model alone) and are not all one
+        number, none of them is below chance, the attack found the
         canaries at some checkpoint (``positive_control``), most scores that are judged do not tie,
         reference models do not seem to have seen the examples, and no later window at half that lag
         or more is still beyond the limit at the end. FAIL where a lower bound of ``attacker``,
@@ -223,11 +224,13 @@ class OneRunForgetting:
             sentence = f"{under}; but {other}, so the lag alone does not decide."
             return made("INCONCLUSIVE", sentence, f"No claim: {other}, above the limit.")
         at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
+        others = self.evidence.others
         return hold_for_all(
             made("PASS", f"{under}. {control.reason}", claim),
-            self.evidence.highest_of_others(self.confidence),
+            {other.name: float(other.upper(self.confidence).max()) for other in others},
             what=f"attack {NAMES[self.rate]}{at}",
             confidence=self.confidence,
+            doubts={other.name: other.doubt(self.confidence, self.chance) for other in others},
         )
 
     def _later_windows(self, upper: Floats, ends: NDArray[np.bool_], limit: float) -> str:
@@ -280,10 +283,6 @@ class OneRunEvidence:
     tied_pairs: Floats
     others: tuple[OtherAttacker, ...]
     reference_fault: ReferenceFault
-
-    def highest_of_others(self, confidence: float) -> dict[str, float]:
-        """The highest one-sided upper bound of each other attacker on what is judged."""
-        return {other.name: float(other.upper(confidence).max()) for other in self.others}
 
     @property
     def doubt(self) -> str:

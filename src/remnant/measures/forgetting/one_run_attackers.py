@@ -23,10 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remnant.measures.forgetting.attackers import BLIND
 from remnant.measures.forgetting.instance_scores import FEW_REFERENCES
 from remnant.measures.forgetting.references import against_references
+from remnant.measures.forgetting.verdict import REVERSED
 from remnant.measures.membership.saw_them import reference_fault, suspected
 from remnant.measures.statistics.checks import read_floats
+from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.groups import GroupPair
 from remnant.measures.statistics.rank_sum import rank_p_values
 from remnant.measures.statistics.trial_interval import Measured
@@ -74,6 +77,20 @@ class OtherAttacker:
     def upper(self, confidence: float) -> Floats:
         """The one-sided upper bound of success on each group."""
         return np.concatenate([group.upper(confidence) for group in self.measured])
+
+    def doubt(self, confidence: float, chance: float) -> str:
+        """Why the upper bounds prove nothing; empty where they may.
+
+        Args:
+            confidence: Of each bound.
+            chance: What an attack without knowledge reaches.
+        """
+        tied = np.concatenate([group.tied_pairs for group in self.measured])
+        if np.all(tied[:, 0] == 1.0):
+            return BLIND
+        clustered = next((group.doubt for group in self.measured if group.doubt), "")
+        below = bool(self.upper(confidence).min() < chance)
+        return alike_fault(tied.max(axis=0), " at the end") or clustered or REVERSED * below
 
 
 def read_references(given: ArrayLike, scores: Floats, faults: list[str]) -> Floats | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, require
+from remnant.measures.forgetting.attackers import OtherBounds, in_doubt, not_judged
 from remnant.measures.forgetting.control import Control
 from remnant.measures.forgetting.verdict import cannot_exclude
 from remnant.measures.statistics.checks import check_gate_confidence
@@ -44,7 +46,7 @@ def safe_after(
     *,
     lags: Floats,
     upper: Callable[[float], Floats],
-    strongest: Callable[[float], Floats] | None = None,
+    others: Mapping[str, OtherBounds] | None = None,
     limit: float,
     chance: float,
     success: str,
@@ -61,8 +63,8 @@ def safe_after(
     Args:
         lags: Strictly increasing; those before planting are not tested.
         upper: Gives the one-sided upper bound of success at each lag, for a confidence.
-        strongest: The largest such bound of all attackers that were computed, if several were: it
-            is what is held against ``limit``.
+        others: The bounds of other attackers, by name, of the same confidence: the largest at each
+            lag is held against ``limit``. Without a control their doubts are not read.
         limit: The largest success allowed, above ``chance``.
         chance: What an attack without knowledge reaches.
         success: Its name, for the sentence.
@@ -84,25 +86,38 @@ def safe_after(
     if void:
         return SafeAfter(None, f"{void[0].upper()}{void[1:]}.", limit, confidence, 0)
     bounds = upper(float(confidence))
-    largest = bounds if strongest is None else strongest(float(confidence))
+    known = dict(others or {})
+    judged = {name: other for name, other in known.items() if control is None or not other.blind}
+    largest = reduce(np.maximum, [bounds, *(other.upper for other in judged.values())])
     found = [""] * lags.size
     if control is not None:
         turned = bounds < chance if reversed_at is None else reversed_at
         reverse = f"{success} is below chance: the reversed attack succeeds"
         found = [reverse * bool(below) for below in turned]
-        found = [doubt or below for doubt, below in zip_longest(doubts, found, fillvalue="")]
+        beside = [
+            [
+                in_doubt(success, name, high, doubt) * bool(doubt)
+                for high, doubt in zip(other.upper.tolist(), other.doubts, strict=True)
+            ]
+            for name, other in judged.items()
+        ]
+        reasons = zip_longest(doubts, found, *beside, fillvalue="")
+        found = [next(filter(None, row), "") for row in reasons]
     claim = _backward(
         lags, bounds, largest, np.array(found, dtype=object), limit, confidence, success
     )
     if control is not None and not control.found and claim.lag is not None:
         return replace(claim, lag=None, reason=control.reason)
+    if claim.lag is not None:
+        left_out = not_judged([name for name in known if name not in judged])
+        claim = replace(claim, reason=f"{claim.reason}{left_out}")
     if per_trial is None or claim.lag is None:
         return claim
     if per_trial.shape[1] == 1:
         return replace(claim, reason=f"{claim.reason} {_ONE_TRAINING}")
     above = int((per_trial[lags >= claim.lag] > limit).any(axis=0).sum())
-    others = cannot_exclude(per_trial.shape[1], above=above)
-    return replace(claim, reason=f"{claim.reason} {others}.")
+    unseen = cannot_exclude(per_trial.shape[1], above=above)
+    return replace(claim, reason=f"{claim.reason} {unseen}.")
 
 
 def check_claim(
