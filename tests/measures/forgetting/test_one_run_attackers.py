@@ -115,8 +115,9 @@ def test_a_leak_that_two_checkpoints_miss_is_found_against_references():
 
 
 def test_what_is_forgotten_passes_for_every_attacker():
-    judged = verdicts(FORGOTTEN, audits=60)
-    assert shares(judged)["PASS"] > 0.8
+    """Chance puts each attacker below chance in 5 %, which keeps a PASS back."""
+    judged = verdicts(FORGOTTEN, audits=120)
+    assert shares(judged)["PASS"] > 0.75
     claim = next(verdict.claim for verdict in judged if verdict.outcome == "PASS")
     assert "of an attacker with 8 reference models trained without these examples is " in claim
     assert f"The same holds for {MODEL_ALONE} (at most " in claim

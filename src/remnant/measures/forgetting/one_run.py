@@ -152,10 +152,10 @@ class OneRunForgetting:
         Where they were planted more or less often, all of them have to be within the limit. PASS
         where every one-sided upper bound is at or under ``limit``, of ``attacker`` and of each
         other one whose scores are known (two checkpoints, the model alone) and are not all one
-        number, none of them is below chance, the attack found the
-        canaries at some checkpoint (``positive_control``), most scores that are judged do not tie,
-        reference models do not seem to have seen the examples, and no later window at half that lag
-        or more is still beyond the limit at the end. FAIL where a lower bound of ``attacker``,
+        number, none of these bounds is below chance, the attack found the canaries at some
+        checkpoint (``positive_control``), most scores that are judged do not tie, reference models
+        do not seem to have seen the examples, and no later window at half that lag or more is still
+        beyond the limit at the end. FAIL where a lower bound of ``attacker``,
         corrected for their number, is above the limit. Otherwise INCONCLUSIVE. The
         claim names the attacker, the window that was judged, and how many later windows are not
         shown to be within the limit at the end of the run.
