@@ -462,7 +462,7 @@ def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words
         (lambda: AttackSettings(against="nobody"), "attack.against='nobody'"),
         (
             lambda: AttackSettings(calibration="logit", signal="loss"),
-            "'logit' and attack.signal='loss' contradict each other",
+            "'logit' of version 0.2 reads log-odds, and attack.signal='loss'",
         ),
         (lambda: AttackSettings(signal="noise"), "attack.signal='noise'"),
         (

@@ -36,6 +36,7 @@ from remnant.measures.statistics.trial_interval import Measured
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_REVERSED = 0.975  # confidence that an attacker beside the named one is below chance
 MODEL_ALONE = "an attacker with the model alone"
 TWO_CHECKPOINTS = "an attacker with two checkpoints of this run"
 
@@ -89,7 +90,7 @@ class OtherAttacker:
         if np.all(tied[:, 0] == 1.0):
             return BLIND
         clustered = next((group.doubt for group in self.measured if group.doubt), "")
-        below = bool(self.upper(confidence).min() < chance)
+        below = bool(self.upper(max(confidence, _REVERSED)).min() < chance)
         return alike_fault(tied.max(axis=0), " at the end") or clustered or REVERSED * below
 
 

@@ -269,6 +269,10 @@ def judge_detection(
         {other.name: other.high for other in attackers_at_end(detected.evidence, chosen)},
         what="attack AUC",
         confidence=detected.confidence,
+        doubts={
+            other.name: other.doubt(detected.confidence, 0.5)
+            for other in detected.evidence.evidence.others
+        },
     )
     return made(held.outcome, held.sentence, held.claim)
 
