@@ -212,7 +212,7 @@ def test_another_measure_that_disagrees(question):
         assert ("AUC" in said) is contradicts
 
 
-def inside(outcome, *, value, p_value, within, other):
+def inside(outcome, *, value, p_value, within, other, sets=8):
     """A forgetting result inside the planted model, judged, and what contradicts it."""
     curve = stored("forgetting").curve
     lags = curve.lags
@@ -229,7 +229,7 @@ def inside(outcome, *, value, p_value, within, other):
             attacker="an attacker",
         ),
         own_set=OwnSet(
-            lags=lags, p_value=(p_value,) * len(lags), mean_rank=(1.0,) * len(lags), sets=8
+            lags=lags, p_value=(p_value,) * len(lags), mean_rank=(1.0,) * len(lags), sets=sets
         ),
         within_label=WithinLabel(lags=lags, **columns),
         curve_by_none=ending(curve, other, other - 0.05, other + 0.05),
@@ -256,6 +256,11 @@ def test_what_contradicts_an_outcome_inside_the_model(outcome, finds, contrary_t
         other=0.7 if finds else 0.5,
     )
     assert TESTS & said.keys() == contrary_tests
+
+
+def test_three_sets_have_too_few_orders_to_contradict_anything():
+    said = inside("FAIL", value=0.9, p_value=0.5, within=0.9, other=0.5, sets=3)
+    assert "own sets" not in said
 
 
 def test_a_pass_that_is_above_chance_says_so_once():
@@ -376,7 +381,7 @@ def test_another_attacker_who_succeeds_contradicts_a_pass(question):
         own = judged(question, outcome, one_run=changed(curves, others=(other,)))
         assert ("another attacker" in contrary(question, own)) is contradicts
         checks = load(QUESTIONS[question].beside)(own)
-        said = "finds" if low > curves.chance else "does not find"
+        said = "finds" if low > curves.chance else "is not shown to find"
         assert any(f"{alone} {said} the canaries" in check.text for check in checks)
 
 

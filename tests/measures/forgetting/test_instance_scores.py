@@ -315,3 +315,15 @@ def test_the_own_set_is_not_found_by_its_labels_where_labels_are_given():
     assert remembered.p_value[0] <= 0.01
     with pytest.raises(InvalidInput, match="labels does not have the shape"):
         own_set_test(scores, own=own, rng=rng, labels=labels[1:])
+
+
+def test_scores_are_shown_in_a_line():
+    own = np.repeat(np.eye(6, dtype=bool), 4, axis=1)
+    rng = np.random.default_rng(0)
+    made = instance_scores(
+        rng.normal(size=(2, 6, 24)), own=own, unplanted=rng.normal(size=(2, 6, 2, 24))
+    )
+    assert repr(made) == (
+        "InstanceScores(lags=2, trials=6, seen=4, unseen=20, references=10, "
+        "calibration='references')"
+    )

@@ -217,6 +217,7 @@ def test_what_is_no_attack_stands_apart(whole_run, page_text):
         "What the kind teaches",
     ]
     assert "no attack: nobody has the trial’s twin" in page_text(blocks)
+    assert "own set: not measured: 3 trials have too few orders for a p-value" in page_text(blocks)
     figure = next(b for b in walk(blocks) if isinstance(b, Figure) and b.key == "curve")
     names = [line.label for line in figure.chart.lines]
     assert {"Planted examples", "Unplanted twins", "What the kind teaches"} <= set(names)

@@ -78,6 +78,15 @@ class InstanceScores:
     references_at: tuple[int, ...]
     calibration: InstanceCalibration
 
+    def __repr__(self) -> str:
+        """One line: how many scores, and whose."""
+        lags, trials, seen = self.seen.shape
+        return (
+            f"InstanceScores(lags={lags}, trials={trials}, seen={seen}, "
+            f"unseen={self.unseen.shape[2]}, references={self.references}, "
+            f"calibration={self.calibration!r})"
+        )
+
 
 def instance_scores(
     planted: ArrayLike,

@@ -115,7 +115,7 @@ def another_attacker(
         outcome: Of the gate.
         what: It finds.
     """
-    said = "finds" if finds else "does not find"
+    said = "finds" if finds else "is not shown to find"
     status: Status = "found" if finds else "not found"
     return Check(
         name="another attacker",

@@ -97,7 +97,7 @@ def _checks(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
 
 def _inside(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check]:
     """Whether it is the examples that are remembered, and not their kind or their labels."""
-    if not isinstance(result.own_set, Absent):
+    if not isinstance(result.own_set, Absent) and result.own_set.can_find:
         p_value = result.own_set.p_value[-1]
         finds = p_value <= SIGNIFICANT
         text = f"own sets {'found' if finds else 'not found'} among all sets (p = {p_value:.2g})"

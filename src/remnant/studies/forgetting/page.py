@@ -359,6 +359,9 @@ def _inside_controls(result: ForgettingResult) -> Iterator[Block]:
     own, within = result.own_set, result.within_label
     if isinstance(own, Absent):
         yield Missing("Each model’s own set", own.reason)
+    elif not own.can_find:
+        reason = f"{count_text(own.sets)} trials have too few orders for a p-value of 5 %"
+        yield Missing("Each model’s own set", reason)
     else:
         yield prose(
             f"Each planted model scored the sets of all {count_text(own.sets)} trials. At lag "

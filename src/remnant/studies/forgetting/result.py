@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ from remnant.studies.shared.curves import (
 )
 from remnant.studies.shared.parts import ClassifierTask, Finding, Gate, Tested
 
+_ORDERS = 20  # of sets, from which on a p-value can be 5 %
 SUCCESSES = ("precision", "tpr", "auc", "accuracy")
 
 
@@ -58,6 +60,11 @@ class OwnSet:
 
     def __post_init__(self) -> None:
         check_lags(self.lags, {"p_value": self.p_value, "mean_rank": self.mean_rank})
+
+    @property
+    def can_find(self) -> bool:
+        """Whether so many sets have enough orders for a p-value of 5 %; three have six."""
+        return math.factorial(self.sets) >= _ORDERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
