@@ -8,6 +8,7 @@ from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
 from remnant.report.blocks import Check
 from remnant.report.curve import Curve, lag_text
+from remnant.report.numerals import p_equals
 from remnant.studies.beside.checks import (
     SIGNIFICANT,
     Recorded,
@@ -100,7 +101,7 @@ def _inside(result: ForgettingResult, outcome: Outcome | None) -> Iterator[Check
     if not isinstance(result.own_set, Absent) and result.own_set.can_find:
         p_value = result.own_set.p_value[-1]
         finds = p_value <= SIGNIFICANT
-        text = f"own sets {'found' if finds else 'not found'} among all sets (p = {p_value:.2g})"
+        text = f"own sets {'found' if finds else 'not found'} among all sets ({p_equals(p_value)})"
         yield second_test("own sets", finds=finds, text=text, outcome=outcome)
     within = result.within_label
     if not isinstance(within, Absent):

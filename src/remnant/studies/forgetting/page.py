@@ -22,7 +22,7 @@ from remnant.report.blocks import (
     section,
 )
 from remnant.report.curve import Curve, lag_text, percent, short_percent
-from remnant.report.numerals import count_text, pvalue_text
+from remnant.report.numerals import count_text, p_equals
 from remnant.studies.beside.forgetting import beside
 from remnant.studies.forgetting.decision_blocks import decision_section
 from remnant.studies.forgetting.result import AttackUsed, ForgettingResult, WithinLabel
@@ -366,7 +366,7 @@ def _inside_controls(result: ForgettingResult) -> Iterator[Block]:
         yield prose(
             f"Each planted model scored the sets of all {count_text(own.sets)} trials. At lag "
             f"{lag_text(own.lags[-1])} its own set ranks {own.mean_rank[-1]:.1f} on average "
-            f"(chance {(own.sets + 1) / 2:.1f}); permutation test: {pvalue_text(own.p_value[-1])}. "
+            f"(chance {(own.sets + 1) / 2:.1f}); permutation test: {p_equals(own.p_value[-1])}. "
             "Examples are ranked within their label. A model that learnt only the kind of the "
             "examples ranks all sets alike.",
             depth="show",
