@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, ClassVar
 
-from remnant.errors import PlanError, require
+from remnant.errors import PlanError, RemnantWarning, require
 from remnant.measures import SUCCESSES
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.bounds import FromZero, Share, one_of
@@ -130,7 +131,17 @@ class ForgettingStudy(ComparedStudy, ClassifierStudy):
             for variant in self.compare
             if variant.study.data != self.data
         ]
+        named = self.attack.calibration
         object.__setattr__(self, "attack", self.attack.resolved(self.plan))
+        if named in _SPELLED and self.attack.against == "never-planted":
+            warnings.warn(
+                f"attack.calibration={named!r} is a name of version 0.2 and is read as "
+                f"{self.attack.calibration!r}. This study distinguishes planted from never-planted "
+                "examples inside one model; attack.against='twin' compares with the twin, as 0.2 "
+                "did.",
+                RemnantWarning,
+                stacklevel=2,
+            )
         faults += self._attack_faults()
         if self.hidden is not None and self.plan.trials < 2:
             faults.append("[hidden] compares trials before and after and needs trials >= 2")
