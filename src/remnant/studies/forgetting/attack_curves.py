@@ -70,19 +70,16 @@ class Attacks:
     scores: RunScores
     used: AttackUsed
 
-    def curve(
-        self, calibration: str | None = None, *, success: Success | None = None
-    ) -> ForgettingCurve:
+    def curve(self, *, success: Success | None = None) -> ForgettingCurve:
         """Attack success by the study's own comparison.
 
         Args:
-            calibration: The study's own, if not given.
-            success: Likewise.
+            success: The study's own measure, if not given.
 
         Raises:
             NotEnoughEvidence: There are too few never-planted examples.
         """
-        name = calibration or self.study.attack.calibration
+        name = self.study.attack.calibration
         if self.study.attack.against == "twin":
             return self._beside_twin(cast(str, name), success=success)
         return self._inside(cast(InstanceCalibration, name), success=success)
