@@ -40,9 +40,9 @@ import torch
 from remnant.integrations.workers.ray_workers import RayWorkers
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
-from remnant.studies.groups.estimating import minutes_on
-from remnant.studies.groups.execution import Group, Site
-from remnant.studies.groups.scheduling import Distributed
+from remnant.studies.jobs.estimating import minutes_on
+from remnant.studies.jobs.execution import Group, Site
+from remnant.studies.jobs.scheduling import Distributed
 
 
 def timed(name: str, work: Any, shared: Any, site: Site) -> Any:
@@ -84,7 +84,7 @@ class InTurn:
         return {}
 
     def run(self, groups: Sequence[Group], **how: Any) -> None:
-        from remnant.studies.groups.remote import Order, run_order
+        from remnant.studies.jobs.remote import Order, run_order
 
         for group in groups:
             order = Order(

@@ -23,7 +23,7 @@ import numpy as np
 from remnant.measures import protect_rule
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
-from remnant.studies.prediction.evidence import kept_looks
+from remnant.studies.prediction.early_looks import kept_looks
 
 HOME = Path(__file__).parents[1]
 MADE_ON = 3

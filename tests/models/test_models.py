@@ -10,8 +10,8 @@ from torch import nn
 
 from remnant.errors import PlanError
 from remnant.models import CATALOGUE, model_maker
-from remnant.models.densely_connected import Bottleneck
-from remnant.models.residual import PreActivationBlock
+from remnant.models.densenet import Bottleneck
+from remnant.models.resnet import PreActivationBlock
 
 MNIST, CIFAR = (1, 28, 28), (3, 32, 32)
 

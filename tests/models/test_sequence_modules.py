@@ -19,8 +19,8 @@ from remnant.models import (
     sequence_model_maker,
     wavenet,
 )
-from remnant.models.causal_convolutions import CausalConvolution
 from remnant.models.sequence_module import take
+from remnant.models.wavenet import CausalConvolution
 
 V = 11
 SMALL = {

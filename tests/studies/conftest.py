@@ -32,9 +32,9 @@ from remnant.report.blocks import (
 from remnant.report.charts.shapes import Chart
 from remnant.studies import run_study
 from remnant.studies.exposure.verdict import ExposureJudgement
-from remnant.studies.groups.execution import Execution
-from remnant.studies.groups.remote import Order, run_order, software
-from remnant.studies.groups.scheduling import Distributed
+from remnant.studies.jobs.execution import Execution
+from remnant.studies.jobs.remote import Order, run_order, software
+from remnant.studies.jobs.scheduling import Distributed
 from remnant.studies.shared.machine import StepClock
 
 DEPTHS = ("summary", "show", "page")

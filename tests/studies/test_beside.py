@@ -35,7 +35,7 @@ from remnant.studies.reporting import checks_beside, read_page
 from remnant.studies.residual_memory.result import Returning
 from remnant.studies.shared.curves import Ends
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Gate, LanguageTask
+from remnant.studies.shared.result_parts import Gate, LanguageTask
 
 STORED = Path(__file__).parent / "stored_records"
 HIGH = Estimate(0.9, 0.8, 0.95)

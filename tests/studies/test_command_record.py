@@ -23,7 +23,7 @@ from remnant.studies.command_record import check_command_folder, write_command_r
 from remnant.studies.registry import QUESTIONS, Question
 from remnant.studies.reporting import read_page, write_report
 from remnant.studies.shared.pages import Run, closing, headline
-from remnant.studies.shared.parts import Finding, Gate
+from remnant.studies.shared.result_parts import Finding, Gate
 
 TITLE = "Weights of parcels"
 

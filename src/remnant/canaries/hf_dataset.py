@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from remnant.canaries.already_present import refuse_standing
 from remnant.canaries.canary_set import CanarySet
 from remnant.canaries.insertion import Where, new_order, place_canaries
-from remnant.canaries.standing import refuse_standing
 from remnant.errors import InvalidInput, import_failure, require
 
 _TEXTS = ("string", "large_string")

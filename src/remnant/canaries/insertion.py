@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remnant.canaries.already_present import refuse_standing
 from remnant.canaries.canary_set import PlantedTexts
-from remnant.canaries.standing import refuse_standing
 from remnant.errors import InvalidInput, require
 
 Where = NDArray[np.int64]

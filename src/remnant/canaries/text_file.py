@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from remnant.canaries.already_present import Standing
 from remnant.canaries.canary_set import CanarySet
 from remnant.canaries.insertion import Where, place_canaries
 from remnant.canaries.json_lines import escaped, new_row, rewritten, row_of
-from remnant.canaries.standing import Standing
 from remnant.canaries.whole_file import writing_whole
 from remnant.errors import InvalidInput
 

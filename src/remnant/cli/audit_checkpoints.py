@@ -86,7 +86,7 @@ def audit_checkpoints(
     from remnant.report import terminal
     from remnant.studies.beside.training_audit import beside
     from remnant.studies.membership.verdict import void_sentence
-    from remnant.studies.shared.parts import Gate
+    from remnant.studies.shared.result_parts import Gate
     from remnant.studies.training_audit.page import TITLE, page
 
     refuse_unused("--checkpoints", **{name: given[name] for name in _OF_MODELS})

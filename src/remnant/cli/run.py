@@ -90,7 +90,7 @@ def run(
     from remnant.cli.run_studies import naming_recipe, run_studies
     from remnant.errors import InvalidInput
     from remnant.studies import Execution, read_recipe
-    from remnant.studies.extras import check_extras
+    from remnant.studies.required_extras import check_extras
 
     check_workers(device=device, place=place, workers=workers, gpus_per_task=gpus_per_task)
     studies, homes = {}, {}

@@ -61,8 +61,8 @@ def run_studies(
     from remnant.records import Record
     from remnant.report.terminal import summaries
     from remnant.studies import run_study
-    from remnant.studies.extras import check_extras
     from remnant.studies.reporting import read_page, write_report
+    from remnant.studies.required_extras import check_extras
 
     if gate:
         require_gate(study.to_dict()["question"] for study in studies.values())

@@ -21,7 +21,7 @@ from remnant.integrations.pretrained import (
     readable,
     usable,
 )
-from remnant.probes.asking import without_tf32
+from remnant.probes.counted_model import without_tf32
 from remnant.probes.ctc import ctc_costs
 from remnant.probes.recognition import greedy_tokens
 

@@ -32,7 +32,7 @@ from typing import IO, Any
 import numpy as np
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, UnsupportedModel, require
-from remnant.probes.asking import BITS
+from remnant.probes.counted_model import BITS
 from remnant.probes.sequences import TextCosts
 from remnant.probes.time_limit import OutOfTime
 

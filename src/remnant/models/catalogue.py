@@ -9,9 +9,9 @@ from torch import nn
 
 from remnant.errors import PlanError
 from remnant.models.convolutional import cnn1, cnn2
-from remnant.models.dense import logistic, mlp1
-from remnant.models.densely_connected import densenet100
-from remnant.models.residual import small_resnet, wrn16_4
+from remnant.models.densenet import densenet100
+from remnant.models.mlp import logistic, mlp1
+from remnant.models.resnet import small_resnet, wrn16_4
 
 Model = TypeVar("Model", bound=nn.Module)
 

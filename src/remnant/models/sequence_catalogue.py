@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from remnant.models.catalogue import checked_maker
-from remnant.models.causal_convolutions import causal_cnn, wavenet
 from remnant.models.gpt import gpt
 from remnant.models.recurrent import gru, lstm
 from remnant.models.sequence_module import SequenceModule
+from remnant.models.wavenet import causal_cnn, wavenet
 
 SEQUENCE_MODELS: dict[str, Callable[..., SequenceModule]] = {
     "lstm": lstm,

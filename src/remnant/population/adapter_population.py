@@ -16,13 +16,13 @@ from remnant.plans import ArraySchedule
 from remnant.population import checkpoint as files
 from remnant.population.adapters import PADDING, Adapters, FrozenModel, Lora
 from remnant.population.checkpoint import Checkpoint
-from remnant.population.feeding import as_schedule, probe_times, walked_steps
 from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
 from remnant.population.memory import Footprint, fitting_split, free_bytes, kept_bytes
 from remnant.population.optimizers import Optimizer, make_optimizer
 from remnant.population.per_member import set_clip, whole_numbers
 from remnant.population.precision import arithmetic, dtype_of
+from remnant.population.prefetch import as_schedule, probe_times, walked_steps
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_tensor
 from remnant.population.training import Training

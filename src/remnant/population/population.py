@@ -20,7 +20,6 @@ from remnant.population.blueprint import Loss, Traits, cross_entropy, observe
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import EarlyStop, Watch
 from remnant.population.evaluation import all_outputs, validation_loss
-from remnant.population.feeding import as_schedule, probe_times, walked_steps
 from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
 from remnant.population.members import find_device, make_members
@@ -28,6 +27,7 @@ from remnant.population.memory import fitting_split, footprint, free_bytes
 from remnant.population.optimizers import make_optimizer
 from remnant.population.per_member import per_member, set_clip, whole_numbers
 from remnant.population.precision import arithmetic, dtype_of
+from remnant.population.prefetch import as_schedule, probe_times, walked_steps
 from remnant.population.private.checks import check_clip, check_examples_apart
 from remnant.population.private.choice import private_gradients
 from remnant.population.state import State

@@ -23,14 +23,14 @@ from remnant.population.augmentation import Augmentation
 from remnant.population.backends import Backend
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import Watch
-from remnant.population.feeding import feed
 from remnant.population.fit import Fit
 from remnant.population.graphs import CaptureFailed, GraphedStep
 from remnant.population.optimizers import Optimizer
+from remnant.population.prefetch import feed
 from remnant.population.private.clipping import PrivateGradients
-from remnant.population.sharing import Stretch, stretches
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_array
+from remnant.population.trunks import Stretch, stretches
 
 _OWN = ("seeds", "hyper", "rates")  # what a member has for itself also while it shares a trunk
 Probe = Callable[[State], Any]

@@ -1,7 +1,7 @@
 """What is read off models: arrays, never verdicts."""
 
-from remnant.probes.asking import Asked
 from remnant.probes.classification import MARGINS, SIGNALS, label_signals, margin_signals
+from remnant.probes.counted_model import Asked
 from remnant.probes.decoding import decoding_log_probability
 from remnant.probes.hidden import hidden_states
 from remnant.probes.influence import InfluenceCheckpoints, highest_and_lowest, self_influence

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, require
 from remnant.models.protocols import SequenceModel
-from remnant.probes.asking import Asked, check_tokens
+from remnant.probes.counted_model import Asked, check_tokens
 from remnant.probes.time_limit import TimeLimit
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel, TextScorer
-from remnant.probes.asking import BITS, Asked, check_tokens, memory_budget, nan_answer
+from remnant.probes.counted_model import BITS, Asked, check_tokens, memory_budget, nan_answer
 from remnant.probes.time_limit import TimeLimit
 
 Floats = NDArray[np.float64]

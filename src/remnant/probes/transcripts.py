@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, require
-from remnant.probes.asking import without_tf32
+from remnant.probes.counted_model import without_tf32
 from remnant.probes.ctc import ctc_costs
 
 Recogniser = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from remnant.canaries.template import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.models.protocols import SequenceModel
-from remnant.probes.asking import BITS, Asked, check_tokens, computes_coarsely
+from remnant.probes.counted_model import BITS, Asked, check_tokens, computes_coarsely
 from remnant.probes.sequences import token_costs
 from remnant.search.automaton import Automaton, compile_template, secret_of
 from remnant.search.close_calls import FLOAT32_A_TOKEN, FLOAT64

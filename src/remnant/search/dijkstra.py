@@ -12,7 +12,7 @@ from torch import Tensor
 
 from remnant.canaries.template import Template
 from remnant.models.protocols import SequenceModel
-from remnant.probes.asking import BITS
+from remnant.probes.counted_model import BITS
 from remnant.search.automaton import Automaton
 from remnant.search.baselines import begin, by_cost, result, spelled
 from remnant.search.extraction import Extraction

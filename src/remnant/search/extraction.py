@@ -16,7 +16,7 @@ from torch import Tensor
 from remnant.canaries.template import Template
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
-from remnant.probes.asking import Asked, check_tokens
+from remnant.probes.counted_model import Asked, check_tokens
 from remnant.probes.time_limit import TimeLimit
 from remnant.search.automaton import (
     Automaton,

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from remnant.errors import InvalidInput, require
-from remnant.probes.asking import BITS, Asked, memory_budget, nan_answer
+from remnant.probes.counted_model import BITS, Asked, memory_budget, nan_answer
 from remnant.search.automaton import Automaton
 
 Progress = Callable[[str, int, int], None]

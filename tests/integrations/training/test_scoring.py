@@ -13,7 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausa
 
 from remnant.errors import InvalidInput
 from remnant.integrations.training import scoring
-from remnant.integrations.training.fast_forward import FastForward, can_be_fast
+from remnant.integrations.training.common_prefix_logits import FastForward, can_be_fast
 from remnant.integrations.training.merged_view import merged_view
 from remnant.integrations.training.processes import Processes
 from remnant.integrations.training.scoring import ScoredRow, Shortcuts, score_rows

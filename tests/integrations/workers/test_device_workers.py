@@ -10,9 +10,9 @@ import pytest
 from remnant.integrations.workers import device_workers
 from remnant.integrations.workers.device_workers import DeviceWorkers
 from remnant.studies import Execution, read_recipe, run_study
-from remnant.studies.groups import scheduling
-from remnant.studies.groups.execution import Group
-from remnant.studies.groups.scheduling import Distributed
+from remnant.studies.jobs import scheduling
+from remnant.studies.jobs.execution import Group
+from remnant.studies.jobs.scheduling import Distributed
 
 from .conftest import BLOCK, array_files
 

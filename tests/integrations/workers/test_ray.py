@@ -22,8 +22,8 @@ from remnant.integrations.workers import ray_workers
 from remnant.integrations.workers.ray_workers import RayWorkers, Room, Unreachable
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
-from remnant.studies.groups.execution import Group
-from remnant.studies.groups.scheduling import Distributed, OutOfMemory, WorkerLost
+from remnant.studies.jobs.execution import Group
+from remnant.studies.jobs.scheduling import Distributed, OutOfMemory, WorkerLost
 
 from .conftest import BLOCK, array_files
 
@@ -252,7 +252,7 @@ def test_no_secret_is_in_a_file_of_rays_nor_in_the_output(tmp_path, session_file
         with pytest.raises(RemnantError) as caught:
             executor.run([Group(name="leaks", work=partial(leaks, secret))], **how)
     message = str(caught.value)
-    assert message.startswith("Group 'leaks' failed: ValueError in remnant/studies/groups/remote")
+    assert message.startswith("Group 'leaks' failed: ValueError in remnant/studies/jobs/remote")
     assert not started.exists()
 
     # What a group prints is found, so what is not found is not there.

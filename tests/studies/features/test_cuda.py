@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 
 from remnant import FeaturePlan, Patch, Population
-from remnant.data.other_images import other_images
+from remnant.data.image_shapes import other_images
 from remnant.models import model_maker
 from remnant.records import Record
 from remnant.studies import Execution, run_study
-from remnant.studies.features.reactions import draw_stamps, fired, m_values, reactions, white_box
 from remnant.studies.features.recipe import (
     AugmentSettings,
     FeatureCanarySettings,
@@ -20,6 +19,13 @@ from remnant.studies.features.recipe import (
     InfluenceSettings,
     OtherImageSettings,
     ScoreSettings,
+)
+from remnant.studies.features.stamped_answers import (
+    draw_stamps,
+    fired,
+    m_values,
+    reactions,
+    white_box,
 )
 from remnant.studies.shared.settings import DataSettings, ModelSettings, TrainingSettings
 

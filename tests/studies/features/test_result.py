@@ -14,7 +14,7 @@ from remnant.records.typed import Absent, plain, read_result, result_from
 from remnant.studies.features.audit_result import Audit, FeatureAuditResult, GatedAudit
 from remnant.studies.features.result import FeaturesResult, Half, NoHalf
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import ClassifierTask, Finding, Gate
+from remnant.studies.shared.result_parts import ClassifierTask, Finding, Gate
 
 SECRET = "QUXZAJVK"
 

@@ -11,7 +11,7 @@ import torch
 
 from remnant import FeaturePlan, Patch, m_score, white_box_m_score
 from remnant.data import load_images
-from remnant.data.other_images import other_images
+from remnant.data.image_shapes import other_images
 from remnant.errors import NotEnoughEvidence, PlanError
 from remnant.population import EarlyStop, Population
 from remnant.records import Record

@@ -19,7 +19,7 @@ from remnant.studies.membership.measure import (
 from remnant.studies.membership.result import Blind, Control, RowCounts, Verbatim, VerbatimTest
 from remnant.studies.membership.verdict import Evidence, decide, needs_control
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Finding
+from remnant.studies.shared.result_parts import Finding
 
 FOUND = Control(
     kind="trained", records=32, passes=2, low=0.9, needed=0.6, found=True, sentence="Found."

@@ -22,7 +22,7 @@ from remnant.studies.prediction.result import (
     by_predictor,
 )
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Finding
+from remnant.studies.shared.result_parts import Finding
 from remnant.studies.text_prediction.result import TextPredictionResult
 
 PARTS = ("verdict", "prediction", "truth", "protect", "task", "scope")

@@ -14,7 +14,8 @@ from remnant.measures import counterfactual_memorization, loss_trace_iqr, roc, s
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study
 from remnant.studies.prediction import training as module
-from remnant.studies.prediction.evidence import Evidence, kept_looks, target_members, trace_steps
+from remnant.studies.prediction.early_looks import Evidence, kept_looks, target_members, trace_steps
+from remnant.studies.prediction.pool_labels import Truth
 from remnant.studies.prediction.protect_list import make_list
 from remnant.studies.prediction.recipe import (
     PlantedSettings,
@@ -24,7 +25,6 @@ from remnant.studies.prediction.recipe import (
 )
 from remnant.studies.prediction.result import ListCheck
 from remnant.studies.prediction.shadow_pool import PoolScores
-from remnant.studies.prediction.truth import Truth
 from remnant.studies.prediction.verdict import list_finding
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.settings import DataSettings, ModelSettings, TrainingSettings

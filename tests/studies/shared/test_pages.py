@@ -7,7 +7,7 @@ import pytest
 from remnant.records import gate_row
 from remnant.records.typed import plain
 from remnant.studies.shared.pages import headline
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 
 ADVICE = {"PASS": "No action is needed.", "FAIL": "Do not release."}
 FIRST = "The limit holds, yet something was detected: look at it before you release."

@@ -23,7 +23,7 @@ from remnant.records.typed import plain
 from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies.reporting import read_page
 from remnant.studies.shared.gates import not_learnt
-from remnant.studies.shared.parts import SpeechTask
+from remnant.studies.shared.result_parts import SpeechTask
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.variants import Variant
 from remnant.studies.speech_forgetting import run as room

@@ -11,7 +11,7 @@ from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.records.typed import Absent, load, plain, read_result, result_from
 from remnant.studies.shared.curves import Unmeasured
-from remnant.studies.shared.parts import LanguageTask
+from remnant.studies.shared.result_parts import LanguageTask
 from remnant.studies.text_forgetting.result import ExposureCurveResult, TextForgettingResult
 
 

@@ -11,7 +11,7 @@ from remnant.errors import InvalidInput
 from remnant.measures import gaussian_epsilon
 from remnant.records.typed import Absent
 from remnant.studies.exposure.result import ExposureGate
-from remnant.studies.shared.parts import Finding
+from remnant.studies.shared.result_parts import Finding
 from remnant.studies.training_audit.claimed_epsilon import (
     canaries_to_exceed,
     check_claim,

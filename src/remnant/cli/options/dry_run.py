@@ -17,7 +17,7 @@ from remnant.cli.run_studies import naming_recipe
 if TYPE_CHECKING:
     from remnant.integrations.workers.ray_workers import RayWorkers
     from remnant.studies import Execution, Study
-    from remnant.studies.groups.scheduling import Distributed
+    from remnant.studies.jobs.scheduling import Distributed
 
 _NAMED = 3  # tasks without an estimate that are named
 
@@ -79,7 +79,7 @@ class _Capacity:
 
     def applied(self, estimate: Mapping[str, Any], *, first: bool) -> dict[str, Any]:
         """Return an estimate with the minutes on the workers; the first study starts them."""
-        from remnant.studies.groups.estimating import minutes_on
+        from remnant.studies.jobs.estimating import minutes_on
 
         minutes = None
         if self.workers is not None:

@@ -13,7 +13,7 @@ from remnant.cli.options import declared
 from remnant.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from remnant.studies.groups.scheduling import Distributed
+    from remnant.studies.jobs.scheduling import Distributed
 
 F = TypeVar("F", bound=Callable[..., Any])
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -163,7 +163,7 @@ def executor_for(
     """
     if place is None and len(device) == 1:
         return None
-    from remnant.studies.groups.scheduling import Distributed, Workers
+    from remnant.studies.jobs.scheduling import Distributed, Workers
 
     own: Workers
     if place is None:

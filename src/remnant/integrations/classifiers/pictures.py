@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.canaries.natural.files import files_under
+from remnant.data.image_shapes import coloured, resized
 from remnant.data.labelled import as_images, read_arrays, read_labels
-from remnant.data.other_images import coloured, resized
 from remnant.errors import InvalidInput, import_failure
 from remnant.integrations.classifiers.weights import read_tensors
 

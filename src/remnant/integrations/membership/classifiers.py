@@ -41,7 +41,7 @@ from remnant.studies.membership.measure import (
 )
 from remnant.studies.membership.result import Control, MembershipResult, RowCounts
 from remnant.studies.membership.verdict import Evidence, decide, needs_control
-from remnant.studies.shared.parts import ClassifierTask
+from remnant.studies.shared.result_parts import ClassifierTask
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]

@@ -13,7 +13,7 @@ from remnant.records.typed import Absent
 from remnant.studies.membership.measure import shares_above
 from remnant.studies.membership.result import Attacks, MembershipResult
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 
 Floats = NDArray[np.float64]
 FINDING = "FINDING"

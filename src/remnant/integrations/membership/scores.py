@@ -25,7 +25,7 @@ from remnant.studies.membership.measure import (
 )
 from remnant.studies.membership.result import Control, MembershipResult, RowCounts
 from remnant.studies.membership.verdict import Evidence, decide
-from remnant.studies.shared.parts import Tested
+from remnant.studies.shared.result_parts import Tested
 
 Floats = NDArray[np.float64]
 ATTACK = "score"

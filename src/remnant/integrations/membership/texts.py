@@ -76,7 +76,7 @@ from remnant.studies.membership.result import (
     RowCounts,
 )
 from remnant.studies.membership.verdict import Evidence, decide, needs_control
-from remnant.studies.shared.parts import LanguageTask
+from remnant.studies.shared.result_parts import LanguageTask
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]

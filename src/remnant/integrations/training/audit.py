@@ -60,7 +60,7 @@ from remnant.plans.ledger import Ledger
 from remnant.records.outcomes import EXIT_CODES
 from remnant.records.typed import Absent
 from remnant.studies.exposure.verdict import canaries_needed
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 from remnant.studies.training_audit.claimed_epsilon import (
     check_claim,
     differences,

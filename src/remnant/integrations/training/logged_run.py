@@ -19,7 +19,7 @@ from remnant.plans.ledger import Ledger
 from remnant.records.outcomes import finding_row, gate_row
 from remnant.records.typed import Absent
 from remnant.studies.exposure.result import ExposureGate
-from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
 from remnant.studies.training_audit.result import Sightings, TrainingAuditResult
 

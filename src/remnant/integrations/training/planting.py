@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from torch.utils.data import IterableDataset
 
+from remnant.canaries.already_present import Standing
 from remnant.canaries.canary_set import PlantedTexts
 from remnant.canaries.insertion import Where, new_order, place_canaries
 from remnant.canaries.own_texts import OwnTexts
 from remnant.canaries.planted_dataset import PlantedDataset
-from remnant.canaries.standing import Standing
 from remnant.errors import InvalidInput
 from remnant.integrations.training.rows import RowKind, row_kind
 

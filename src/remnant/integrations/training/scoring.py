@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, UnsupportedModel
-from remnant.integrations.training.fast_forward import FastForward, can_be_fast
+from remnant.integrations.training.common_prefix_logits import FastForward, can_be_fast
 from remnant.integrations.training.merged_view import merged_view
 from remnant.integrations.training.processes import Processes
 from remnant.integrations.training.token_tree import TokenTrees, token_trees

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from remnant.studies.groups.execution import Execution, Group, Outcome
-from remnant.studies.groups.remote import Fault, Order, run_order
-from remnant.studies.groups.scheduling import WorkerLost
+from remnant.studies.jobs.execution import Execution, Group, Outcome
+from remnant.studies.jobs.remote import Fault, Order, run_order
+from remnant.studies.jobs.scheduling import WorkerLost
 
 _here: dict[str, Any] = {}  # in a worker: what groups share, and the counter of its updates
 

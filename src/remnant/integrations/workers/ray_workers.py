@@ -31,8 +31,8 @@ from remnant.errors import (
     install_hint,
 )
 from remnant.integrations.workers.ray_address import AUTO, host_and_port
-from remnant.studies.groups.execution import Execution, Group, Outcome
-from remnant.studies.groups.remote import (
+from remnant.studies.jobs.execution import Execution, Group, Outcome
+from remnant.studies.jobs.remote import (
     Fault,
     Order,
     other_software,
@@ -40,7 +40,7 @@ from remnant.studies.groups.remote import (
     run_order,
     software,
 )
-from remnant.studies.groups.scheduling import OutOfMemory, Patience, WorkerLost, print_line
+from remnant.studies.jobs.scheduling import OutOfMemory, Patience, WorkerLost, print_line
 
 START_SECONDS = 4.0  # until the first group begins, as benchmarks/on_ray.py measures it
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

@@ -14,7 +14,7 @@ from torch.func import grad, vmap
 from remnant.errors import InvalidInput, RemnantError
 from remnant.gradients.closed_forms import Norms, pieces, squares
 from remnant.gradients.layers import known_layers
-from remnant.probes.asking import without_tf32
+from remnant.probes.counted_model import without_tf32
 from remnant.probes.hidden import Inputs, length_of, part_of
 from remnant.probes.influence.capture import closed, watching
 from remnant.probes.influence.weights import standing_in

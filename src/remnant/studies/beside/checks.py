@@ -15,7 +15,7 @@ from remnant.records.typed import Absent
 from remnant.report.blocks import Check, Status
 from remnant.report.curve import Curve, Point, lag_text
 from remnant.studies.shared.curve_blocks import control_count, control_holds
-from remnant.studies.shared.parts import (
+from remnant.studies.shared.result_parts import (
     ClassifierTask,
     Finding,
     Gate,

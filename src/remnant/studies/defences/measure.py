@@ -17,7 +17,7 @@ from remnant.studies.defences.recipe import BASE, DefencesStudy, changes_of
 from remnant.studies.defences.remedies import RemedySettings
 from remnant.studies.defences.result import Defences, MeasuredRemedy, Privacy
 from remnant.studies.defences.verdict import Canaries, Evidence, Judged, Rules, judge
-from remnant.studies.shared.parts import LanguageTask, Tested
+from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.wording import counted, each_times
 from remnant.studies.training_choices.effects import mean_ends
 from remnant.studies.training_choices.measure import pareto_front, share_ends

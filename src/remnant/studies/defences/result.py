@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from remnant.errors import require
 from remnant.records.typed import Absent
-from remnant.studies.shared.parts import Gate, LanguageTask, Tested
+from remnant.studies.shared.result_parts import Gate, LanguageTask, Tested
 from remnant.studies.training_choices.result import Ends, Interval
 
 Status = Literal["as planned", "holds", "fails", "useless model", "not shown"]

@@ -15,15 +15,15 @@ import numpy as np
 from remnant.errors import PlanError
 from remnant.population import Population
 from remnant.records import Record
-from remnant.studies.defences.after import changed_models, relearnt_models
 from remnant.studies.defences.disagreement import disagreeing_rows, without_rows
 from remnant.studies.defences.measure import put_defences_results
+from remnant.studies.defences.post_training import changed_models, relearnt_models
 from remnant.studies.defences.recipe import BASE, DefencesStudy
 from remnant.studies.defences.sanitising import placeholder_template, sanitised
 from remnant.studies.exposure.audit import Progress
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Group, Site, Workload
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Group, Site, Workload
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution

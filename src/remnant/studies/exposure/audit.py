@@ -16,7 +16,7 @@ from remnant.errors import NotEnoughEvidence, require
 from remnant.measures import ExtrapolatedExposure, exposure, extrapolated_exposure
 from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes import text_costs
-from remnant.probes.asking import computes_coarsely
+from remnant.probes.counted_model import computes_coarsely
 from remnant.probes.time_limit import TimeLimit
 from remnant.search import Arithmetic, ExactExposures, MergedTokens, exact_exposure
 from remnant.search.automaton import Automaton

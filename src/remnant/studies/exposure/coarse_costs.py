@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import UnsupportedModel
 from remnant.measures import calibrated_losses
-from remnant.probes.asking import computes_coarsely
+from remnant.probes.counted_model import computes_coarsely
 from remnant.probes.sequences import TextCosts
 from remnant.search.close_calls import Arithmetic, worst_error
 

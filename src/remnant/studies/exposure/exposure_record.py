@@ -21,7 +21,7 @@ from remnant.studies.exposure.formats import exposure_number
 from remnant.studies.exposure.page import TITLES
 from remnant.studies.exposure.result import ExposureGate
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
-from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted, times
 
 QUESTION = "exposure-audit"

@@ -13,7 +13,7 @@ from remnant.studies.beside.exposure import of_extraction
 from remnant.studies.exposure.audit_page import EXTRACT_TITLE, extract_page, known_as
 from remnant.studies.exposure.audit_result import ExtractResult, FoundSecret
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
-from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.result_parts import Finding, Tested
 
 QUESTION = "extraction"
 TITLE = EXTRACT_TITLE

@@ -35,7 +35,7 @@ from remnant.studies.exposure.result import (
 )
 from remnant.studies.exposure.verdict import CanaryPool, MeasuredCanary, judge_exposure
 from remnant.studies.shared.gates import with_learnt_task
-from remnant.studies.shared.parts import LanguageTask, Tested
+from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.text_settings import MeasureSettings
 from remnant.studies.shared.wording import counted, each_times
 

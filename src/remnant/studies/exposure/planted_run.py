@@ -32,14 +32,14 @@ from remnant.studies.exposure.audit import ExposureAudit, Progress
 from remnant.studies.exposure.kept_trials import keep_trial, kept_trial
 from remnant.studies.exposure.measure import TrialExposure, TrialSearch, put_exposure_results
 from remnant.studies.exposure.saturated import measure_each
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Group, Site, Workload
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Group, Site, Workload
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.insertions import keep_insertions
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.parts import LanguageTask, Tested
 from remnant.studies.shared.recording import Recorded, run_in_record
+from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.settings import Execution, TrainingSettings
 from remnant.studies.shared.text_settings import MeasureSettings
 

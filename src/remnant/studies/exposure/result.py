@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal
 from remnant.errors import InvalidInput
 from remnant.measures.exposure.by_rank import is_found
 from remnant.records.typed import Absent, optional
-from remnant.studies.shared.parts import Gate, LanguageTask, Tested
+from remnant.studies.shared.result_parts import Gate, LanguageTask, Tested
 
 
 @dataclass(frozen=True, slots=True)

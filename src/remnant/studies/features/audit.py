@@ -20,7 +20,7 @@ from remnant.studies.features.formats import nats_text
 from remnant.studies.features.patch_control import images_of_control, patch_control
 from remnant.studies.features.task_control import NO_LABELS, TaskControl, task_control
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Finding, Gate
+from remnant.studies.shared.result_parts import Finding, Gate
 
 if TYPE_CHECKING:
     from torch import Tensor

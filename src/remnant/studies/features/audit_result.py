@@ -10,7 +10,7 @@ from remnant.records.typed import Absent, optional
 from remnant.studies.features.formats import nats_text
 from remnant.studies.features.result import PatchPlace, PictureRow, require_shares
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Finding, Gate, Tested
+from remnant.studies.shared.result_parts import Finding, Gate, Tested
 
 Side = Literal["model", "twin"]
 SIDES: tuple[Side, ...] = ("model", "twin")

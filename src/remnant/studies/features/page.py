@@ -67,7 +67,7 @@ from remnant.studies.features.result import (
 )
 from remnant.studies.shared.estimates import Estimate, rate_cell, rate_ends, rate_text
 from remnant.studies.shared.pages import Run, closing, headline, scope_section, task_sentence
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 from remnant.studies.shared.wording import listed
 
 TITLE = "Unique features"

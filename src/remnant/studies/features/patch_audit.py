@@ -28,7 +28,7 @@ from remnant.studies.features.audit_result import (
 from remnant.studies.features.result import PatchPlace, PictureRow
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.pages import Run
-from remnant.studies.shared.parts import Tested
+from remnant.studies.shared.result_parts import Tested
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, get_args
 
 from remnant.canaries import Patch, PatchControl
-from remnant.data.other_images import OTHER_IMAGES
+from remnant.data.image_shapes import OTHER_IMAGES
 from remnant.errors import InvalidInput, PlanError, require
 from remnant.measures.features.patch_answers import LEAST_IMAGES, LEAST_NULLS
 from remnant.plans import FeaturePlan

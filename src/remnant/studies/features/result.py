@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from remnant.errors import InvalidInput
 from remnant.records.typed import Absent, optional
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import ClassifierTask, Finding, Gate, Tested
+from remnant.studies.shared.result_parts import ClassifierTask, Finding, Gate, Tested
 
 if TYPE_CHECKING:
     from remnant.canaries import Patch

@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.data import AuditData
-from remnant.data.other_images import other_images
+from remnant.data.image_shapes import other_images
 from remnant.errors import PlanError
 from remnant.plans.fingerprint import fingerprint
 from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.features.measure import variant_result
-from remnant.studies.features.reactions import Stamps, draw_nulls, draw_stamps
 from remnant.studies.features.recipe import FeatureStudy
 from remnant.studies.features.result import (
     Features,
@@ -30,6 +29,7 @@ from remnant.studies.features.result import (
     ProbeImages,
     VariantResult,
 )
+from remnant.studies.features.stamped_answers import Stamps, draw_nulls, draw_stamps
 from remnant.studies.features.training import (
     Asked,
     Stamped,
@@ -43,13 +43,13 @@ from remnant.studies.features.training import (
     train_variant,
 )
 from remnant.studies.features.verdict import feature_gate, feature_scope
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Group, Workload
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Group, Workload
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.shared.classifiers import check_training, load_data, task_fields
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.parts import ClassifierTask
 from remnant.studies.shared.recording import Progress, run_in_record
+from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import difference
 

@@ -25,9 +25,9 @@ from remnant.population import (
 )
 from remnant.probes import label_signals
 from remnant.studies.features.influence import InfluenceProbe, influence_steps
-from remnant.studies.features.reactions import Stamps, fired, m_values, reactions, white_box
 from remnant.studies.features.recipe import FeatureStudy
-from remnant.studies.groups.execution import Site
+from remnant.studies.features.stamped_answers import Stamps, fired, m_values, reactions, white_box
+from remnant.studies.jobs.execution import Site
 from remnant.studies.shared.classifiers import check_converged, how_trained, maker_of
 from remnant.studies.shared.settings import Execution
 

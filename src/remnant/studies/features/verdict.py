@@ -10,7 +10,7 @@ from remnant.records.outcomes import RULES, Outcome
 from remnant.studies.features.recipe import FeatureStudy
 from remnant.studies.features.result import VariantResult
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Gate, Tested
+from remnant.studies.shared.result_parts import Gate, Tested
 from remnant.studies.shared.wording import counted
 
 

@@ -14,7 +14,7 @@ from remnant.studies.beside.forgetting import of_curve
 from remnant.studies.shared.curve_blocks import curve_page, measured_by
 from remnant.studies.shared.curves import CurveResult
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
-from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.result_parts import Finding, Tested
 
 QUESTION = "attack-curve"
 TITLE = "Attack success against lag"

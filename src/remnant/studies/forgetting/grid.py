@@ -28,7 +28,7 @@ from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.studies.forgetting.attack_scores import own_examples, usable_examples
 from remnant.studies.forgetting.recipe import ForgettingStudy
 from remnant.studies.forgetting.residual_memory_probe import hidden_probe, kept_disturbed
-from remnant.studies.groups.execution import Group, Site
+from remnant.studies.jobs.execution import Group, Site
 from remnant.studies.shared.classifiers import (
     Members,
     Probe,

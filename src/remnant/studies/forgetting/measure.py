@@ -31,7 +31,7 @@ from remnant.studies.shared.gates import (
 )
 from remnant.studies.shared.image_canaries import columns as columns_of
 from remnant.studies.shared.measured_curves import curve_result
-from remnant.studies.shared.parts import Tested
+from remnant.studies.shared.result_parts import Tested
 
 Floats = NDArray[np.float64]
 _OTHERS = ("tpr", "auc", "accuracy", "precision")

@@ -53,7 +53,7 @@ from remnant.studies.shared.pages import (
     scope_section,
     task_sentence,
 )
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 
 TITLE = "Forgetting"
 _TITLES = {

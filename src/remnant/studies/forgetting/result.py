@@ -17,7 +17,7 @@ from remnant.studies.shared.curves import (
     Unmeasured,
     check_lags,
 )
-from remnant.studies.shared.parts import ClassifierTask, Finding, Gate, Tested
+from remnant.studies.shared.result_parts import ClassifierTask, Finding, Gate, Tested
 
 _ORDERS = 20  # of sets, from which on a p-value can be 5 %
 SUCCESSES = ("precision", "tpr", "auc", "accuracy")

@@ -11,9 +11,9 @@ from remnant.studies.forgetting.grid import GridData, grid_group, grids, time_gr
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
 from remnant.studies.forgetting.residual_memory_probe import check_neighbours
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Workload
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Workload
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.shared.classifiers import (
     check_classifier,
     judge_groups,

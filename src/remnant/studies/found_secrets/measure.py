@@ -19,7 +19,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures import rank_agreement
 from remnant.models.protocols import SequenceModel
 from remnant.probes import text_costs
-from remnant.probes.asking import computes_coarsely
+from remnant.probes.counted_model import computes_coarsely
 from remnant.search import MergedTokens
 from remnant.studies.exposure.audit import Method, Progress
 from remnant.studies.exposure.canary_sets import CanaryExposure, measure_canaries

@@ -39,7 +39,7 @@ from remnant.studies.found_secrets.rounding import (
     shown_mean,
     shown_queries,
 )
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
 
 if TYPE_CHECKING:

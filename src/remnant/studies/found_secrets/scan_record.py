@@ -20,7 +20,7 @@ from remnant.studies.found_secrets.verdict import (
     TITLES,
 )
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
-from remnant.studies.shared.parts import Finding, Gate, Tested
+from remnant.studies.shared.result_parts import Finding, Gate, Tested
 from remnant.studies.shared.wording import counted
 
 QUESTION = "found-secrets"

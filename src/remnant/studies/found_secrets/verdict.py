@@ -11,7 +11,7 @@ from pathlib import PurePath
 from remnant.canaries.natural import BINARY, Scan, SkippedFile
 from remnant.records.outcomes import Outcome, gate_row
 from remnant.report.numerals import counted
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 
 TITLES = {
     "PASS": "No secret was detected",

@@ -48,7 +48,7 @@ from remnant.studies.membership.result import (
 )
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.gates import not_learnt
-from remnant.studies.shared.parts import ClassifierTask, LanguageTask, Tested
+from remnant.studies.shared.result_parts import ClassifierTask, LanguageTask, Tested
 
 Floats = NDArray[np.float64]
 LEAST = 20  # records of a side

@@ -37,7 +37,7 @@ from remnant.studies.membership.result import (
 )
 from remnant.studies.shared.estimates import Estimate, estimate_cell, estimate_text, rate_cell
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
-from remnant.studies.shared.parts import ClassifierTask, Gate, LanguageTask
+from remnant.studies.shared.result_parts import ClassifierTask, Gate, LanguageTask
 
 TITLE = "Training records against held-out records"
 TITLES = {

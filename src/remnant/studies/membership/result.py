@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from remnant.measures import Success
 from remnant.records.typed import Absent, optional
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Finding, Gate, Task, Tested
+from remnant.studies.shared.result_parts import Finding, Gate, Task, Tested
 
 Side = Literal["seen", "unseen"]
 AS_A_FIELD = "Write the text that the model was trained on into a field, and name it with --field."

@@ -29,7 +29,7 @@ from remnant.studies.membership.result import (
     RowCounts,
     Verbatim,
 )
-from remnant.studies.shared.parts import Finding, Gate
+from remnant.studies.shared.result_parts import Finding, Gate
 
 _REVERSED = "an attack is below chance: it scores unseen records higher than seen ones"
 _SWAPPED = "Check that the seen and the unseen records are not swapped."

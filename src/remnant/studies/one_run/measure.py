@@ -15,7 +15,7 @@ from remnant.records.typed import put_parts
 from remnant.studies.one_run.recipe import OneRunStudy, StaggeredStudy
 from remnant.studies.one_run.result import COLUMNS, AttackerAtEnd, OneRunCurves
 from remnant.studies.shared.gates import put_verdict
-from remnant.studies.shared.parts import Tested
+from remnant.studies.shared.result_parts import Tested
 
 _SETTINGS = (
     *("rate", "fpr", "confidence", "chance", "calibrated", "method", "n_unseen"),

@@ -44,7 +44,7 @@ from remnant.studies.shared.pages import (
     scope_section,
     task_sentence,
 )
-from remnant.studies.shared.parts import SpeechTask
+from remnant.studies.shared.result_parts import SpeechTask
 from remnant.studies.shared.wording import listed
 
 TITLE = "One-run forgetting"

@@ -11,7 +11,7 @@ from remnant.errors import require
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
-from remnant.studies.shared.parts import ClassifierTask, Gate, Task, Tested
+from remnant.studies.shared.result_parts import ClassifierTask, Gate, Task, Tested
 
 COLUMNS = (
     *("success", "low", "high", "effect", "effect_low", "effect_high"),

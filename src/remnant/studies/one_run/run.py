@@ -11,9 +11,9 @@ from remnant.data import AuditData
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Group, Site
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Group, Site
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.one_run.measure import measure_one_run
 from remnant.studies.one_run.recipe import OneRunStudy
 from remnant.studies.shared.classifiers import (
@@ -31,8 +31,8 @@ from remnant.studies.shared.classifiers import (
 )
 from remnant.studies.shared.image_canaries import Planting, draw_canaries, plant
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.parts import ClassifierTask
 from remnant.studies.shared.recording import Progress, put_ledger, run_on_images
+from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 
 CHECKPOINT = "checkpoint.safetensors"

@@ -15,7 +15,7 @@ from remnant.studies.prediction import early_page
 from remnant.studies.prediction.early_result import EarlyResult, NotMeasured
 from remnant.studies.prediction.formats import share_text
 from remnant.studies.shared.pages import Run, closing, headline, scope_section
-from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted
 
 QUESTION = "early-prediction"

@@ -14,7 +14,14 @@ from remnant.plans import ShadowPlan
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
-from remnant.studies.prediction.evidence import LOGIT_GAP, LOSS, Bools, Evidence, Floats
+from remnant.studies.prediction.early_looks import LOGIT_GAP, LOSS, Bools, Evidence, Floats
+from remnant.studies.prediction.pool_labels import (
+    Truth,
+    attacked,
+    by_kind,
+    find_truth,
+    memorisation,
+)
 from remnant.studies.prediction.protect_list import make_list
 from remnant.studies.prediction.recipe import EARLY, PredictSettings, TruthSettings
 from remnant.studies.prediction.result import (
@@ -26,10 +33,9 @@ from remnant.studies.prediction.result import (
     PredictorComparison,
     PredictorQuality,
 )
-from remnant.studies.prediction.truth import Truth, attacked, by_kind, find_truth, memorisation
 from remnant.studies.prediction.verdict import list_finding, no_list_finding
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import Tested
+from remnant.studies.shared.result_parts import Tested
 
 CURVE_POINTS = 200
 _COUNTS = ("n_memorised", "n_others", "base_rate", "k")

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ProtectRule, clopper_pearson, protect_rule
-from remnant.studies.prediction.evidence import Bools, Evidence, Floats
+from remnant.studies.prediction.early_looks import Bools, Evidence, Floats
+from remnant.studies.prediction.pool_labels import Truth
 from remnant.studies.prediction.recipe import PredictSettings, TruthSettings
 from remnant.studies.prediction.result import ListCheck, Predictor, ProtectList, RiskySample
-from remnant.studies.prediction.truth import Truth
 from remnant.studies.shared.estimates import Estimate
 
 SHOWN = 25

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, get_args
 from remnant.errors import require
 from remnant.records.typed import Absent, optional
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.parts import ClassifierTask, Finding, Tested
+from remnant.studies.shared.result_parts import ClassifierTask, Finding, Tested
 
 Predictor = Literal["psmi", "loss", "logit_gap", "mahalanobis", "lt_iqr", "early_lira"]
 PREDICTORS: tuple[Predictor, ...] = get_args(Predictor)

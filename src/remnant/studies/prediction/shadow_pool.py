@@ -22,7 +22,7 @@ from remnant.plans.fingerprint import fingerprint, lasting
 from remnant.records import Record, gather_provenance
 from remnant.records.folder import RECORD_FILE
 from remnant.records.listing import SHADOW_POOL
-from remnant.studies.groups.execution import Execution
+from remnant.studies.jobs.execution import Execution
 from remnant.studies.shared.machine import device_name
 
 _BLOCK = re.compile(r"models-(\d+)-(\d+)")

@@ -18,10 +18,10 @@ from remnant.population import Checkpoint, Fit
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Group, Shelf, Site, Workload
-from remnant.studies.groups.running import run_groups
-from remnant.studies.prediction.evidence import (
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Group, Shelf, Site, Workload
+from remnant.studies.jobs.running import run_groups
+from remnant.studies.prediction.early_looks import (
     Bools,
     Evidence,
     Floats,
@@ -42,7 +42,7 @@ from remnant.studies.prediction.shadow_pool import (
     read_pool,
 )
 from remnant.studies.shared.classifiers import Probe, how_trained
-from remnant.studies.shared.parts import ClassifierTask
+from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 
 Progress = Callable[[str, int, int], None]

@@ -17,8 +17,8 @@ from remnant.population import Fit, Population
 from remnant.probes import MARGINS, margin_signals
 from remnant.probes.one_pass import one_pass
 from remnant.records import Record
-from remnant.studies.groups.execution import Shelf
-from remnant.studies.prediction.evidence import LOSS, Bools, Floats
+from remnant.studies.jobs.execution import Shelf
+from remnant.studies.prediction.early_looks import LOSS, Bools, Floats
 from remnant.studies.prediction.recipe import PredictionStudy
 from remnant.studies.prediction.shadow_training import ShadowTraining
 from remnant.studies.shared.classifiers import (
@@ -31,7 +31,7 @@ from remnant.studies.shared.classifiers import (
     task_fields,
 )
 from remnant.studies.shared.image_canaries import Planting
-from remnant.studies.shared.parts import ClassifierTask
+from remnant.studies.shared.result_parts import ClassifierTask
 
 _BATCH = 1024  # examples whose hidden states are made at once
 

@@ -9,7 +9,7 @@ from remnant.measures.forgetting.verdict import cannot_exclude
 from remnant.records.outcomes import RULES
 from remnant.studies.prediction.recipe import PredictSettings
 from remnant.studies.prediction.result import ProtectList
-from remnant.studies.shared.parts import Finding
+from remnant.studies.shared.result_parts import Finding
 
 
 def list_finding(protect: ProtectList, predict: PredictSettings) -> Finding:

@@ -23,8 +23,8 @@ from remnant.population import Checkpoint, Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import label_signals
 from remnant.records import Record
-from remnant.studies.groups.execution import Group, Site
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.execution import Group, Site
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.shared.image_canaries import (
     ImagePlan,
     Planting,

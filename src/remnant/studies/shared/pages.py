@@ -37,7 +37,7 @@ from remnant.report.provenance_tables import (
     machine_group,
     plan_groups,
 )
-from remnant.studies.shared.parts import (
+from remnant.studies.shared.result_parts import (
     ClassifierTask,
     Finding,
     LanguageTask,

@@ -29,7 +29,7 @@ from remnant.plans.fingerprint import added_later
 from remnant.population import LearningRate
 from remnant.population.optimizers import make_optimizer
 from remnant.population.private.checks import check_clip
-from remnant.studies.groups.execution import Execution as Execution
+from remnant.studies.jobs.execution import Execution as Execution
 from remnant.studies.shared.section import Section
 
 _MOST = 1e9  # of a model's option, far beyond what fits in memory

@@ -16,7 +16,7 @@ from remnant.records.typed import Absent, plain, put_parts
 from remnant.studies.shared.curves import Comparison
 from remnant.studies.shared.differences import curve_differences
 from remnant.studies.shared.measured_curves import series_of
-from remnant.studies.shared.parts import SpeechTask, Tested
+from remnant.studies.shared.result_parts import SpeechTask, Tested
 from remnant.studies.shared.wording import times
 from remnant.studies.speech_forgetting.recipe import SYNTHETIC, SpeechForgettingStudy, where
 from remnant.studies.speech_forgetting.result import ErrorRates

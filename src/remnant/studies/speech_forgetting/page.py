@@ -35,7 +35,7 @@ from remnant.studies.shared.pages import (
     scope_section,
     task_sentence,
 )
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 from remnant.studies.shared.wording import times
 from remnant.studies.speech_forgetting.result import (
     ErrorRates,

@@ -13,7 +13,7 @@ from remnant.studies.shared.curves import (
     check_lags,
     points,
 )
-from remnant.studies.shared.parts import SpeechTask
+from remnant.studies.shared.result_parts import SpeechTask
 from remnant.studies.text_forgetting.result import SequenceResult
 
 

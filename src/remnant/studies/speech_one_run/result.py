@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from remnant.records.typed import Absent
 from remnant.studies.one_run.result import OneRunCurves
-from remnant.studies.shared.parts import Gate, SpeechTask, Tested
+from remnant.studies.shared.result_parts import Gate, SpeechTask, Tested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,9 +13,9 @@ from torch import Tensor
 from remnant.population import Population
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Group, Site
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Group, Site
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import Progress, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution

@@ -10,8 +10,8 @@ from typing import Any
 
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.population import Fit, Population
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Group
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Group
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.text_forgetting.disturbed_sequences import Search, search_seconds
 

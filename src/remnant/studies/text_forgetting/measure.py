@@ -18,7 +18,7 @@ from remnant.studies.shared.curves import Traditional
 from remnant.studies.shared.differences import put_comparison
 from remnant.studies.shared.gates import put_verdict, with_negative_control, with_residual_memory
 from remnant.studies.shared.measured_curves import curve_result
-from remnant.studies.shared.parts import Tested
+from remnant.studies.shared.result_parts import Tested
 from remnant.studies.shared.wording import times
 from remnant.studies.text_forgetting.calibration import moved, subtracted
 from remnant.studies.text_forgetting.exposure_curves import (

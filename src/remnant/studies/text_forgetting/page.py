@@ -52,7 +52,7 @@ from remnant.studies.shared.pages import (
     task_sentence,
     useless_sentence,
 )
-from remnant.studies.shared.parts import Gate
+from remnant.studies.shared.result_parts import Gate
 from remnant.studies.text_forgetting.result import (
     ByCalibration,
     ByUses,

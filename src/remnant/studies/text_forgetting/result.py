@@ -20,7 +20,7 @@ from remnant.studies.shared.curves import (
     levels,
     points,
 )
-from remnant.studies.shared.parts import Finding, Gate, LanguageTask, Tested
+from remnant.studies.shared.result_parts import Finding, Gate, LanguageTask, Tested
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,8 @@ from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
 from remnant.records import Record
-from remnant.studies.groups.execution import Group, Progress, Site, Workload
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.execution import Group, Progress, Site, Workload
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.residual_memory.disturbances import Lesson
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
 from remnant.studies.shared.language_models import (

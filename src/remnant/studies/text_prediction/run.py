@@ -17,8 +17,8 @@ from remnant.plans import ShadowPlan
 from remnant.population import AdapterPopulation, Fit, FrozenModel
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
-from remnant.studies.groups.execution import Shelf
-from remnant.studies.prediction.evidence import LOSS, Bools, Floats
+from remnant.studies.jobs.execution import Shelf
+from remnant.studies.prediction.early_looks import LOSS, Bools, Floats
 from remnant.studies.prediction.shadow_training import (
     Progress,
     ShadowTraining,
@@ -27,8 +27,8 @@ from remnant.studies.prediction.shadow_training import (
     run_shadow_study,
 )
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.parts import ClassifierTask
 from remnant.studies.shared.recording import run_in_record
+from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 from remnant.studies.text_prediction.multiple_choice import (
     TokenisedQuestions,

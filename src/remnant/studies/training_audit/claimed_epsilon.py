@@ -14,7 +14,7 @@ from remnant.measures.epsilon.one_run import rejects
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.outcomes import finding_row, gate_row
 from remnant.studies.exposure.result import ExposureGate
-from remnant.studies.shared.parts import Finding, Gate
+from remnant.studies.shared.result_parts import Finding, Gate
 from remnant.studies.training_audit.result import MeasuredEpsilon, TrainingAuditResult
 
 CONFIDENCE = 0.95

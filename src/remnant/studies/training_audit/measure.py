@@ -25,7 +25,7 @@ from remnant.studies.exposure.measure import (
 )
 from remnant.studies.exposure.result import ExposureByRepeats, ExposureGate, Exposures
 from remnant.studies.exposure.verdict import CanaryPool, MeasuredCanary, judge_exposure
-from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted
 from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
 from remnant.studies.training_audit.result import (

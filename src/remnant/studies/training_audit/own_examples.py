@@ -32,7 +32,7 @@ from remnant.records.outcomes import Outcome, finding_row, gate_row
 from remnant.records.typed import Absent
 from remnant.studies.exposure.result import ExposureGate
 from remnant.studies.one_run.measure import attackers_at_end
-from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted
 from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
 from remnant.studies.training_audit.result import (

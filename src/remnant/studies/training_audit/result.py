@@ -14,7 +14,7 @@ from remnant.studies.exposure.result import (
     ReferenceCosts,
 )
 from remnant.studies.one_run.result import AttackerAtEnd, OneRunCurves
-from remnant.studies.shared.parts import Finding, Tested
+from remnant.studies.shared.result_parts import Finding, Tested
 
 NO_COINS = Absent("canaries were not included by coins, or no delta was given")
 NO_EXAMPLES = Absent("the canaries are of a template, or nothing was planted")

@@ -15,7 +15,7 @@ from remnant.measures.exposure.by_rank import NULL_MEAN_BITS
 from remnant.measures.statistics.crossed_interval import crossed_share
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.shared.parts import LanguageTask, Tested
+from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.wording import counted, times
 from remnant.studies.training_choices.by_exposure import by_exposure
 from remnant.studies.training_choices.effects import main_effects, mean_ends

@@ -21,7 +21,7 @@ from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
-from remnant.studies.groups.execution import Group, Site
+from remnant.studies.jobs.execution import Group, Site
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.language_models import language_model_maker
 from remnant.studies.shared.machine import StepClock

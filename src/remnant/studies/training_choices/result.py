@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from remnant.errors import require
 from remnant.records.typed import Absent
-from remnant.studies.shared.parts import Finding, LanguageTask, Tested
+from remnant.studies.shared.result_parts import Finding, LanguageTask, Tested
 
 Ends = tuple[float, float | None, float | None]
 """A number and the two ends of its interval, which are None where one trial shows none."""

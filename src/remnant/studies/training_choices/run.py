@@ -9,9 +9,9 @@ from typing import Any
 
 from remnant.records import Record
 from remnant.studies.exposure.audit import Progress
-from remnant.studies.groups.estimating import planned_group
-from remnant.studies.groups.execution import Group, Site, Workload
-from remnant.studies.groups.running import run_groups
+from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.execution import Group, Site, Workload
+from remnant.studies.jobs.running import run_groups
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.studies.training_choices.measure import put_training_results

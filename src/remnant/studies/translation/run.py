@@ -15,7 +15,7 @@ from remnant.population import Fit, Population
 from remnant.studies.exposure.audit import Progress
 from remnant.studies.exposure.measure import insertion_scope
 from remnant.studies.exposure.planted_run import PlantedRun
-from remnant.studies.shared.parts import Tested
+from remnant.studies.shared.result_parts import Tested
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.wording import counted
 from remnant.studies.translation.planted_pairs import PlantedPairs, plant_pairs

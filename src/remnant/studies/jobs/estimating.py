@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from remnant.studies.groups.execution import Group
+from remnant.studies.jobs.execution import Group
 
 
 def planned_group(group: Group, *, seconds: float | None, stage: int = 0) -> dict[str, Any]:

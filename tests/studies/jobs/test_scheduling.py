@@ -9,10 +9,10 @@ import pytest
 
 from remnant.errors import InvalidInput, RemnantError
 from remnant.records import Record
-from remnant.studies.groups.execution import Execution, Group, Outcome, Workload
-from remnant.studies.groups.remote import Fault, Order, other_software, run_order, software
-from remnant.studies.groups.running import run_groups
-from remnant.studies.groups.scheduling import Distributed, OutOfMemory, Patience, WorkerLost
+from remnant.studies.jobs.execution import Execution, Group, Outcome, Workload
+from remnant.studies.jobs.remote import Fault, Order, other_software, run_order, software
+from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.scheduling import Distributed, OutOfMemory, Patience, WorkerLost
 
 
 class Scripted:

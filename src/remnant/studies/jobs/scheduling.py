@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from remnant.errors import RemnantError
-from remnant.studies.groups.execution import Execution, Group, Outcome
-from remnant.studies.groups.remote import Fault
+from remnant.studies.jobs.execution import Execution, Group, Outcome
+from remnant.studies.jobs.remote import Fault
 
 TRIES = 3  # of a group whose workers are lost
 _PAUSE_SECONDS = 0.5  # between two looks at the progress of workers

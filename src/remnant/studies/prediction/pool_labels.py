@@ -22,7 +22,7 @@ from remnant.measures import (
     rmia,
 )
 from remnant.probes import MARGINS
-from remnant.studies.prediction.evidence import LOSS, Bools, Evidence, Floats
+from remnant.studies.prediction.early_looks import LOSS, Bools, Evidence, Floats
 from remnant.studies.prediction.recipe import TruthSettings
 from remnant.studies.prediction.result import (
     KindMemorisation,

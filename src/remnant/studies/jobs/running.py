@@ -10,7 +10,7 @@ from typing import Any
 
 from remnant.population import remove_checkpoint
 from remnant.records import Record
-from remnant.studies.groups.execution import (
+from remnant.studies.jobs.execution import (
     Execution,
     Group,
     Keep,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remnant.data import load_images
-from remnant.data.other_images import other_images, resized
+from remnant.data.image_shapes import other_images, resized
 from remnant.errors import PlanError
 
 
@@ -54,7 +54,7 @@ def test_blocks_are_squares_of_one_value():
 
 
 def test_colours_become_as_bright_as_they_look(tmp_path, monkeypatch):
-    from remnant.data import other_images as module
+    from remnant.data import image_shapes as module
     from remnant.data.images import Images
 
     pure = np.eye(3, dtype=np.float32)[:, :, None, None].repeat(4, 2).repeat(4, 3)

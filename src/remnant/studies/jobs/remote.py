@@ -21,7 +21,7 @@ import remnant
 from remnant import errors
 from remnant.errors import RemnantError, is_out_of_memory
 from remnant.population.memory import at_most
-from remnant.studies.groups.execution import Execution, Outcome, Site
+from remnant.studies.jobs.execution import Execution, Outcome, Site
 
 _PACKAGES = ("torch", "numpy")
 _HOME = Path(remnant.__file__).parent

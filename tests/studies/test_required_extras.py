@@ -10,7 +10,7 @@ import pytest
 
 from remnant.errors import MissingExtra, install_hint
 from remnant.studies import read_recipe
-from remnant.studies.extras import check_extras, needs_of
+from remnant.studies.required_extras import check_extras, needs_of
 
 SHIPPED = Path(str(files("remnant.studies") / "recipes"))
 
