@@ -7,14 +7,14 @@ The same study (a shadow pool on digits, one thread) is run by this process, on 
 and on Ray with two, in turn, ``--rounds`` times. Each run's arrays are compared with the first
 run's, byte for byte.
 
-Every group notes its CPU time and when it began and ended. Printed are medians over rounds:
+Every job notes its CPU time and when it began and ended. Printed are medians over rounds:
 
-- **groups, CPU seconds**: of all groups together. Their ratio to the local run's is what a worker
+- **jobs, CPU seconds**: of all jobs together. Their ratio to the local run's is what a worker
   of Ray costs while it trains.
-- **start**: seconds from the call until the first group begins (Ray starts, PyTorch is imported).
-- **between groups**: seconds that a worker waits from one block of the pool to the next.
+- **start**: seconds from the call until the first job begins (Ray starts, PyTorch is imported).
+- **between jobs**: seconds that a worker waits from one block of the pool to the next.
 - **two workers**: time of the pool with one worker by time with two. *Wall* is by the clock and
-  means something on an idle machine only. *CPU* is what the groups' CPU times give when they
+  means something on an idle machine only. *CPU* is what the jobs' CPU times give when they
   are handed out in their order to workers that wait for nobody: other programs' turns do not count;
   what two workers at work take from each other does, since the times of both are used.
 """
@@ -41,33 +41,32 @@ from remnant.integrations.workers.ray_workers import RayWorkers
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
 from remnant.studies.jobs.estimating import minutes_on
-from remnant.studies.jobs.execution import Group, Site
+from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.jobs.scheduling import Distributed
 
 
-def timed(name: str, work: Any, shared: Any, site: Site) -> Any:
-    """Run a group and note its process, beginning, end and CPU seconds."""
+def timed(name: str, work: Any, shared: Any, context: JobContext) -> Any:
+    """Run a job and note its process, beginning, end and CPU seconds."""
     began, used = time.time(), time.process_time()
-    value = work(shared, site)
+    value = work(shared, context)
     row = [os.getpid(), began, time.time(), time.process_time() - used]
-    site.shelf.update_execution({f"timed.{name}": row})
+    context.output.update_execution({f"timed.{name}": row})
     return value
 
 
 class TimedRay(Distributed):
-    """Ray, with every group timed."""
+    """Ray, with every job timed."""
 
-    def run(self, groups: Sequence[Group], **how: Any) -> None:
+    def run(self, jobs: Sequence[Job], **how: Any) -> None:
         keep = how.pop("keep")
         own = {
-            dataclasses.replace(group, work=partial(timed, group.name, group.work)): group
-            for group in groups
+            dataclasses.replace(job, work=partial(timed, job.name, job.work)): job for job in jobs
         }
-        super().run(list(own), keep=lambda group, outcome: keep(own[group], outcome), **how)
+        super().run(list(own), keep=lambda job, outcome: keep(own[job], outcome), **how)
 
 
 class InTurn:
-    """This process, with every group timed: what ``run_groups`` does without an executor."""
+    """This process, with every job timed: what ``run_jobs`` does without an executor."""
 
     shares_disk = True
 
@@ -83,17 +82,17 @@ class InTurn:
     def facts(self) -> dict[str, Any]:
         return {}
 
-    def run(self, groups: Sequence[Group], **how: Any) -> None:
+    def run(self, jobs: Sequence[Job], **how: Any) -> None:
         from remnant.studies.jobs.remote import Order, run_order
 
-        for group in groups:
+        for job in jobs:
             order = Order(
                 execution=dataclasses.replace(how["execution"], executor=None),
-                steps=group.steps,
+                steps=job.steps,
                 threads=self.threads,
             )
-            work = partial(timed, group.name, group.work)
-            how["keep"](group, run_order(work, how["shared"], order))
+            work = partial(timed, job.name, job.work)
+            how["keep"](job, run_order(work, how["shared"], order))
 
 
 def run_once(study: Any, folder: Path, workers: int, block: int) -> dict[str, Any]:
@@ -174,7 +173,7 @@ def main() -> None:
         f"{options.models} models and {study.predict.targets} targets, {options.steps} steps, "
         f"blocks of {options.block}; arrays of all {3 * options.rounds} runs: the same bytes"
     )
-    print(f"{'':16}{'whole s':>9}{'groups CPU s':>14}{'start s':>9}{'between groups s':>18}")
+    print(f"{'':16}{'whole s':>9}{'jobs CPU s':>14}{'start s':>9}{'between jobs s':>18}")
     for name in kinds:
         gaps = [gap for run in runs[name] for gap in run["gaps"]]
         print(

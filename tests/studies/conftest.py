@@ -52,7 +52,7 @@ class OtherMachine:
     """A worker of another machine, as far as one process can be one.
 
     What it gets and gives is pickled, its arrays are read-only as those of Ray's object store, it
-    has no folder of the run, and the groups of a stage are done last one first.
+    has no folder of the run, and the jobs of a stage are done last one first.
     """
 
     shares_disk, count, threads = False, 100, 1
@@ -69,8 +69,8 @@ class OtherMachine:
     def share(self, shared):
         self.shared = _frozen(shared)
 
-    def submit(self, group, *, execution, folder, most):
-        return _Sent(_frozen((group.work, execution, group.steps)))
+    def submit(self, job, *, execution, folder, most):
+        return _Sent(_frozen((job.work, execution, job.steps)))
 
     def wait(self, handles, seconds):
         return [handles[-1]]
@@ -92,17 +92,17 @@ class Killed(BaseException):
 
 
 class KilledAfterOne(OtherMachine):
-    """Another machine whose driver is killed as soon as it has kept one group.
+    """Another machine whose driver is killed as soon as it has kept one job.
 
-    ``ran`` gets the names of the groups that were run.
+    ``ran`` gets the names of the jobs that were run.
     """
 
     def __init__(self, ran):
         self.ran, self.kept = ran, False
 
-    def submit(self, group, **how):
-        sent = super().submit(group, **how)
-        sent.name = group.name
+    def submit(self, job, **how):
+        sent = super().submit(job, **how)
+        sent.name = job.name
         return sent
 
     def result(self, handle):
@@ -133,7 +133,7 @@ def _frozen(sent):
 
 @pytest.fixture
 def elsewhere(monkeypatch):
-    """Return how studies are run whose groups run on another machine."""
+    """Return how studies are run whose jobs run on another machine."""
     # PyTorch warns of a tensor over memory that it must not write to; nobody does.
     warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
     before = torch.get_num_threads()
@@ -142,10 +142,10 @@ def elsewhere(monkeypatch):
 
 
 @pytest.fixture
-def killed_after_each_group(elsewhere):
-    """Run a study elsewhere, with its driver killed after each group; return the groups run.
+def killed_after_each_job(elsewhere):
+    """Run a study elsewhere, with its driver killed after each job; return the jobs run.
 
-    The same study is run again until it is complete: one time more than it has groups.
+    The same study is run again until it is complete: one time more than it has jobs.
     """
 
     def run(study, folder, **settings):

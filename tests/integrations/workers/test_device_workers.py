@@ -11,14 +11,14 @@ from remnant.integrations.workers import device_workers
 from remnant.integrations.workers.device_workers import DeviceWorkers
 from remnant.studies import Execution, read_recipe, run_study
 from remnant.studies.jobs import scheduling
-from remnant.studies.jobs.execution import Group
+from remnant.studies.jobs.execution import Job
 from remnant.studies.jobs.scheduling import Distributed
 
 from .conftest import BLOCK, array_files
 
 
 class Slow:
-    """A pool without a process; its groups are done when the test says so."""
+    """A pool without a process; its jobs are done when the test says so."""
 
     def __init__(self, *_, **__):
         self.given = []
@@ -35,15 +35,15 @@ class Slow:
         pass
 
 
-def test_each_group_gets_the_first_gpu_that_is_free(monkeypatch, tmp_path):
+def test_each_job_gets_the_first_gpu_that_is_free(monkeypatch, tmp_path):
     monkeypatch.setattr(device_workers, "ProcessPoolExecutor", Slow)
     devices = [f"cuda:{number}" for number in range(4)]
     with DeviceWorkers(devices, threads=2) as workers:
         workers.share("data")
 
         def submit(name):
-            group = Group(name=name, work=print, steps=7)
-            return workers.submit(group, execution=Execution(), folder=tmp_path, most=None)
+            job = Job(name=name, work=print, steps=7)
+            return workers.submit(job, execution=Execution(), folder=tmp_path, most=None)
 
         first = [submit(f"group {number}") for number in range(4)]
         given = [seat.pool.given[0][0][1] for seat in workers._seats]

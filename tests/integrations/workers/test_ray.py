@@ -22,7 +22,7 @@ from remnant.integrations.workers import ray_workers
 from remnant.integrations.workers.ray_workers import RayWorkers, Room, Unreachable
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study
-from remnant.studies.jobs.execution import Group
+from remnant.studies.jobs.execution import Job
 from remnant.studies.jobs.scheduling import Distributed, OutOfMemory, WorkerLost
 
 from .conftest import BLOCK, array_files
@@ -44,7 +44,7 @@ def children(parent: int) -> list[int]:
 
 
 def running_tasks(raylet: int) -> list[int]:
-    """The processes of a machine that run a group now."""
+    """The processes of a machine that run a job now."""
     found = []
     for process in children(raylet):
         try:
@@ -68,7 +68,7 @@ def cluster():
 
 
 class Saboteur(threading.Thread):
-    """Kills a worker in the middle of a group, then removes the second machine in another one."""
+    """Kills a worker in the middle of a job, then removes the second machine in another one."""
 
     def __init__(self, cluster, second, lines):
         super().__init__(daemon=True)
@@ -141,7 +141,7 @@ def remnant_command(*arguments):
     return [sys.executable, "-c", "from remnant.cli.main import main; main()", *map(str, arguments)]
 
 
-def test_a_killed_driver_goes_on_and_trains_no_group_twice(recipe, local, tmp_path):
+def test_a_killed_driver_goes_on_and_trains_no_job_twice(recipe, local, tmp_path):
     out = tmp_path / "run"
     command = remnant_command(
         *("run", recipe, "--threads", 1, "--on", "ray", "--workers", 2),
@@ -198,7 +198,7 @@ limit = 20.0
 """
 
 
-def leaks(secret, shared, site):
+def leaks(secret, shared, context):
     """Fail with a secret in a local variable, in the error's text and in the text of its cause."""
     local = f"{secret} is local"
     try:
@@ -207,7 +207,7 @@ def leaks(secret, shared, site):
         raise ValueError(f"cannot read {local}") from fault
 
 
-def prints(marker, shared, site):
+def prints(marker, shared, context):
     print(marker, flush=True)
     print(marker, file=sys.stderr, flush=True)
 
@@ -235,7 +235,7 @@ def test_no_secret_is_in_a_file_of_rays_nor_in_the_output(tmp_path, session_file
         "shared": secret,
         "execution": Execution(),
         "folder": out,
-        "keep": lambda group, outcome: None,
+        "keep": lambda job, outcome: None,
         "on_size": lambda size: None,
     }
     with Distributed(RayWorkers(count=1, threads=1)) as executor:
@@ -248,14 +248,14 @@ def test_no_secret_is_in_a_file_of_rays_nor_in_the_output(tmp_path, session_file
             if any(Path(word).name in SERVICES for word in words[:3])
         }
         switches = [environment(process).get("RAY_USAGE_STATS_ENABLED") for process in services]
-        executor.run([Group(name="prints", work=partial(prints, marker))], **how)
+        executor.run([Job(name="prints", work=partial(prints, marker))], **how)
         with pytest.raises(RemnantError) as caught:
-            executor.run([Group(name="leaks", work=partial(leaks, secret))], **how)
+            executor.run([Job(name="leaks", work=partial(leaks, secret))], **how)
     message = str(caught.value)
     assert message.startswith("Group 'leaks' failed: ValueError in remnant/studies/jobs/remote")
     assert not started.exists()
 
-    # What a group prints is found, so what is not found is not there.
+    # What a job prints is found, so what is not found is not there.
     logs = b"\n".join(session_files.values())
     assert logs.count(marker.encode()) == 2
     assert any("export_events" in name for name in session_files)

@@ -205,7 +205,7 @@ def test_no_secret_is_in_the_record(record, results, runs):
 
 @pytest.mark.parametrize("label", ["levels", "ascent"])
 def test_an_interrupted_run_resumes_to_the_arrays_of_a_whole_one_elsewhere(
-    tmp_path, monkeypatch, label, killed_after_each_group
+    tmp_path, monkeypatch, label, killed_after_each_job
 ):
     table = {
         **DEFENCES,
@@ -217,9 +217,9 @@ def test_an_interrupted_run_resumes_to_the_arrays_of_a_whole_one_elsewhere(
     }
     study = study_from(table)
     whole, apart = tmp_path / "whole", tmp_path / "apart"
-    groups = killed_after_each_group(study, whole)
-    assert groups[0].startswith("halves of ")
-    assert len(groups) > 2
+    jobs = killed_after_each_job(study, whole)
+    assert jobs[0].startswith("halves of ")
+    assert len(jobs) > 2
     changed = module.changed_models
 
     def interrupted(settings, own, *others):

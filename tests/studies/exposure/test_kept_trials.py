@@ -37,11 +37,11 @@ def cut(tmp_path, monkeypatch):
     return tmp_path / "cut", caught
 
 
-def test_two_sampled_trials_survive_a_kill_after_each_group(
-    run_once, tmp_path, killed_after_each_group, same_run
+def test_two_sampled_trials_survive_a_kill_after_each_job(
+    run_once, tmp_path, killed_after_each_job, same_run
 ):
-    groups = killed_after_each_group(SAMPLED, tmp_path / "again")
-    assert groups == ["training", "exposure, trial 2 of 2", "exposure, trial 1 of 2"]
+    jobs = killed_after_each_job(SAMPLED, tmp_path / "again")
+    assert jobs == ["training", "exposure, trial 2 of 2", "exposure, trial 1 of 2"]
     same_run(run_once("sampled"), tmp_path / "again")
 
 

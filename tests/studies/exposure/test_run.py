@@ -122,11 +122,11 @@ def test_only_the_owner_can_read_what_gives_the_secrets_back(run):
         assert plan["secret"]["template"] == record.plan["secret"]["template"]
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_results(
-    run, tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_results(
+    run, tmp_path, killed_after_each_job, same_run
 ):
-    groups = killed_after_each_group(STUDY, tmp_path / "again")
-    assert groups == ["training", "exposure, trial 1 of 1"]
+    jobs = killed_after_each_job(STUDY, tmp_path / "again")
+    assert jobs == ["training", "exposure, trial 1 of 1"]
     assert not list((tmp_path / "again").glob("checkpoint*"))
     same_run(run, tmp_path / "again")
     models = [sorted((folder / "models").rglob("*.*")) for folder in (run, tmp_path / "again")]

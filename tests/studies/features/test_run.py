@@ -505,9 +505,9 @@ def test_the_store_holds_training_examples_then_stamped_canaries():
     np.testing.assert_array_equal(stamped.store.labels[45:], data.clean.labels[places])
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_bits(
-    done, tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
+    done, tmp_path, killed_after_each_job, same_run
 ):
-    groups = killed_after_each_group(BOTH, tmp_path / "again")
-    assert sorted(groups) == sorted(BOTH.ways())
+    jobs = killed_after_each_job(BOTH, tmp_path / "again")
+    assert sorted(jobs) == sorted(BOTH.ways())
     same_run(done.folder, tmp_path / "again")

@@ -128,25 +128,23 @@ def test_poison_is_found(tmp_path):
     assert sum(low <= 0.5 <= high for low, high in ends) >= 2
 
 
-def test_a_second_run_in_the_same_folder_changes_nothing(
-    tmp_path, killed_after_each_group, same_run
-):
+def test_a_second_run_in_the_same_folder_changes_nothing(tmp_path, killed_after_each_job, same_run):
     first = results(tiny(), tmp_path / "run")
     assert results(tiny(), tmp_path / "run") == first
-    assert killed_after_each_group(tiny(), tmp_path / "again") == ["primary"]
+    assert killed_after_each_job(tiny(), tmp_path / "again") == ["primary"]
     same_run(tmp_path / "run", tmp_path / "again")
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_bits(
-    tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
+    tmp_path, killed_after_each_job, same_run
 ):
     canaries = CanarySettings(kind="hard", judge_steps=20)
     wider = tiny(canaries=canaries, model=ModelSettings(name="mlp1", options={"width": 0.1}))
     study = tiny(canaries=canaries, compare=[Variant("wider", wider)])
     run_forgetting(study, tmp_path / "run", Execution())
-    groups = killed_after_each_group(study, tmp_path / "again")
-    assert groups[0] == "judges"
-    assert len(groups) == 3
+    jobs = killed_after_each_job(study, tmp_path / "again")
+    assert jobs[0] == "judges"
+    assert len(jobs) == 3
     same_run(tmp_path / "run", tmp_path / "again")
 
 

@@ -1,4 +1,4 @@
-"""Groups on workers that fail in every way, without any real worker."""
+"""Jobs on workers that fail in every way, without any real worker."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ import pytest
 
 from remnant.errors import InvalidInput, RemnantError
 from remnant.records import Record
-from remnant.studies.jobs.execution import Execution, Group, Outcome, Workload
+from remnant.studies.jobs.execution import Execution, Job, Outcome, Workload
 from remnant.studies.jobs.remote import Fault, Order, other_software, run_order, software
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.jobs.scheduling import Distributed, OutOfMemory, Patience, WorkerLost
 
 
 class Scripted:
-    """Workers that run groups in this process when asked for the result, as a script says.
+    """Workers that run jobs in this process when asked for the result, as a script says.
 
-    ``script`` has the faults of each group by name, used up one by one.
+    ``script`` has the faults of each job by name, used up one by one.
     """
 
     shares_disk = False
@@ -42,11 +42,11 @@ class Scripted:
     def share(self, shared):
         self.sent.append(shared)
 
-    def submit(self, group, *, execution, folder, most):
+    def submit(self, job, *, execution, folder, most):
         assert execution.executor is None
         handle = object()
-        self.orders[handle] = group, execution, most
-        self.log.append((group.name, most))
+        self.orders[handle] = job, execution, most
+        self.log.append((job.name, most))
         return handle
 
     def wait(self, handles, seconds):
@@ -54,15 +54,15 @@ class Scripted:
         return [handles[-1 if self.last_first else 0]]
 
     def result(self, handle):
-        group, execution, most = self.orders.pop(handle)
-        faults = self.script.get(group.name, [])
+        job, execution, most = self.orders.pop(handle)
+        faults = self.script.get(job.name, [])
         if faults:
             fault = faults.pop(0)
             if isinstance(fault, Fault):
                 return fault
             raise fault
-        order = Order(execution=execution, steps=group.steps, threads=1, most=most)
-        return run_order(group.work, self.sent[-1], order)
+        order = Order(execution=execution, steps=job.steps, threads=1, most=most)
+        return run_order(job.work, self.sent[-1], order)
 
     def steps_done(self):
         return {}
@@ -71,19 +71,19 @@ class Scripted:
         self.cancelled += handles
 
 
-def work(number, shared, site):
-    site.shelf.put_array(f"array-{number}", np.arange(number) + shared)
-    site.shelf.update_execution({f"{number}.split": number})
-    if site.progress is not None:
-        site.progress(f"group {number}", 1, 1)
+def work(number, shared, context):
+    context.output.put_array(f"array-{number}", np.arange(number) + shared)
+    context.output.update_execution({f"{number}.split": number})
+    if context.progress is not None:
+        context.progress(f"group {number}", 1, 1)
     return number**2
 
 
-def groups(count):
+def jobs(count):
     def make(number):
-        return Group(
+        return Job(
             name=f"group {number}",
-            work=lambda shared, site: work(number, shared, site),
+            work=lambda shared, context: work(number, shared, context),
             members=4,
             steps=10,
         )
@@ -108,13 +108,13 @@ def record(tmp_path):
 def run(record, workers, count=5, **options):
     lines, kept = [], {}
     executor = None if workers is None else Distributed(workers, say=lines.append)
-    every = groups(count)
-    run_groups(
+    every = jobs(count)
+    run_jobs(
         every,
         shared=100,
         record=record,
         execution=Execution(executor=executor),
-        keep=lambda group, value: kept.__setitem__(group.name, value),
+        keep=lambda job, value: kept.__setitem__(job.name, value),
         **{"progress": None} | options,
     )
     return lines, kept
@@ -153,8 +153,8 @@ def test_workers_start_once_and_end_with_the_executor(record):
     executor = Distributed(workers)
     with executor:
         for _ in range(2):
-            run_groups(
-                groups(2),
+            run_jobs(
+                jobs(2),
                 shared=1,
                 record=record,
                 execution=Execution(executor=executor),
@@ -175,7 +175,7 @@ def test_a_lost_worker_costs_a_line_and_another_attempt(record):
     ]
 
 
-def test_a_group_that_loses_every_worker_ends_the_study_and_the_others_are_kept(record):
+def test_a_job_that_loses_every_worker_ends_the_study_and_the_others_are_kept(record):
     lost = WorkerLost("its machine left the cluster.")
     workers = Scripted(1, script={"group 3": [lost] * 3})
     with pytest.raises(WorkerLost, match="failed 3 times; the last time its machine left"):
@@ -201,7 +201,7 @@ def test_too_little_memory_halves_the_members_of_a_pass(record):
 
 
 def test_an_unexpected_error_is_named_without_its_text(record):
-    def broken(shared, site):
+    def broken(shared, context):
         raise KeyError("my pin is 4711")
 
     try:
@@ -215,14 +215,14 @@ def test_an_unexpected_error_is_named_without_its_text(record):
 
 
 def test_a_fault_of_the_study_is_raised_as_it_is_here(record):
-    def diverges(shared, site):
+    def diverges(shared, context):
         raise InvalidInput("Training diverged.", hint="Lower the learning rate.")
 
     workers = Scripted(2)
     executor = Distributed(workers)
-    every = [Group(name="diverges", work=diverges), *groups(1)]
+    every = [Job(name="diverges", work=diverges), *jobs(1)]
     with pytest.raises(InvalidInput) as caught:
-        run_groups(
+        run_jobs(
             every,
             shared=1,
             record=record,
@@ -251,7 +251,7 @@ def test_one_bar_counts_the_updates_of_the_whole_study(record):
 def test_a_worker_with_other_software_refuses():
     assert other_software(software(), software()) is None
     order = Order(execution=Execution(), steps=1, threads=1, versions=software() | {"torch": "0.1"})
-    answer = run_order(lambda shared, site: 1 / 0, None, order)
+    answer = run_order(lambda shared, context: 1 / 0, None, order)
     assert isinstance(answer, Fault)
     assert "and not 0.1" in answer.message
     with pytest.raises(InvalidInput, match="Install the same on all machines"):
@@ -259,10 +259,10 @@ def test_a_worker_with_other_software_refuses():
 
 
 def test_memory_is_told_from_other_errors():
-    def full(shared, site):
+    def full(shared, context):
         raise RuntimeError("DefaultCPUAllocator: can't allocate memory")
 
-    def broken(shared, site):
+    def broken(shared, context):
         raise RuntimeError("something else")
 
     order = Order(execution=Execution(), steps=1, threads=1)
@@ -291,10 +291,10 @@ def test_patience_starts_anew_when_it_is_over(monkeypatch):
     assert not patience.exhausted(True)
 
 
-def test_an_outcome_has_what_a_group_put_on_its_shelf():
+def test_an_outcome_has_what_a_job_put_on_its_shelf():
     order = Order(execution=Execution(), steps=1, threads=1)
     notes = []
-    answer = run_order(lambda shared, site: work(2, shared, site), 5, order, notes.append)
+    answer = run_order(lambda shared, context: work(2, shared, context), 5, order, notes.append)
     assert isinstance(answer, Outcome)
     assert answer.value == 4
     assert answer.arrays["array-2"].tolist() == [5, 6]

@@ -64,10 +64,10 @@ def test_the_curve_is_that_of_the_scores(run):
     assert all(lag >= 0 for lag in found["lags"])
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_a_finished_run_is_left_alone(
-    run, tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_a_finished_run_is_left_alone(
+    run, tmp_path, killed_after_each_job, same_run
 ):
-    assert killed_after_each_group(STUDY, tmp_path / "again")[-1] == "run"
+    assert killed_after_each_job(STUDY, tmp_path / "again")[-1] == "run"
     same_run(run, tmp_path / "again")
     mine, theirs = Record.open(run), Record.open(tmp_path / "again")
     np.testing.assert_array_equal(mine.array("scores"), theirs.array("scores"))

@@ -311,11 +311,11 @@ def test_a_run_that_was_killed_in_the_pool_goes_on_with_the_same_numbers(
     assert Record.open(tmp_path / "run").results() == done.results()
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_bits(
-    done, tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
+    done, tmp_path, killed_after_each_job, same_run
 ):
-    groups = killed_after_each_group(STUDY, tmp_path / "again", pool_block=QUICK.pool_block)
-    assert groups == ["targets", "models 7 to 12 of 12", "models 1 to 6 of 12"]
+    jobs = killed_after_each_job(STUDY, tmp_path / "again", pool_block=QUICK.pool_block)
+    assert jobs == ["targets", "models 7 to 12 of 12", "models 1 to 6 of 12"]
     same_run(done.folder, tmp_path / "again")
 
 

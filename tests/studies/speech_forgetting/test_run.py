@@ -145,10 +145,10 @@ def test_the_same_study_gives_the_same_results_also_after_a_cut(
     assert (whole_run / "record.sqlite").stat().st_mtime_ns == before
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_bits(
-    whole_run, tmp_path, pattern_speech, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
+    whole_run, tmp_path, pattern_speech, killed_after_each_job, same_run
 ):
-    assert killed_after_each_group(STUDY, tmp_path / "elsewhere") == ["primary"]
+    assert killed_after_each_job(STUDY, tmp_path / "elsewhere") == ["primary"]
     same_run(whole_run, tmp_path / "elsewhere")
 
 

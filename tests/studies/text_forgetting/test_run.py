@@ -107,10 +107,10 @@ def test_the_ledger_says_who_saw_what(run):
     assert ledger["uses"].sum() == 3 * (6 * 1 + 6 * 6)
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_a_finished_one_is_left_alone(
-    run, tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_a_finished_one_is_left_alone(
+    run, tmp_path, killed_after_each_job, same_run
 ):
-    assert killed_after_each_group(STUDY, tmp_path / "again") == ["primary"]
+    assert killed_after_each_job(STUDY, tmp_path / "again") == ["primary"]
     same_run(run, tmp_path / "again")
     one, other = Record.open(run), Record.open(tmp_path / "again")
     assert one.results() == other.results()

@@ -159,12 +159,12 @@ def test_targets_of_the_looks_are_those_of_the_pool(run):
     )
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_bits(
-    run, data, tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
+    run, data, tmp_path, killed_after_each_job, same_run
 ):
-    groups = killed_after_each_group(STUDY, tmp_path / "again", data_folder=data)
-    assert groups[0] == "targets"
-    assert len(groups) > 1
+    jobs = killed_after_each_job(STUDY, tmp_path / "again", data_folder=data)
+    assert jobs[0] == "targets"
+    assert len(jobs) > 1
     same_run(run, tmp_path / "again")
 
 

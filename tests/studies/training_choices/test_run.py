@@ -492,8 +492,8 @@ def test_no_detected_difference_is_not_equality():
     assert "do not take the choices for equal" in found.advice
 
 
-def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_bits(
-    folder, tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
+    folder, tmp_path, killed_after_each_job, same_run
 ):
-    assert len(killed_after_each_group(STUDY, tmp_path / "again")) > 1
+    assert len(killed_after_each_job(STUDY, tmp_path / "again")) > 1
     same_run(folder, tmp_path / "again")

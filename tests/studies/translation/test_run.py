@@ -205,14 +205,14 @@ def test_a_run_that_was_cut_short_goes_on_to_the_same_results(run, data, tmp_pat
 
 
 @pytest.mark.parametrize("run", [STUDY], indirect=True, ids=["source"])
-def test_a_driver_killed_after_each_group_runs_none_twice_and_gives_the_same_bits(
-    run, data, tmp_path, killed_after_each_group, same_run
+def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
+    run, data, tmp_path, killed_after_each_job, same_run
 ):
     study, folder = run
     again = tmp_path / "again"
-    groups = killed_after_each_group(study, again, data_folder=data.data_folder)
-    assert groups[0] == "training"
-    assert len(groups) == 1 + study.plan.trials
+    jobs = killed_after_each_job(study, again, data_folder=data.data_folder)
+    assert jobs[0] == "training"
+    assert len(jobs) == 1 + study.plan.trials
     same_run(folder, tmp_path / "again")
 
 

@@ -34,7 +34,7 @@ def print_dry_run(
     Args:
         studies: By recipe file.
         execution: How they would be run.
-        executor: What would run their groups; None: this process.
+        executor: What would run their jobs; None: this process.
         as_json: Whether estimates are printed as JSON.
 
     Raises:
@@ -65,12 +65,12 @@ def print_dry_run(
 
 @dataclass(frozen=True, slots=True)
 class _Capacity:
-    """How many groups run at a time.
+    """How many jobs run at a time.
 
     Attributes:
-        workers: Groups that run at full speed; None where that is not known.
+        workers: Jobs that run at full speed; None where that is not known.
         words: The number of workers, in words.
-        start_seconds: Before the first group begins.
+        start_seconds: Before the first job begins.
     """
 
     workers: int | None
@@ -156,7 +156,7 @@ def _show(estimate: Mapping[str, Any], device: str) -> None:
     most = " at most, since models stop early" if estimate.get("at_most") else ""
     minutes = estimate["minutes"] or "under 0.01"
     click.echo(f"minutes  {minutes}{most} (timed on a few steps on {device})")
-    untimed = [group["name"] for group in estimate["groups"] if group["minutes"] is None]
+    untimed = [job["name"] for job in estimate["groups"] if job["minutes"] is None]
     if untimed:
         more = f" and {len(untimed) - _NAMED} more" if len(untimed) > _NAMED else ""
         click.echo(f"untimed  {'; '.join(untimed[:_NAMED])}{more} (these minutes come on top)")
@@ -164,12 +164,12 @@ def _show(estimate: Mapping[str, Any], device: str) -> None:
 
 def _show_tasks(estimate: Mapping[str, Any], capacity: _Capacity) -> None:
     """Print how many tasks there are, the largest of them, and the time on the workers."""
-    groups = estimate["groups"]
-    largest = max(groups, key=lambda group: group["models"] * group["steps"])
-    stages = len({group["stage"] for group in groups})
+    jobs = estimate["groups"]
+    largest = max(jobs, key=lambda job: job["models"] * job["steps"])
+    stages = len({job["stage"] for job in jobs})
     after = f", in {stages} stages one after another" if stages > 1 else ""
     click.echo(
-        f"tasks    {len(groups)}{after}; the largest trains {largest['models']} models for "
+        f"tasks    {len(jobs)}{after}; the largest trains {largest['models']} models for "
         f"{largest['steps']} steps"
     )
     minutes, start = estimate["minutes_on_workers"], estimate["start_seconds"]

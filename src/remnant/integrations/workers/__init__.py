@@ -1,1 +1,1 @@
-"""Workers that run the groups of a study: processes on GPUs of this machine, tasks on Ray."""
+"""Workers that run the jobs of a study: processes on GPUs of this machine, tasks on Ray."""

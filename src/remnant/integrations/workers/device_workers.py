@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from remnant.studies.jobs.execution import Execution, Group, Outcome
+from remnant.studies.jobs.execution import Execution, Job, Outcome
 from remnant.studies.jobs.remote import Fault, Order, run_order
 from remnant.studies.jobs.scheduling import WorkerLost
 
-_here: dict[str, Any] = {}  # in a worker: what groups share, and the counter of its updates
+_here: dict[str, Any] = {}  # in a worker: what jobs share, and the counter of its updates
 
 
 @dataclass(slots=True, eq=False)
@@ -28,10 +28,10 @@ class _Seat:
 
 
 class DeviceWorkers:
-    """Runs each group on a device that is free; see ``Workers``.
+    """Runs each job on a device that is free; see ``Workers``.
 
-    Each device has a process of its own. A group's checkpoint is in the run's folder, so that a
-    group whose process is killed goes on where it was.
+    Each device has a process of its own. A job's checkpoint is in the run's folder, so that a
+    job whose process is killed goes on where it was.
 
     Args:
         devices: Such as ``["cuda:0", "cuda:1"]``.
@@ -48,7 +48,7 @@ class DeviceWorkers:
 
     @property
     def count(self) -> int:
-        """How many groups run at a time."""
+        """How many jobs run at a time."""
         return len(self.devices)
 
     def __enter__(self) -> DeviceWorkers:
@@ -65,38 +65,38 @@ class DeviceWorkers:
         return {"device": ", ".join(self.devices)}
 
     def share(self, shared: Any) -> None:
-        """Send what groups share to every process."""
+        """Send what jobs share to every process."""
         self._shared = shared
         for sent in [seat.pool.submit(_take, shared) for seat in self._seats]:
             sent.result()
 
     def submit(
-        self, group: Group, *, execution: Execution, folder: Path, most: int | None
+        self, job: Job, *, execution: Execution, folder: Path, most: int | None
     ) -> Future[Outcome | Fault]:
-        """Start a group on the first device that is free."""
+        """Start a job on the first device that is free."""
         place = next(at for at, seat in enumerate(self._seats) if seat.future is None)
         seat = self._seats[place]
         order = Order(
             execution=replace(execution, device=seat.device),
-            steps=group.steps,
+            steps=job.steps,
             threads=self.threads,
             folder=folder,
             most=most,
         )
         seat.counter.value = 0
         try:
-            seat.future = seat.pool.submit(_run_here, group.work, order)
+            seat.future = seat.pool.submit(_run_here, job.work, order)
         except BrokenProcessPool:  # it ended while it was idle
             seat = self._seats[place] = self._replaced(seat)
-            seat.future = seat.pool.submit(_run_here, group.work, order)
+            seat.future = seat.pool.submit(_run_here, job.work, order)
         return seat.future
 
     def wait(self, handles: Collection[Any], seconds: float) -> Sequence[Any]:
-        """Return the groups that are done, after so many seconds at most."""
+        """Return the jobs that are done, after so many seconds at most."""
         return list(wait(handles, timeout=seconds, return_when=FIRST_COMPLETED).done)
 
     def result(self, handle: Any) -> Outcome | Fault:
-        """Return what a group has measured; a process that ended is started anew.
+        """Return what a job has measured; a process that ended is started anew.
 
         Raises:
             WorkerLost: Its process ended.
@@ -112,11 +112,11 @@ class DeviceWorkers:
         return answer
 
     def steps_done(self) -> Mapping[Any, int]:
-        """Return how many updates the running groups have done."""
+        """Return how many updates the running jobs have done."""
         return {seat.future: seat.counter.value for seat in self._seats if seat.future is not None}
 
     def cancel(self, handles: Collection[Any]) -> None:
-        """End the processes of groups that are running."""
+        """End the processes of jobs that are running."""
         for place, seat in enumerate(self._seats):
             if seat.future in handles:
                 self._seats[place] = self._replaced(seat)
@@ -137,7 +137,7 @@ class DeviceWorkers:
 
 
 def _end(seat: _Seat) -> None:
-    """End a process, also in the middle of a group."""
+    """End a process, also in the middle of a job."""
     processes = list((getattr(seat.pool, "_processes", None) or {}).values())
     seat.pool.shutdown(wait=False, cancel_futures=True)
     for process in processes:

@@ -1,4 +1,4 @@
-"""Groups as tasks on Ray: a cluster that runs already, or one started on this machine alone.
+"""Jobs as tasks on Ray: a cluster that runs already, or one started on this machine alone.
 
 Nothing is sent to Ray's makers: usage statistics and the dashboard are off. A Ray that is started
 here listens on the loopback interface only, keeps its files in a folder that only this user can
@@ -31,7 +31,7 @@ from remnant.errors import (
     install_hint,
 )
 from remnant.integrations.workers.ray_address import AUTO, host_and_port
-from remnant.studies.jobs.execution import Execution, Group, Outcome
+from remnant.studies.jobs.execution import Execution, Job, Outcome
 from remnant.studies.jobs.remote import (
     Fault,
     Order,
@@ -42,11 +42,11 @@ from remnant.studies.jobs.remote import (
 )
 from remnant.studies.jobs.scheduling import OutOfMemory, Patience, WorkerLost, print_line
 
-START_SECONDS = 4.0  # until the first group begins, as benchmarks/on_ray.py measures it
+START_SECONDS = 4.0  # until the first job begins, as benchmarks/on_ray.py measures it
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _CONNECT_SECONDS = 600.0  # until a machine has started a worker and imported Remnant
 _ANSWER_SECONDS = 10.0
-_NO_ROOM_SECONDS = 60.0  # without any machine that could run a group
+_NO_ROOM_SECONDS = 60.0  # without any machine that could run a job
 _NOTE_SECONDS = 1.0  # between two reports of a worker's progress
 _FOLDER = "remnant-ray-"
 _COLOURS = "colorama.initialise"  # comes with Ray
@@ -76,7 +76,7 @@ class Room:
 
 
 class RayWorkers:
-    """Runs each group as a task of a Ray cluster; see ``Workers``.
+    """Runs each job as a task of a Ray cluster; see ``Workers``.
 
     Args:
         address: Of a running cluster, such as ``10.0.0.1:6379`` or ``auto``; None: a Ray of this
@@ -150,7 +150,7 @@ class RayWorkers:
         }
 
     def share(self, shared: Any) -> None:
-        """Put what groups share into the object store.
+        """Put what jobs share into the object store.
 
         Raises:
             InvalidInput: It has no room.
@@ -158,23 +158,23 @@ class RayWorkers:
         with self._room_in_store():
             self._shared = self._ray.put(shared)
 
-    def submit(self, group: Group, *, execution: Execution, folder: Path, most: int | None) -> Any:
-        """Hand a group to the cluster."""
+    def submit(self, job: Job, *, execution: Execution, folder: Path, most: int | None) -> Any:
+        """Hand a job to the cluster."""
         order = Order(
             execution=replace(execution, device="cuda" if self.gpus else "cpu"),
-            steps=group.steps,
+            steps=job.steps,
             threads=self.threads,
             most=most,
             versions=software(),
         )
         self._next += 1
         with self._room_in_store():
-            handle = self._task.remote(group.work, self._shared, order, self._board, self._next)
+            handle = self._task.remote(job.work, self._shared, order, self._board, self._next)
         self._numbers[handle] = self._next
         return handle
 
     def wait(self, handles: Collection[Any], seconds: float) -> Sequence[Any]:
-        """Return the groups that are done, after so many seconds at most.
+        """Return the jobs that are done, after so many seconds at most.
 
         Raises:
             InvalidInput: No machine of the cluster could run them for a minute.
@@ -189,7 +189,7 @@ class RayWorkers:
         return found
 
     def result(self, handle: Any) -> Outcome | Fault:
-        """Return what a group has measured.
+        """Return what a job has measured.
 
         Raises:
             WorkerLost: Its worker or its machine is gone.
@@ -214,7 +214,7 @@ class RayWorkers:
         return answer
 
     def steps_done(self) -> Mapping[Any, int]:
-        """Return how many updates the running groups have done, as far as workers reported."""
+        """Return how many updates the running jobs have done, as far as workers reported."""
         errors = self._ray.exceptions
         try:
             done = self._ray.get(self._board.read.remote(), timeout=_NOTE_SECONDS)
@@ -223,7 +223,7 @@ class RayWorkers:
         return {handle: done.get(number, 0) for handle, number in self._numbers.items()}
 
     def cancel(self, handles: Collection[Any]) -> None:
-        """End the tasks of groups that are running."""
+        """End the tasks of jobs that are running."""
         for handle in handles:
             with suppress(self._ray.exceptions.RayError):
                 self._ray.cancel(handle, force=True)

@@ -21,15 +21,15 @@ from remnant.studies.defences.post_training import changed_models, relearnt_mode
 from remnant.studies.defences.recipe import BASE, DefencesStudy
 from remnant.studies.defences.sanitising import placeholder_template, sanitised
 from remnant.studies.exposure.audit import Progress
-from remnant.studies.jobs.estimating import planned_group
-from remnant.studies.jobs.execution import Group, Site, Workload
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job, JobContext, Workload
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import Remedy
 from remnant.studies.training_choices.population import (
-    population_group,
+    population_job,
     populations,
     time_population,
     train_population,
@@ -74,30 +74,30 @@ def estimate_defences(study: DefencesStudy, execution: Execution) -> dict[str, A
     for name in halves:  # which rows will be left out is not known, and takes no time
         none = [np.array([], dtype=np.int64)] * study.plan.trials
         runs[name] = dataclasses.replace(runs[name], replaced=without_rows(runs[name], none))
-    groups = populations(runs)
-    estimates = [time_population(group, execution) for group in groups]
+    jobs = populations(runs)
+    estimates = [time_population(job, execution) for job in jobs]
     afterwards = [remedy.settings for remedy in study.remedy if remedy.settings.afterwards]
-    first = next(i for i, group in enumerate(groups) if BASE in group)
+    first = next(i for i, job in enumerate(jobs) if BASE in job)
     base, share = estimates[first], runs[BASE].plan.members / estimates[first]["members"]
     more = sum((rule.steps or 0) + (rule.relearn or 0) for rule in afterwards)
     seconds = sum(estimate["seconds"] for estimate in estimates)
     seconds += share * (base["seconds"] - base["measuring"]) / base["steps"] * more
     seconds += share * base["measuring"] * len(afterwards)
     each = [estimate["seconds"] for estimate in estimates]
-    each[first] += seconds - sum(each)  # remedies of trained models are in the group of these
+    each[first] += seconds - sum(each)  # remedies of trained models are in the job of these
     half = share * (base["seconds"] - base["measuring"])
     seconds += half * len(halves)
     planned = [  # halves one after another, then the populations
-        planned_group(_halves(name, study.named()[name], runs[name]), seconds=half, stage=stage)
+        planned_job(_halves(name, study.named()[name], runs[name]), seconds=half, stage=stage)
         for stage, name in enumerate(halves)
     ]
     planned += [
-        planned_group(
-            population_group(list(group), runs, _nothing, named=", ".join(group)),
+        planned_job(
+            population_job(list(job), runs, _nothing, named=", ".join(job)),
             seconds=own,
             stage=len(halves),
         )
-        for group, own in zip(groups, each, strict=True)
+        for job, own in zip(jobs, each, strict=True)
     ]
     return {
         "members": sum(int(estimate["members"]) for estimate in estimates)
@@ -109,8 +109,8 @@ def estimate_defences(study: DefencesStudy, execution: Execution) -> dict[str, A
     }
 
 
-def _nothing(runs: Runs, site: Site) -> None:
-    """Stand for the work of a group whose time is only estimated."""
+def _nothing(runs: Runs, context: JobContext) -> None:
+    """Stand for the work of a job whose time is only estimated."""
 
 
 def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, Run]:
@@ -168,14 +168,14 @@ def _with_rows_left_out(
         run = runs[name]
         if f"{name}.replaced" not in record.array_names():
             halves = _halves(name, remedy, run)
-            run_groups([halves], shared=runs, record=record, execution=execution, progress=None)
+            run_jobs([halves], shared=runs, record=record, execution=execution, progress=None)
         made[name] = dataclasses.replace(run, replaced=record.array(f"{name}.replaced"))
     return made
 
 
-def _halves(name: str, remedy: Remedy[DefencesStudy], run: Run) -> Group:
-    """Return the group that trains halves of the data, to find the rows that are left out."""
-    return Group(
+def _halves(name: str, remedy: Remedy[DefencesStudy], run: Run) -> Job:
+    """Return the job that trains halves of the data, to find the rows that are left out."""
+    return Job(
         name=f"halves of {name}",
         work=partial(_leave_out, name, remedy.settings.value("share")),
         members=2 * run.plan.trials,
@@ -183,13 +183,13 @@ def _halves(name: str, remedy: Remedy[DefencesStudy], run: Run) -> Group:
     )
 
 
-def _leave_out(name: str, share: float, runs: Runs, site: Site) -> None:
+def _leave_out(name: str, share: float, runs: Runs, context: JobContext) -> None:
     """Find the rows that sanitising by disagreement leaves out."""
     run, begun = runs[name], time.perf_counter()
-    dropped = disagreeing_rows(run, site.execution, share=share)
+    dropped = disagreeing_rows(run, context.execution, share=share)
     seconds = (time.perf_counter() - begun) / run.plan.trials
-    site.shelf.update_execution({f"{name}.seconds_after": seconds})
-    site.shelf.put_array(f"{name}.replaced", without_rows(run, dropped))
+    context.output.update_execution({f"{name}.seconds_after": seconds})
+    context.output.put_array(f"{name}.replaced", without_rows(run, dropped))
 
 
 def _work(
@@ -200,17 +200,17 @@ def _work(
     progress: Progress | None,
 ) -> None:
     runs = _with_rows_left_out(study, runs, execution, record)
-    groups = populations(runs)
+    jobs = populations(runs)
     key, kept = f"{study.fingerprint}/{record.data_fingerprint}", record.array_names()
     every, unfinished = [], []
-    for number, group in enumerate(groups, start=1):
-        names, missing = list(group), [name for name in group if f"{name}.bits" not in kept]
-        later = _later(study, record) if BASE in group else {}
-        stage = f"training {number} of {len(groups)}" if len(groups) > 1 else "training"
+    for number, job in enumerate(jobs, start=1):
+        names, missing = list(job), [name for name in job if f"{name}.bits" not in kept]
+        later = _later(study, record) if BASE in job else {}
+        stage = f"training {number} of {len(jobs)}" if len(jobs) > 1 else "training"
         work = partial(_train, names, missing, later, stage, key)
-        every.append(population_group(names, runs, work, named=stage))
+        every.append(population_job(names, runs, work, named=stage))
         unfinished += every[-1:] if missing or later else []
-    run_groups(
+    run_jobs(
         unfinished,
         shared=runs,
         record=record,
@@ -231,18 +231,18 @@ def _train(
     stage: str,
     key: str,
     runs: Runs,
-    site: Site,
+    context: JobContext,
 ) -> None:
     """Train one population, measure what is wanted of it, then apply and measure remedies."""
     together = {name: runs[name] for name in names}
-    timer = _Timer(site.execution, stage, site.progress)
-    timed = dataclasses.replace(site, progress=timer)
+    timer = _Timer(context.execution, stage, context.progress)
+    timed = dataclasses.replace(context, progress=timer)
     population, members = train_population(together, timed, key=key, wanted=wanted, named=stage)
     for name, remedy in later.items():
-        _apply(name, remedy, runs[BASE], members[BASE], population, site)
+        _apply(name, remedy, runs[BASE], members[BASE], population, context)
     models = sum(run.plan.members for run in together.values())
     if (seconds := timer.seconds) is not None:
-        site.shelf.update_execution({f"{name}.seconds": seconds / models for name in names})
+        context.output.update_execution({f"{name}.seconds": seconds / models for name in names})
 
 
 def _later(study: DefencesStudy, record: Record) -> dict[str, Remedy[DefencesStudy]]:
@@ -260,10 +260,10 @@ def _apply(
     run: Run,
     members: slice,
     population: Population,
-    site: Site,
+    context: JobContext,
 ) -> None:
     """Apply a remedy to the models trained as planned, and measure them."""
-    execution, progress = site.execution, site.progress
+    execution, progress = context.execution, context.progress
     own = dataclasses.replace(run, study=dataclasses.replace(run.study, label=remedy.label))
     begun = time.perf_counter()
     models = changed_models(remedy.settings, own, members, population, execution)
@@ -273,10 +273,10 @@ def _apply(
         relearnt = relearnt_models(remedy.settings, own, models, execution)
         again = measure_run(own, everybody, relearnt, execution, progress)
         for array in ("low", "high", "saturated", "bits"):
-            site.shelf.put_array(f"{name}.relearnt.{array}", again[array])
+            context.output.put_array(f"{name}.relearnt.{array}", again[array])
     for array, values in measure_run(own, everybody, models, execution, progress).items():
-        site.shelf.put_array(f"{name}.{array}", values)
-    site.shelf.update_execution({f"{name}.seconds_after": seconds})
+        context.output.put_array(f"{name}.{array}", values)
+    context.output.update_execution({f"{name}.seconds_after": seconds})
 
 
 class _Timer:

@@ -32,9 +32,9 @@ from remnant.studies.exposure.audit import ExposureAudit, Progress
 from remnant.studies.exposure.kept_trials import keep_trial, kept_trial
 from remnant.studies.exposure.measure import TrialExposure, TrialSearch, put_exposure_results
 from remnant.studies.exposure.saturated import measure_each
-from remnant.studies.jobs.estimating import planned_group
-from remnant.studies.jobs.execution import Group, Site, Workload
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job, JobContext, Workload
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.insertions import keep_insertions
 from remnant.studies.shared.machine import StepClock
@@ -103,7 +103,7 @@ class PlantedRun:
         return self.rebuild, (self.execution,)
 
     def on(self, execution: Execution) -> PlantedRun:
-        """Return the same run where a group runs."""
+        """Return the same run where a job runs."""
         same = execution.device == self.execution.device
         return self if same else self.rebuild(execution)
 
@@ -152,9 +152,9 @@ class PlantedRun:
             "memory_mib": round((fit.memory + self.store_bytes) / 2**20, 1),
             "minutes": round(clock.typical * plan.steps / 60, 2),
             "groups": [
-                planned_group(self._training(""), seconds=clock.typical * plan.steps),
+                planned_job(self._training(""), seconds=clock.typical * plan.steps),
                 *(
-                    planned_group(
+                    planned_job(
                         self._measuring(trial, np.zeros(0, dtype=np.int64), {}),
                         seconds=None,
                         stage=1,
@@ -180,10 +180,10 @@ class PlantedRun:
         trained = self._is_trained(record)
         if not trained:
 
-            def keep(_: Group, trained: _Trained) -> None:
+            def keep(_: Job, trained: _Trained) -> None:
                 self._keep_models(record, trained)
 
-            run_groups([training], keep=keep, later=measuring, **known)
+            run_jobs([training], keep=keep, later=measuring, **known)
         measured = self._kept(record, uses, key) if trained else {}
         trials = {
             self._measuring(trial, uses[trial], self._sent(record, trial)): trial
@@ -191,12 +191,12 @@ class PlantedRun:
             if trial not in measured
         }
 
-        def note(group: Group, exposure: TrialExposure) -> None:
-            trial = trials[group]
+        def note(job: Job, exposure: TrialExposure) -> None:
+            trial = trials[job]
             measured[trial] = exposure
             keep_trial(_trial_file(record, trial), exposure, key=key)
 
-        run_groups(list(trials), keep=note, **known)
+        run_jobs(list(trials), keep=note, **known)
         bits = record.array("validation_bits")
         task = LanguageTask(
             validation_bits=float(bits[plan.members_of("planted")].mean()),
@@ -235,10 +235,10 @@ class PlantedRun:
         """The costs of the references in one of a trial's models."""
         return record.array(_costs_array(self._names(trial)[arm]))
 
-    def _training(self, key: str) -> Group:
-        """The group that trains all members."""
+    def _training(self, key: str) -> Job:
+        """The job that trains all members."""
         plan = self.study.plan
-        return Group(
+        return Job(
             name="training",
             work=partial(_train, key),
             members=plan.members,
@@ -246,9 +246,9 @@ class PlantedRun:
             saved=_CHECKPOINT,
         )
 
-    def _measuring(self, trial: int, uses: NDArray[np.int64], sent: Mapping[str, bytes]) -> Group:
-        """The group that measures a trial; see ``_measure_trial``."""
-        return Group(
+    def _measuring(self, trial: int, uses: NDArray[np.int64], sent: Mapping[str, bytes]) -> Job:
+        """The job that measures a trial; see ``_measure_trial``."""
+        return Job(
             name=f"exposure, trial {trial + 1} of {self.study.plan.trials}",
             work=partial(_measure_trial, trial, uses, sent),
         )
@@ -294,7 +294,11 @@ class PlantedRun:
         record.put_array("validation_bits", trained.bits)
 
     def measure_trial(
-        self, trial: int, uses: NDArray[np.int64], models: Path, site: Site
+        self,
+        trial: int,
+        uses: NDArray[np.int64],
+        models: Path,
+        context: JobContext,
     ) -> TrialExposure:
         """Measure one trial's canaries and controls in its members, and search for secrets.
 
@@ -302,20 +306,20 @@ class PlantedRun:
             trial: Which one.
             uses: How often each of its canaries was used.
             models: The folder with a folder for each of its models.
-            site: Where it is measured.
+            context: Where it is measured.
         """
         measure = self.study.measure
         audits, searches = {}, {}
         for arm, name in self._names(trial).items():
             folder = models / name
-            audits[arm] = self._audit(folder, trial, site.progress)
-            site.shelf.put_array(_costs_array(name), audits[arm].reference_costs)
+            audits[arm] = self._audit(folder, trial, context.progress)
+            context.output.put_array(_costs_array(name), audits[arm].reference_costs)
             extraction = extract(
                 load_language_model(folder, device=self.execution.device, source=self.source),
                 self.sets[trial].template,
                 top=measure.top,
                 max_nodes=measure.max_nodes,
-                progress=site.progress,
+                progress=context.progress,
             )
             searches[f"{arm}, trial {trial + 1}"] = TrialSearch.of(extraction, self.sets[trial])
         twin = audits.get("twin")
@@ -325,24 +329,22 @@ class PlantedRun:
         """Measure all secrets of a trial in one model, each given the source it is tested with."""
         drawn, measure = self.sets[trial], self.study.measure
         secrets = [canary.secret for canary in (*drawn.canaries, *drawn.controls)]
-        groups = [(self.source, secrets)]
+        jobs = [(self.source, secrets)]
         if self.source_of is not None:
-            groups = [(self.source_of(secret), [secret]) for secret in secrets]
+            jobs = [(self.source_of(secret), [secret]) for secret in secrets]
         audits = [
             measure_each(
                 load_language_model(folder, device=self.execution.device, source=source),
                 drawn.template,
-                secrets=group,
+                secrets=job,
                 # Sources of their own, references of their own: what is tested must not share luck.
-                rng=generator(
-                    self.study.plan.seed, SPLIT, trial, *([at] if len(groups) > 1 else [])
-                ),
+                rng=generator(self.study.plan.seed, SPLIT, trial, *([at] if len(jobs) > 1 else [])),
                 method=measure.method,  # type: ignore[arg-type]
                 references=measure.references,
                 max_nodes=measure.max_nodes,
                 progress=progress,
             )
-            for at, (source, group) in enumerate(groups)
+            for at, (source, job) in enumerate(jobs)
         ]
         return audits[0] if len(audits) == 1 else _joined(audits)
 
@@ -366,14 +368,14 @@ class _Trained:
     how: dict[str, Any]
 
 
-def _train(key: str, shared: PlantedRun, site: Site) -> _Trained:
+def _train(key: str, shared: PlantedRun, context: JobContext) -> _Trained:
     """Train all members of the study."""
-    run = shared.on(site.execution)
+    run = shared.on(context.execution)
     plan = run.study.plan
     fit, population = run.train(
         plan,
-        checkpoint=site.checkpoint(_CHECKPOINT, key),
-        on_step=site.on_step("training", plan.steps),
+        checkpoint=context.checkpoint(_CHECKPOINT, key),
+        on_step=context.on_step("training", plan.steps),
     )
     states = [
         {name: tensor.cpu() for name, tensor in population.state_dict(member).items()}
@@ -383,18 +385,22 @@ def _train(key: str, shared: PlantedRun, site: Site) -> _Trained:
 
 
 def _measure_trial(
-    trial: int, uses: NDArray[np.int64], sent: Mapping[str, bytes], shared: PlantedRun, site: Site
+    trial: int,
+    uses: NDArray[np.int64],
+    sent: Mapping[str, bytes],
+    shared: PlantedRun,
+    context: JobContext,
 ) -> TrialExposure:
     """Measure one trial, with the models of the run's folder or with those that were sent."""
-    run = shared.on(site.execution)
-    if site.folder is not None:
-        return run.measure_trial(trial, uses, site.folder / MODELS, site)
+    run = shared.on(context.execution)
+    if context.folder is not None:
+        return run.measure_trial(trial, uses, context.folder / MODELS, context)
     with tempfile.TemporaryDirectory(prefix="remnant-") as folder:
         for name, content in sent.items():
             path = Path(folder) / name
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
-        return run.measure_trial(trial, uses, Path(folder), site)
+        return run.measure_trial(trial, uses, Path(folder), context)
 
 
 def _joined(audits: Sequence[ExposureAudit]) -> ExposureAudit:

@@ -43,9 +43,9 @@ from remnant.studies.features.training import (
     train_variant,
 )
 from remnant.studies.features.verdict import feature_gate, feature_scope
-from remnant.studies.jobs.estimating import planned_group
-from remnant.studies.jobs.execution import Group, Workload
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job, Workload
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.classifiers import check_training, load_data, task_fields
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import Progress, run_in_record
@@ -62,7 +62,7 @@ _CONVENTION = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Job:
+class _Run:
     """How a study is run, its record, and the progress callback."""
 
     execution: Execution
@@ -89,25 +89,25 @@ def run_features(
         data_fingerprint=fingerprint([data.fingerprint, _digest(images)]),
         seeds={"plan": study.plan.seed, "data": study.data.seed, "images": study.images.seed},
         origins=[data.origin],
-        work=lambda record: _work(study, data, images, Job(execution, record, progress)),
+        work=lambda record: _work(study, data, images, _Run(execution, record, progress)),
     )
 
 
-def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], job: Job) -> None:
-    record = job.record
-    stamped, high = _stamped(study, data, job)
+def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], run: _Run) -> None:
+    record = run.record
+    stamped, high = _stamped(study, data, run)
     key = f"{record.plan_fingerprint}/{record.data_fingerprint}"
     other = _stamps(study, stamped, images, _OTHER)
     own = _stamps(study, stamped, data.pool.images, _OWN), data.pool.labels
     ways = study.ways()
     every = [_variant(study, name, key, stamped) for name in ways]
     kept = record.array_names()
-    run_groups(
-        [group for group in every if f"{group.name}.unique" not in kept],
+    run_jobs(
+        [job for job in every if f"{job.name}.unique" not in kept],
         shared=Asked(stamped, other, own),
         record=record,
-        execution=job.execution,
-        progress=job.progress,
+        execution=run.execution,
+        progress=run.progress,
         whole=Workload.of(every),
     )
     epoch = study.plan.epoch(stamped.examples)
@@ -130,10 +130,10 @@ def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], job
     record.finish()
 
 
-def _variant(study: FeatureStudy, name: str, key: str, stamped: Stamped) -> Group:
-    """Return the group that trains one variant."""
+def _variant(study: FeatureStudy, name: str, key: str, stamped: Stamped) -> Job:
+    """Return the job that trains one variant."""
     _, way = study.ways()[name]
-    return Group(
+    return Job(
         name=name,
         work=partial(train_variant, way, name, key, study.influence.on and name == "plain"),
         members=way.plan.members,
@@ -142,9 +142,9 @@ def _variant(study: FeatureStudy, name: str, key: str, stamped: Stamped) -> Grou
     )
 
 
-def _influence(study: FeatureStudy, key: str, stamped: Stamped) -> Group:
-    """Return the group that trains the model by whose influence canaries are chosen."""
-    return Group(
+def _influence(study: FeatureStudy, key: str, stamped: Stamped) -> Job:
+    """Return the job that trains the model by whose influence canaries are chosen."""
+    return Job(
         name="influence",
         work=partial(first_influence, study, key),
         steps=total_steps(study, stamped),
@@ -153,21 +153,21 @@ def _influence(study: FeatureStudy, key: str, stamped: Stamped) -> Group:
 
 
 def _stamped(
-    study: FeatureStudy, data: AuditData, job: Job
+    study: FeatureStudy, data: AuditData, run: _Run
 ) -> tuple[Stamped, NDArray[np.bool_] | None]:
     """Choose the canaries and stamp them; also return which were chosen for a high influence."""
-    patch, count, record = study.patch.made(), study.plan.canaries, job.record
+    patch, count, record = study.patch.made(), study.plan.canaries, run.record
     places, high = random_places(study, study.plan.trained(len(data.clean))), None
     if study.canaries.choice == "influence":
         if "influence.all" not in record.array_names():
             bare = stamp_canaries(study, data, patch, places)
             key = f"{record.plan_fingerprint}/{record.data_fingerprint}"
-            run_groups(
+            run_jobs(
                 [_influence(study, key, bare)],
                 shared=bare,
                 record=record,
-                execution=job.execution,
-                progress=job.progress,
+                execution=run.execution,
+                progress=run.progress,
             )
         places = influential_places(record.array("influence.all"), count)
         high = np.arange(count) < (count + 1) // 2
@@ -306,22 +306,22 @@ def estimate_features(study: FeatureStudy, execution: Execution) -> dict[str, An
     _check(study, data, execution)
     places = random_places(study, study.plan.trained(len(data.clean)))
     stamped = stamp_canaries(study, data, study.patch.made(), places)
-    memory, groups = 0, []
+    memory, jobs = 0, []
     if study.canaries.choice == "influence":
-        groups.append(planned_group(_influence(study, "", stamped), seconds=None))
+        jobs.append(planned_job(_influence(study, "", stamped), seconds=None))
     for name, (_, way) in study.ways().items():
         clock = StepClock(execution.device)
         # On a CPU hundreds of models take seconds a step, and a few steps tell.
         few = 12 if execution.device.startswith("cuda") else 4
         fit, _ = fit_members(way, stamped, execution, steps=few, on_step=clock)
         seconds = clock.typical * total_steps(way, stamped)
-        groups.append(planned_group(_variant(study, name, "", stamped), seconds=seconds, stage=1))
+        jobs.append(planned_job(_variant(study, name, "", stamped), seconds=seconds, stage=1))
         memory = max(memory, fit.memory)
     return {
         "members": study.plan.members * len(study.ways()),
         "steps": total_steps(study, stamped),
         "memory_mib": round((memory + stamped.store.images.nbytes) / 2**20, 1),
-        "minutes": round(sum(group["minutes"] or 0.0 for group in groups), 2),
-        "groups": groups,
+        "minutes": round(sum(job["minutes"] or 0.0 for job in jobs), 2),
+        "groups": jobs,
         "at_most": True,
     }

@@ -27,7 +27,7 @@ from remnant.probes import label_signals
 from remnant.studies.features.influence import InfluenceProbe, influence_steps
 from remnant.studies.features.recipe import FeatureStudy
 from remnant.studies.features.stamped_answers import Stamps, fired, m_values, reactions, white_box
-from remnant.studies.jobs.execution import Site
+from remnant.studies.jobs.execution import JobContext
 from remnant.studies.shared.classifiers import check_converged, how_trained, maker_of
 from remnant.studies.shared.settings import Execution
 
@@ -192,14 +192,14 @@ class Asked:
     own: tuple[Stamps, Ints]
 
 
-def first_influence(study: FeatureStudy, key: str, stamped: Stamped, site: Site) -> None:
+def first_influence(study: FeatureStudy, key: str, stamped: Stamped, context: JobContext) -> None:
     """Train the first seed's twin alone; store the influence of every training example on it.
 
     Args:
         study: The study.
         key: Of the checkpoint.
         stamped: What it is trained on.
-        site: Where it runs.
+        context: Where it runs.
     """
     own = Images(stamped.store.images[: stamped.examples], stamped.store.labels[: stamped.examples])
     sample = own.take(np.arange(min(_SAMPLE, len(own))))
@@ -209,20 +209,20 @@ def first_influence(study: FeatureStudy, key: str, stamped: Stamped, site: Site)
     fit, _ = fit_members(
         study,
         stamped,
-        site.execution,
+        context.execution,
         members=study.plan.twins[:1],
         probes={"influence": (probe, times)},
-        checkpoint=site.checkpoint(checkpoint_file("influence"), f"{key}/influence"),
-        on_step=site.on_step("a training with nothing planted", steps),
+        checkpoint=context.checkpoint(checkpoint_file("influence"), f"{key}/influence"),
+        on_step=context.on_step("a training with nothing planted", steps),
     )
     (influence,) = _influence(study, probe, fit.probes["influence"], times)
-    site.shelf.put_array("influence.all", influence)
+    context.output.put_array("influence.all", influence)
 
 
 def train_variant(
-    study: FeatureStudy, name: str, key: str, influence: bool, asked: Asked, site: Site
+    study: FeatureStudy, name: str, key: str, influence: bool, asked: Asked, context: JobContext
 ) -> None:
-    """Train all members of one variant, ask them, and put everything on the shelf.
+    """Train all members of one variant, ask them, and put everything into the output.
 
     Args:
         study: The variant, whole.
@@ -230,7 +230,7 @@ def train_variant(
         key: Of the checkpoint.
         influence: Whether self-influence is measured.
         asked: What it is trained on and asked about.
-        site: Where it runs.
+        context: Where it runs.
     """
     stamped, other, own = asked.stamped, asked.other, asked.own
     plan, steps = study.plan, total_steps(study, stamped)
@@ -244,16 +244,16 @@ def train_variant(
     fit, population = fit_members(
         study,
         stamped,
-        site.execution,
+        context.execution,
         probes=probes,
-        checkpoint=site.checkpoint(checkpoint_file(name), f"{key}/{name}"),
-        on_step=site.on_step(name, steps),
+        checkpoint=context.checkpoint(checkpoint_file(name), f"{key}/{name}"),
+        on_step=context.on_step(name, steps),
     )
     signals = label_signals(population, stamped.test.images, stamped.test.labels).cpu().numpy()
     check_converged(signals[:, :2], name)
 
     def put(what: str, array: Any) -> None:
-        site.shelf.put_array(f"{name}.{what}", array)
+        context.output.put_array(f"{name}.{what}", array)
 
     put("test_accuracy", signals[:, 2].mean(axis=1))
     stopped = np.zeros(plan.members, np.int64) if fit.stopped_at is None else fit.stopped_at
@@ -265,15 +265,15 @@ def train_variant(
             *after, before = _influence(study, probe, fit.probes["influence"], times)
             put("influence_before", before)
             put("influence_after", np.concatenate(after))
-    if site.progress is not None:
-        site.progress(f"{name}: asking", 0, 1)
+    if context.progress is not None:
+        context.progress(f"{name}: asking", 0, 1)
     reacted = reactions(population, other)
     put("controls", reacted.controls)
     put("redrawn", reacted.redrawn)
     put("null_means", reacted.null_means)
     put("white_box", white_box(population, *own, stamped.clean.labels))
     put("activations", _activations(study, stamped, population, other))
-    site.shelf.update_execution(how_trained(name, fit))
+    context.output.update_execution(how_trained(name, fit))
     put("unique", reacted.unique)  # last: a variant that has it, has everything
 
 

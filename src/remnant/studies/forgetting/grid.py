@@ -28,7 +28,7 @@ from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.studies.forgetting.attack_scores import own_examples, usable_examples
 from remnant.studies.forgetting.recipe import ForgettingStudy
 from remnant.studies.forgetting.residual_memory_probe import hidden_probe, kept_disturbed
-from remnant.studies.jobs.execution import Group, Site
+from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.shared.classifiers import (
     Members,
     Probe,
@@ -186,15 +186,15 @@ class GridData:
     losses: NDArray[np.float64] | None
 
 
-def grid_group(runs: Runs, *, key: str) -> Group:
-    """Return the group that trains one population.
+def grid_job(runs: Runs, *, key: str) -> Job:
+    """Return the job that trains one population.
 
     Args:
         runs: Those of the population.
         key: Of the study and its data, for checkpoints.
     """
     name = next(iter(runs))
-    return Group(
+    return Job(
         name=name,
         work=partial(_train_grid, runs, key),
         members=sum(run.plan.members for run in runs.values()),
@@ -231,9 +231,9 @@ def _checkpoint_file(name: str) -> str:
     return f"checkpoint-{name}.safetensors"
 
 
-def _train_grid(runs: Runs, key: str, shared: GridData, site: Site) -> None:
-    """Train one population; put each run's signals and test accuracy on the shelf."""
-    data, losses, execution = shared.data, shared.losses, site.execution
+def _train_grid(runs: Runs, key: str, shared: GridData, context: JobContext) -> None:
+    """Train one population; put each run's signals and test accuracy into the output."""
+    data, losses, execution = shared.data, shared.losses, context.execution
     cast = _cast(runs, data, losses)
     copies = {
         name: near_copies(cast.planting.probed.images[question.canaries])
@@ -259,22 +259,22 @@ def _train_grid(runs: Runs, key: str, shared: GridData, site: Site) -> None:
         execution,
         ask=cast.ask,
         also=hidden,
-        checkpoint=site.checkpoint(_checkpoint_file(name), f"{key}/{name}"),
-        on_step=site.on_step(name, steps),
+        checkpoint=context.checkpoint(_checkpoint_file(name), f"{key}/{name}"),
+        on_step=context.on_step(name, steps),
     )
     for probe, signals in fit.probes.items():
         check_converged(signals, probe)
     for probe in hidden:
         for array_name, array in kept_disturbed(probe, fit.probes[probe][0]).items():
-            site.shelf.put_array(array_name, array)
+            context.output.put_array(array_name, array)
     accuracy = accuracy_of(population, cast.planting)
     for run_name, question in cast.ask.items():
         probed = cast.planting.probed
-        site.shelf.put_array(f"{run_name}.labels", probed.labels[question.canaries])
-        site.shelf.put_array(f"{run_name}.near_copies", copies[run_name])
-        site.shelf.put_array(f"{run_name}.test_accuracy", accuracy[question.members])
-        site.shelf.put_array(f"{run_name}.signals", fit.probes[run_name])
-    site.shelf.update_execution(how_trained(name, fit))
+        context.output.put_array(f"{run_name}.labels", probed.labels[question.canaries])
+        context.output.put_array(f"{run_name}.near_copies", copies[run_name])
+        context.output.put_array(f"{run_name}.test_accuracy", accuracy[question.members])
+        context.output.put_array(f"{run_name}.signals", fit.probes[run_name])
+    context.output.update_execution(how_trained(name, fit))
 
 
 def time_grid(runs: Runs, data: AuditData, execution: Execution) -> dict[str, float]:

@@ -7,16 +7,16 @@ from typing import Any
 
 from remnant.data import AuditData
 from remnant.records import Record
-from remnant.studies.forgetting.grid import GridData, grid_group, grids, time_grid
+from remnant.studies.forgetting.grid import GridData, grid_job, grids, time_grid
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
 from remnant.studies.forgetting.residual_memory_probe import check_neighbours
-from remnant.studies.jobs.estimating import planned_group
+from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Workload
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.classifiers import (
     check_classifier,
-    judge_groups,
+    judge_jobs,
     kept_losses,
     load_data,
     task_fields,
@@ -50,10 +50,10 @@ def _work(
     canaries = [part.canaries for part in study.parts().values()]
     losses = kept_losses(study, data, execution, record, canaries)
     key = f"{study.fingerprint}/{record.data_fingerprint}"
-    every = [grid_group(runs, key=key) for runs in _grids(study)]
+    every = [grid_job(runs, key=key) for runs in _grids(study)]
     kept = record.array_names()
-    run_groups(
-        [group for group in every if f"{group.name}.signals" not in kept],
+    run_jobs(
+        [job for job in every if f"{job.name}.signals" not in kept],
         shared=GridData(data, losses),
         record=record,
         execution=execution,
@@ -71,16 +71,16 @@ def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[st
     data = load_data(study, execution)
     check_fit(study, data, execution)
     every = _grids(study)
-    judges = judge_groups(study, [part.canaries for part in study.parts().values()])
+    judges = judge_jobs(study, [part.canaries for part in study.parts().values()])
     timed = [time_grid(runs, data, execution) for runs in every]
     return {
         "members": sum(int(grid["members"]) for grid in timed),
         "steps": sum(int(grid["steps"]) for grid in timed),
         "memory_mib": round(max(grid["bytes"] for grid in timed) / 2**20, 1),
         "minutes": round(sum(grid["seconds"] for grid in timed) / 60, 2),
-        "groups": [planned_group(group, seconds=None) for group in judges]
+        "groups": [planned_job(job, seconds=None) for job in judges]
         + [
-            planned_group(grid_group(runs, key=""), seconds=grid["seconds"], stage=1)
+            planned_job(grid_job(runs, key=""), seconds=grid["seconds"], stage=1)
             for runs, grid in zip(every, timed, strict=True)
         ],
     }

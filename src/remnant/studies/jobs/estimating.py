@@ -1,4 +1,4 @@
-"""How long the groups of a study take on several workers."""
+"""How long the jobs of a study take on several workers."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from remnant.studies.jobs.execution import Group
+from remnant.studies.jobs.execution import Job
 
 
-def planned_group(group: Group, *, seconds: float | None, stage: int = 0) -> dict[str, Any]:
-    """Return what an estimate says of one group.
+def planned_job(job: Job, *, seconds: float | None, stage: int = 0) -> dict[str, Any]:
+    """Return what an estimate says of one job.
 
     Args:
-        group: The group.
+        job: The job.
         seconds: How long it takes; None where that is not estimated.
-        stage: Groups of a stage begin when all of the stage before are done.
+        stage: Jobs of a stage begin when all of the stage before are done.
     """
     return {
-        "name": group.name,
+        "name": job.name,
         "stage": stage,
-        "models": group.members,
-        "steps": group.steps,
+        "models": job.members,
+        "steps": job.steps,
         "minutes": None if seconds is None else seconds / 60,
     }
 
 
-def minutes_on(groups: Sequence[dict[str, Any]], *, workers: int) -> float:
-    """Return the minutes that groups take on some workers, each group on the first that is free.
+def minutes_on(jobs: Sequence[dict[str, Any]], *, workers: int) -> float:
+    """Return the minutes that jobs take on some workers, each job on the first that is free.
 
-    Groups whose time is not estimated count as 0.
+    Jobs whose time is not estimated count as 0.
 
     Args:
-        groups: As ``planned_group`` returns them.
-        workers: How many groups run at a time.
+        jobs: As ``planned_job`` returns them.
+        workers: How many jobs run at a time.
 
     Example:
-        >>> groups = [{"stage": 0, "minutes": 1.0}, *([{"stage": 1, "minutes": 2.0}] * 3)]
-        >>> minutes_on(groups, workers=1), minutes_on(groups, workers=2)
+        >>> jobs = [{"stage": 0, "minutes": 1.0}, *([{"stage": 1, "minutes": 2.0}] * 3)]
+        >>> minutes_on(jobs, workers=1), minutes_on(jobs, workers=2)
         (7.0, 5.0)
     """
     total = 0.0
-    for stage in sorted({group["stage"] for group in groups}):
+    for stage in sorted({job["stage"] for job in jobs}):
         free = [0.0] * workers
-        for group in groups:
-            if group["stage"] == stage:
-                heapq.heapreplace(free, free[0] + (group["minutes"] or 0.0))
+        for job in jobs:
+            if job["stage"] == stage:
+                heapq.heapreplace(free, free[0] + (job["minutes"] or 0.0))
         total += max(free)
     return total

@@ -1,8 +1,8 @@
-"""How a study is run: device, data folder, and who runs its groups.
+"""How a study is run: device, data folder, and who runs its jobs.
 
-A study trains its models in *groups*: a block of a shadow pool, the population of a grid, a
-trial's twins, reference models. A group is a function of the study's data and the group's own
-arguments. What it returns, and what it puts on its shelf, does not depend on who runs it.
+A study trains its models in *jobs*: a block of a shadow pool, the population of a grid, a
+trial's twins, reference models. A job is a function of the study's data and the job's own
+arguments. What it returns, and what it puts into its output, does not depend on who runs it.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from remnant.data.own_files import OwnFiles
 from remnant.population import Checkpoint
 
 Progress = Callable[[str, int, int], None]
-Keep = Callable[["Group", Any], None]
+Keep = Callable[["Job", Any], None]
 
 
-class Shelf(Protocol):
-    """Takes what a group has measured: the record itself, or what a worker sends back."""
+class JobOutput(Protocol):
+    """Takes what a job has measured: the record itself, or what a worker sends back."""
 
     def put_array(self, name: str, array: ArrayLike) -> None:
         """Take an array under a name."""
         ...
 
     def update_execution(self, changes: Mapping[str, Any]) -> None:
-        """Take what the record says of how the group was trained."""
+        """Take what the record says of how the job was trained."""
         ...
 
 
@@ -46,7 +46,7 @@ class Execution:
         pool_folder: Of the shadow pool; by default ``pool`` in the run's own folder.
         pool_block: Models of a shadow pool that are trained and stored together.
         recipe_folder: Of the recipe, where there is one.
-        executor: Runs the study's groups; None: this process, one after another.
+        executor: Runs the study's jobs; None: this process, one after another.
         reveal: Whether the record may hold canaries for its page to show.
     """
 
@@ -61,7 +61,7 @@ class Execution:
     reveal: bool = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the executor out: a worker that gets this runs groups itself."""
+        """Leave the executor out: a worker that gets this runs jobs itself."""
         return self.__dict__ | {"executor": None}
 
     def own_files(self, settings: Any) -> OwnFiles:
@@ -76,7 +76,7 @@ class Execution:
         return OwnFiles(path=settings.path, held_out=settings.held_out, folder=home)
 
     def threads(self) -> int:
-        """Return how many threads each group computes with."""
+        """Return how many threads each job computes with."""
         return torch.get_num_threads() if self.executor is None else self.executor.threads
 
     def facts(self) -> dict[str, Any]:
@@ -86,18 +86,18 @@ class Execution:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Site:
-    """Where one group runs.
+class JobContext:
+    """Where one job runs.
 
     Attributes:
         execution: Device and switches of this place.
-        shelf: Takes the group's arrays.
+        output: Takes the job's arrays.
         folder: For checkpoints; None where none are written.
         progress: The progress callback.
     """
 
     execution: Execution
-    shelf: Shelf
+    output: JobOutput
     folder: Path | None
     progress: Progress | None
 
@@ -105,7 +105,7 @@ class Site:
         """Return where a training is saved, if it is.
 
         Args:
-            file: Name of the checkpoint's file; the group has the same in ``saved``.
+            file: Name of the checkpoint's file; the job has the same in ``saved``.
             key: What the training is of.
         """
         if self.folder is None:
@@ -120,20 +120,20 @@ class Site:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Group:
+class Job:
     """A part of a study that is trained together and kept when it is done.
 
     Attributes:
         name: In words, such as ``"models 33 to 64 of 96"``.
-        work: Called with what the study's groups share and with the site. A function of a module,
+        work: Called with what the study's jobs share and with the context. A function of a module,
             or a ``functools.partial`` of one, so that it can be sent to another process.
         members: How many models it trains.
         steps: How many updates each of them has, at most.
-        saved: Name of its checkpoint's file; the checkpoint is removed when the group is kept.
+        saved: Name of its checkpoint's file; the checkpoint is removed when the job is kept.
     """
 
     name: str
-    work: Callable[[Any, Site], Any]
+    work: Callable[[Any, JobContext], Any]
     members: int = 1
     steps: int = 1
     saved: str = ""
@@ -149,27 +149,27 @@ class Workload:
     """How much there is to train.
 
     Attributes:
-        groups: How many groups.
+        jobs: How many jobs.
         size: Updates of all their models together.
     """
 
-    groups: int = 0
+    jobs: int = 0
     size: int = 0
 
     @classmethod
-    def of(cls, groups: Sequence[Group]) -> Workload:
-        """Return that of some groups."""
-        return cls(len(groups), sum(group.size for group in groups))
+    def of(cls, jobs: Sequence[Job]) -> Workload:
+        """Return that of some jobs."""
+        return cls(len(jobs), sum(job.size for job in jobs))
 
     def __add__(self, other: Workload) -> Workload:
-        return Workload(self.groups + other.groups, self.size + other.size)
+        return Workload(self.jobs + other.jobs, self.size + other.size)
 
     def __sub__(self, other: Workload) -> Workload:
-        return Workload(self.groups - other.groups, self.size - other.size)
+        return Workload(self.jobs - other.jobs, self.size - other.size)
 
 
 class Executor(Protocol):
-    """Runs groups somewhere else and returns what they have measured.
+    """Runs jobs somewhere else and returns what they have measured.
 
     Attributes:
         threads: Of each worker.
@@ -185,38 +185,38 @@ class Executor(Protocol):
 
     def run(
         self,
-        groups: Sequence[Group],
+        jobs: Sequence[Job],
         *,
         shared: Any,
         execution: Execution,
         folder: Path,
-        keep: Callable[[Group, Outcome], None],
+        keep: Callable[[Job, Outcome], None],
         on_size: Callable[[int], None],
     ) -> None:
-        """Run all groups, in any order.
+        """Run all jobs, in any order.
 
         Args:
-            groups: Those of one stage; none needs what another one returns.
+            jobs: Those of one stage; none needs what another one returns.
             shared: What all of them need, such as the data; it is sent once.
             execution: Device and switches.
             folder: For checkpoints, where workers can write there.
-            keep: Called in this process with each group that is done.
+            keep: Called in this process with each job that is done.
             on_size: Called with the updates done so far.
         """
         ...
 
     def facts(self) -> dict[str, Any]:
-        """Return what the record says of it: where groups ran, and the threads of each worker."""
+        """Return what the record says of it: where jobs ran, and the threads of each worker."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
-    """What a worker sends back of one group.
+    """What a worker sends back of one job.
 
     Attributes:
         value: What its work returned.
-        arrays: What it put on its shelf, in that order.
+        arrays: What it put into its output, in that order.
         changes: What the record is to say of how it was trained.
     """
 

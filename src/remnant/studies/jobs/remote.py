@@ -1,4 +1,4 @@
-"""The side of a worker: runs one group and collects what it measures."""
+"""The side of a worker: runs one job and collects what it measures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import remnant
 from remnant import errors
 from remnant.errors import RemnantError, is_out_of_memory
 from remnant.population.memory import at_most
-from remnant.studies.jobs.execution import Execution, Outcome, Site
+from remnant.studies.jobs.execution import Execution, JobContext, Outcome
 
 _PACKAGES = ("torch", "numpy")
 _HOME = Path(remnant.__file__).parent
@@ -29,11 +29,11 @@ _HOME = Path(remnant.__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Why a group could not be run, as a worker sends it back.
+    """Why a job could not be run, as a worker sends it back.
 
     Attributes:
         kind: Name of the error's class; ``"memory"`` where memory ran out, ``"crash"`` where the
-            group raised an error that is not one of Remnant's.
+            job raised an error that is not one of Remnant's.
         message, hint: As in ``RemnantError``.
     """
 
@@ -67,7 +67,7 @@ class Fault:
 
 @dataclass(slots=True)
 class _Collected:
-    """The shelf of a worker: what it took is sent back."""
+    """The output of a worker: what it took is sent back."""
 
     arrays: dict[str, Any] = field(default_factory=dict)
     changes: dict[str, Any] = field(default_factory=dict)
@@ -81,11 +81,11 @@ class _Collected:
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class Order:
-    """What a worker is asked to do with a group, besides its work and data.
+    """What a worker is asked to do with a job, besides its work and data.
 
     Attributes:
         execution: Device and switches.
-        steps: Updates of the group; only progress of that many is reported.
+        steps: Updates of the job; only progress of that many is reported.
         threads: Threads to compute with.
         folder: For checkpoints, where the worker can write there.
         most: Members in one pass, at most; None: as many as fit.
@@ -101,16 +101,16 @@ class Order:
 
 
 def run_order(
-    work: Callable[[Any, Site], Any],
+    work: Callable[[Any, JobContext], Any],
     shared: Any,
     order: Order,
     note: Callable[[int], None] | None = None,
 ) -> Outcome | Fault:
-    """Run a group in this process.
+    """Run a job in this process.
 
     Args:
-        work: Of the group.
-        shared: What the study's groups share.
+        work: Of the job.
+        shared: What the study's jobs share.
         order: How it is to be run.
         note: Called with the updates done.
 
@@ -128,10 +128,10 @@ def run_order(
         if note is not None and of == order.steps:
             note(done)
 
-    site = Site(order.execution, collected, order.folder, progress)
+    context = JobContext(order.execution, collected, order.folder, progress)
     try:
         with at_most(order.most):
-            value = work(shared, site)
+            value = work(shared, context)
     except RemnantError as fault:
         return Fault(type(fault).__name__, fault.message, fault.hint)
     except (MemoryError, RuntimeError) as fault:

@@ -1,4 +1,4 @@
-"""Runs the groups of a study, one after another or by an executor, and keeps each when it is done.
+"""Runs the jobs of a study, one after another or by an executor, and keeps each when it is done.
 
 The process that runs the study is the only one that writes to its record.
 """
@@ -12,19 +12,19 @@ from remnant.population import remove_checkpoint
 from remnant.records import Record
 from remnant.studies.jobs.execution import (
     Execution,
-    Group,
+    Job,
+    JobContext,
     Keep,
     Outcome,
     Progress,
-    Site,
     Workload,
 )
 
-GROUPS = "groups"  # in a record's execution: how many of them are done, in words
+JOBS = "groups"  # in a record's execution: how many of them are done, in words
 
 
-def run_groups(
-    groups: Sequence[Group],
+def run_jobs(
+    jobs: Sequence[Job],
     *,
     shared: Any,
     record: Record,
@@ -35,52 +35,52 @@ def run_groups(
     later: Workload | None = None,
     study: Record | None = None,
 ) -> None:
-    """Run all groups of one stage of a study and keep what they measure.
+    """Run all jobs of one stage of a study and keep what they measure.
 
     Guarantees:
-        * Everything is written by this process, and a group is kept as soon as it is done.
+        * Everything is written by this process, and a job is kept as soon as it is done.
         * Arrays do not depend on the executor, the number of its workers, or the order in which
-          groups are done.
+          jobs are done.
 
     Args:
-        groups: Those that are not kept yet; none needs what another one returns.
+        jobs: Those that are not kept yet; none needs what another one returns.
         shared: What all of them need, such as the data.
-        record: Gets the arrays that groups put on their shelf.
+        record: Gets the arrays that jobs put on their output.
         execution: Device, and who runs them.
         progress: The progress callback.
-        keep: Called with each group that is done and with what its work returned.
-        whole: The workload of the whole study; by default these groups and ``later``.
+        keep: Called with each job that is done and with what its work returned.
+        whole: The workload of the whole study; by default these jobs and ``later``.
         later: The workload of the stages that follow.
-        study: The record that says how many groups are done, where it is another one.
+        study: The record that says how many jobs are done, where it is another one.
     """
     rest = later or Workload()
-    total = whole or Workload.of(groups) + rest
-    left = [Workload.of(groups) + rest]
+    total = whole or Workload.of(jobs) + rest
+    left = [Workload.of(jobs) + rest]
     noted = study or record
 
-    def done(group: Group, value: Any) -> None:
+    def done(job: Job, value: Any) -> None:
         if keep is not None:
-            keep(group, value)
-        if group.saved:
-            remove_checkpoint(record.folder / group.saved)
-        left[0] -= Workload(1, group.size)
-        kept = total.groups - left[0].groups
-        noted.update_execution({GROUPS: f"{kept} of {total.groups}"})
+            keep(job, value)
+        if job.saved:
+            remove_checkpoint(record.folder / job.saved)
+        left[0] -= Workload(1, job.size)
+        kept = total.jobs - left[0].jobs
+        noted.update_execution({JOBS: f"{kept} of {total.jobs}"})
 
-    if groups:
-        kept = total.groups - left[0].groups
-        noted.update_execution({GROUPS: f"{kept} of {total.groups}"})
+    if jobs:
+        kept = total.jobs - left[0].jobs
+        noted.update_execution({JOBS: f"{kept} of {total.jobs}"})
     if execution.executor is None:
-        for group in groups:
-            site = Site(execution, record, record.folder, progress)
-            done(group, group.work(shared, site))
+        for job in jobs:
+            context = JobContext(execution, record, record.folder, progress)
+            done(job, job.work(shared, context))
         return
 
-    def receive(group: Group, outcome: Outcome) -> None:
+    def receive(job: Job, outcome: Outcome) -> None:
         record.update_execution(outcome.changes)
         for name, array in outcome.arrays.items():
             record.put_array(name, array)
-        done(group, outcome.value)
+        done(job, outcome.value)
 
     before = total.size - left[0].size
 
@@ -89,7 +89,7 @@ def run_groups(
             progress("study", before + size, total.size)
 
     execution.executor.run(
-        groups,
+        jobs,
         shared=shared,
         execution=execution,
         folder=record.folder,

@@ -1,4 +1,4 @@
-"""Runs groups on workers: hands them out, tries again what failed, keeps what is done.
+"""Runs jobs on workers: hands them out, tries again what failed, keeps what is done.
 
 What a worker is (a process on a GPU of this machine, a task on a Ray cluster) is defined by
 ``Workers``; everything else is here, and does not change a number.
@@ -15,26 +15,26 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from remnant.errors import RemnantError
-from remnant.studies.jobs.execution import Execution, Group, Outcome
+from remnant.studies.jobs.execution import Execution, Job, Outcome
 from remnant.studies.jobs.remote import Fault
 
-TRIES = 3  # of a group whose workers are lost
+TRIES = 3  # of a job whose workers are lost
 _PAUSE_SECONDS = 0.5  # between two looks at the progress of workers
 
 
 class WorkerLost(RemnantError, RuntimeError):
-    """A worker ended before its group was done; the message says how."""
+    """A worker ended before its job was done; the message says how."""
 
 
 class OutOfMemory(RemnantError, MemoryError):
-    """A worker's memory did not suffice for its group."""
+    """A worker's memory did not suffice for its job."""
 
 
 class Workers(Protocol):
-    """Processes that run groups.
+    """Processes that run jobs.
 
     Attributes:
-        count: How many groups run at a time.
+        count: How many jobs run at a time.
         threads: Of each.
         shares_disk: Whether they read and write the run's folder.
     """
@@ -49,13 +49,11 @@ class Workers(Protocol):
     def shares_disk(self) -> bool: ...  # noqa: D102
 
     def share(self, shared: Any) -> None:
-        """Send what the groups that follow share, once."""
+        """Send what the jobs that follow share, once."""
         ...
 
-    def submit(
-        self, group: Group, *, execution: Execution, folder: Path, most: int | None
-    ) -> Hashable:
-        """Start a group and return a handle of it."""
+    def submit(self, job: Job, *, execution: Execution, folder: Path, most: int | None) -> Hashable:
+        """Start a job and return a handle of it."""
         ...
 
     def wait(self, handles: Collection[Any], seconds: float) -> Sequence[Any]:
@@ -63,7 +61,7 @@ class Workers(Protocol):
         ...
 
     def result(self, handle: Any) -> Outcome | Fault:
-        """Return what a group that is done has measured.
+        """Return what a job that is done has measured.
 
         Raises:
             WorkerLost: Its worker ended.
@@ -72,11 +70,11 @@ class Workers(Protocol):
         ...
 
     def steps_done(self) -> Mapping[Any, int]:
-        """Return how many updates the running groups have done, by handle, as far as known."""
+        """Return how many updates the running jobs have done, by handle, as far as known."""
         ...
 
     def cancel(self, handles: Collection[Any]) -> None:
-        """End groups that are running."""
+        """End jobs that are running."""
         ...
 
     def facts(self) -> dict[str, Any]:
@@ -94,31 +92,31 @@ def print_line(line: str) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Attempt:
-    """A group that waits or runs.
+    """A job that waits or runs.
 
     Attributes:
-        group: The group.
+        job: The job.
         number: 1 for the first attempt.
         most: Members in one pass, at most.
     """
 
-    group: Group
+    job: Job
     number: int = 1
     most: int | None = None
 
 
 class Distributed:
-    """Runs groups on workers; see ``Executor``. Workers are started with the first group.
+    """Runs jobs on workers; see ``Executor``. Workers are started with the first job.
 
     Guarantees:
-        * A group whose worker is lost is run again, up to three times in all.
-        * A group that runs out of memory is run again with half of the members in each pass; that
+        * A job whose worker is lost is run again, up to three times in all.
+        * A job that runs out of memory is run again with half of the members in each pass; that
           changes no byte on a CPU. A single member that does not fit ends the study.
-        * A fault of one group ends the study. Groups that are done are kept.
+        * A fault of one job ends the study. Jobs that are done are kept.
 
     Args:
-        workers: Run the groups.
-        say: Called with a line for each group that failed.
+        workers: Run the jobs.
+        say: Called with a line for each job that failed.
     """
 
     def __init__(self, workers: Workers, *, say: Callable[[str], None] = print_line) -> None:
@@ -152,22 +150,22 @@ class Distributed:
 
     def run(
         self,
-        groups: Sequence[Group],
+        jobs: Sequence[Job],
         *,
         shared: Any,
         execution: Execution,
         folder: Path,
-        keep: Callable[[Group, Outcome], None],
+        keep: Callable[[Job, Outcome], None],
         on_size: Callable[[int], None],
     ) -> None:
-        """Run all groups; see ``Executor.run``.
+        """Run all jobs; see ``Executor.run``.
 
         Raises:
-            WorkerLost: A group lost its worker for the third time.
-            OutOfMemory: A group does not fit a worker's memory, member by member.
-            RemnantError: A group's own fault.
+            WorkerLost: A job lost its worker for the third time.
+            OutOfMemory: A job does not fit a worker's memory, member by member.
+            RemnantError: A job's own fault.
         """
-        if not groups:
+        if not jobs:
             return
         if not self._started:  # not before: a study that is refused or complete needs no worker
             self.workers.__enter__()
@@ -176,7 +174,7 @@ class Distributed:
             self.workers.share(shared)
             self._shared = shared
         plain = replace(execution, executor=None)
-        waiting = deque(map(_Attempt, groups))
+        waiting = deque(map(_Attempt, jobs))
         running: dict[Any, _Attempt] = {}
         size = 0
         on_size(0)
@@ -185,14 +183,14 @@ class Distributed:
                 while waiting and len(running) < self.workers.count:
                     attempt = waiting.popleft()
                     handle = self.workers.submit(
-                        attempt.group, execution=plain, folder=folder, most=attempt.most
+                        attempt.job, execution=plain, folder=folder, most=attempt.most
                     )
                     running[handle] = attempt
                 for handle in self.workers.wait(list(running), _PAUSE_SECONDS):
                     attempt = running.pop(handle)
                     again = self._received(attempt, handle, keep)
                     if again is None:
-                        size += attempt.group.size
+                        size += attempt.job.size
                     else:
                         waiting.appendleft(again)
                 done = self.workers.steps_done()
@@ -201,10 +199,10 @@ class Distributed:
             self.workers.cancel(list(running))
 
     def _received(
-        self, attempt: _Attempt, handle: Any, keep: Callable[[Group, Outcome], None]
+        self, attempt: _Attempt, handle: Any, keep: Callable[[Job, Outcome], None]
     ) -> _Attempt | None:
-        """Keep what a group measured, or return the attempt that follows."""
-        group = attempt.group
+        """Keep what a job measured, or return the attempt that follows."""
+        job = attempt.job
         try:
             answer = self.workers.result(handle)
             if isinstance(answer, Fault):
@@ -212,49 +210,49 @@ class Distributed:
                     raise OutOfMemory(f"{answer.message}.")
                 if answer.kind == "crash":
                     raise RemnantError(
-                        f"Group {group.name!r} failed: {answer.message}", hint=answer.hint
+                        f"Group {job.name!r} failed: {answer.message}", hint=answer.hint
                     )
                 raise answer.error()
         except OutOfMemory as fault:
             return self._with_less_memory(attempt, fault)
         except WorkerLost as fault:
             return self._after_a_loss(attempt, fault)
-        keep(group, answer)
+        keep(job, answer)
         return None
 
     def _with_less_memory(self, attempt: _Attempt, fault: OutOfMemory) -> _Attempt:
-        group = attempt.group
-        before = attempt.most or group.members
+        job = attempt.job
+        before = attempt.most or job.members
         if before <= 1:
             raise OutOfMemory(
-                f"Group {group.name!r} failed with one model at a time: {fault.message}",
+                f"Group {job.name!r} failed with one model at a time: {fault.message}",
                 hint="Run fewer workers on each machine, close other programs there, or use "
                 "machines with more memory; groups that are done are kept.",
             ) from fault
         most = before // 2
         self._say(
-            f"remnant: group {group.name!r} failed: {fault.message} It is run again with "
-            f"{most} of {group.members} models at a time."
+            f"remnant: group {job.name!r} failed: {fault.message} It is run again with "
+            f"{most} of {job.members} models at a time."
         )
         return replace(attempt, most=most)
 
     def _after_a_loss(self, attempt: _Attempt, fault: WorkerLost) -> _Attempt:
-        group = attempt.group
+        job = attempt.job
         if attempt.number >= TRIES:
             raise WorkerLost(
-                f"Group {group.name!r} failed {TRIES} times; the last time {fault.message}",
+                f"Group {job.name!r} failed {TRIES} times; the last time {fault.message}",
                 hint="Look at the machine's memory and logs, then run the same command again: "
                 "groups that are done are kept.",
             ) from fault
         self._say(
-            f"remnant: group {group.name!r} failed: {fault.message} It is run again "
+            f"remnant: group {job.name!r} failed: {fault.message} It is run again "
             f"(attempt {attempt.number + 1} of {TRIES})."
         )
         return replace(attempt, number=attempt.number + 1)
 
 
 def _size_done(attempt: _Attempt, steps: int) -> int:
-    return min(steps, attempt.group.steps) * attempt.group.members
+    return min(steps, attempt.job.steps) * attempt.job.members
 
 
 class Patience:

@@ -11,9 +11,9 @@ from remnant.data import AuditData
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.jobs.estimating import planned_group
-from remnant.studies.jobs.execution import Group, Site
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job, JobContext
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.one_run.measure import measure_one_run
 from remnant.studies.one_run.recipe import OneRunStudy
 from remnant.studies.shared.classifiers import (
@@ -23,7 +23,7 @@ from remnant.studies.shared.classifiers import (
     check_converged,
     fit_classifiers,
     how_trained,
-    judge_groups,
+    judge_jobs,
     kept_losses,
     load_data,
     members_of,
@@ -60,8 +60,8 @@ def _work(
     planting = plant(data, [draw_canaries(study.plan, study.canaries, data, losses)])
     if "scores" not in record.array_names():
         key = f"{study.fingerprint}/{record.data_fingerprint}"
-        run_groups(
-            [_group(study, key)],
+        run_jobs(
+            [_job(study, key)],
             shared=planting,
             record=record,
             execution=execution,
@@ -74,9 +74,9 @@ def _work(
     record.finish()
 
 
-def _group(study: OneRunStudy, key: str) -> Group:
-    """Return the group that trains the one model."""
-    return Group(
+def _job(study: OneRunStudy, key: str) -> Job:
+    """Return the job that trains the one model."""
+    return Job(
         name="run",
         work=partial(_train, study, key),
         steps=study.plan.total_steps,
@@ -84,21 +84,21 @@ def _group(study: OneRunStudy, key: str) -> Group:
     )
 
 
-def _train(study: OneRunStudy, key: str, planting: Planting, site: Site) -> None:
+def _train(study: OneRunStudy, key: str, planting: Planting, context: JobContext) -> None:
     """Train the one model and keep the canaries' log-odds at every checkpoint."""
     fit, population = fit_classifiers(
         study,
         members_of(study, study.plan, planting),
         planting,
-        site.execution,
+        context.execution,
         ask={"signals": Question(slice(1), slice(None), study.probe_steps())},
-        checkpoint=site.checkpoint(CHECKPOINT, key),
-        on_step=site.on_step("run", study.plan.total_steps),
+        checkpoint=context.checkpoint(CHECKPOINT, key),
+        on_step=context.on_step("run", study.plan.total_steps),
     )
     check_converged(fit.probes["signals"], "run")
-    site.shelf.put_array("run.test_accuracy", accuracy_of(population, planting))
-    site.shelf.update_execution(how_trained("run", fit))
-    site.shelf.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
+    context.output.put_array("run.test_accuracy", accuracy_of(population, planting))
+    context.output.update_execution(how_trained("run", fit))
+    context.output.put_array("scores", fit.probes["signals"][:, 0, SIGNALS.index("log_odds")])
 
 
 def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]:
@@ -113,14 +113,14 @@ def estimate_one_run(study: OneRunStudy, execution: Execution) -> dict[str, Any]
     members = members_of(study, short, planting)
     fit, _ = fit_classifiers(study, members, planting, execution, on_step=clock)
     seconds = clock.typical * study.plan.total_steps
-    judges = judge_groups(study, [study.canaries])
+    judges = judge_jobs(study, [study.canaries])
     return {
         "members": 1,
         "steps": study.plan.total_steps,
         "memory_mib": round((fit.memory + planting.store.images.nbytes) / 2**20, 1),
         "minutes": round(seconds / 60, 2),
         "groups": [
-            *(planned_group(group, seconds=None) for group in judges),
-            planned_group(_group(study, ""), seconds=seconds, stage=1),
+            *(planned_job(job, seconds=None) for job in judges),
+            planned_job(_job(study, ""), seconds=seconds, stage=1),
         ],
     }

@@ -17,7 +17,7 @@ from remnant.studies.prediction.recipe import PredictionStudy
 from remnant.studies.prediction.shadow_training import (
     Progress,
     check_pool_folder,
-    planned_groups,
+    planned_jobs,
     run_shadow_study,
 )
 from remnant.studies.prediction.training import ImageTraining
@@ -121,5 +121,5 @@ def estimate_prediction(study: PredictionStudy, execution: Execution) -> dict[st
         "steps": study.plan.steps,
         "memory_mib": round((fit.memory + training.planting.store.images.nbytes) / 2**20, 1),
         "minutes": round(seconds / 60, 2),
-        "groups": planned_groups(training, seconds),
+        "groups": planned_jobs(training, seconds),
     }

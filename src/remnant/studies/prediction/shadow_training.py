@@ -18,9 +18,9 @@ from remnant.population import Checkpoint, Fit
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.jobs.estimating import planned_group
-from remnant.studies.jobs.execution import Group, Shelf, Site, Workload
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job, JobContext, JobOutput, Workload
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.prediction.early_looks import (
     Bools,
     Evidence,
@@ -95,7 +95,7 @@ class ShadowTraining(ABC):
         """Yield the signals ``(3, n)`` of each target, and its own examples' states by layer."""
 
     @abstractmethod
-    def trained_targets(self, record: Shelf, fit: Fit, models: Any, own: Bools) -> Floats:
+    def trained_targets(self, record: JobOutput, fit: Fit, models: Any, own: Bools) -> Floats:
         """Record the targets' accuracy; return the losses after each epoch, ``(epochs, n)``."""
 
     @abstractmethod
@@ -125,13 +125,13 @@ class ShadowTraining(ABC):
         )
         return steps
 
-    def checkpoint(self, site: Site, part: str) -> Checkpoint | None:
+    def checkpoint(self, context: JobContext, part: str) -> Checkpoint | None:
         """Return where and how a part of the training is saved."""
         key = f"{self.study.fingerprint}/{self.fingerprint}/{part}"
-        return site.checkpoint(_checkpoint_file(part), key)
+        return context.checkpoint(_checkpoint_file(part), key)
 
     def on(self: T, execution: Execution) -> T:
-        """Return the same training where a group runs."""
+        """Return the same training where a job runs."""
         return replace(self, execution=execution)
 
 
@@ -170,23 +170,23 @@ def check_pool_folder(study: Any, execution: Execution, data_fingerprint: str) -
         )
 
 
-def shadow_groups(training: ShadowTraining, blocks: Sequence[Block]) -> list[Group]:
-    """Return the group of the targets, and one for each block of the pool."""
+def shadow_jobs(training: ShadowTraining, blocks: Sequence[Block]) -> list[Job]:
+    """Return the job of the targets, and one for each block of the pool."""
     plan = training.study.plan
-    targets = Group(
+    targets = Job(
         name="targets",
         work=_look_at_targets,
         members=len(training.targets),
         steps=plan.steps,
         saved=_checkpoint_file("targets"),
     )
-    return [targets, *(_block_group(plan, block, stop=plan.steps) for block in blocks)]
+    return [targets, *(_block_job(plan, block, stop=plan.steps) for block in blocks)]
 
 
-def _block_group(plan: ShadowPlan, block: Block, *, stop: int) -> Group:
-    """Return the group of a block of the pool, scored after ``stop`` updates and at the end."""
+def _block_job(plan: ShadowPlan, block: Block, *, stop: int) -> Job:
+    """Return the job of a block of the pool, scored after ``stop`` updates and at the end."""
     first, last = block
-    return Group(
+    return Job(
         name=f"models {first + 1} to {last} of {plan.models}",
         work=partial(_train_block, block, stop),
         members=last - first,
@@ -201,13 +201,13 @@ def planned_blocks(training: ShadowTraining) -> list[Block]:
     return [(first, min(first + block, models)) for first in range(0, models, block)]
 
 
-def planned_groups(training: ShadowTraining, seconds: float) -> list[dict[str, Any]]:
-    """Return what an estimate says of the groups, which take so many seconds together."""
-    targets, *pool = shadow_groups(training, planned_blocks(training))
-    a_model = seconds / sum(group.members for group in (targets, *pool))
+def planned_jobs(training: ShadowTraining, seconds: float) -> list[dict[str, Any]]:
+    """Return what an estimate says of the jobs, which take so many seconds together."""
+    targets, *pool = shadow_jobs(training, planned_blocks(training))
+    a_model = seconds / sum(job.members for job in (targets, *pool))
     return [
-        planned_group(group, seconds=a_model * group.members, stage=0 if group is targets else 1)
-        for group in (targets, *pool)
+        planned_job(job, seconds=a_model * job.members, stage=0 if job is targets else 1)
+        for job in (targets, *pool)
     ]
 
 
@@ -216,15 +216,15 @@ def _checkpoint_file(part: str) -> str:
 
 
 def _train_targets(training: ShadowTraining, record: Record, progress: Progress | None) -> Looks:
-    """Train the targets as a group, and keep what was seen of them."""
+    """Train the targets as a job, and keep what was seen of them."""
     made: list[Looks] = []
 
-    def keep(_: Group, looks: Looks) -> None:
+    def keep(_: Job, looks: Looks) -> None:
         keep_looks(record, looks)
         made.append(looks)
 
-    targets, *pool = shadow_groups(training, planned_blocks(training))
-    run_groups(
+    targets, *pool = shadow_jobs(training, planned_blocks(training))
+    run_jobs(
         [targets],
         shared=training,
         record=record,
@@ -236,9 +236,9 @@ def _train_targets(training: ShadowTraining, record: Record, progress: Progress 
     return made[0]
 
 
-def _look_at_targets(shared: ShadowTraining, site: Site) -> Looks:
+def _look_at_targets(shared: ShadowTraining, context: JobContext) -> Looks:
     """Train the targets, and examine them at every moment."""
-    training = shared.on(site.execution)
+    training = shared.on(context.execution)
     study, steps = training.study, training.moments
     seen = study.plan.seen(examples=len(training.labels), members=training.targets)
     trace = trace_steps(epoch=training.epoch, last=study.plan.steps)
@@ -248,11 +248,11 @@ def _look_at_targets(shared: ShadowTraining, site: Site) -> Looks:
             "looks": Probe(lambda models: _look_once(training, models, seen), steps),
             "trace": Probe(lambda models: training.first_losses(models, seen[0]), trace),
         },
-        checkpoint=training.checkpoint(site, "targets"),
-        on_step=site.on_step("targets", study.plan.steps),
+        checkpoint=training.checkpoint(context, "targets"),
+        on_step=context.on_step("targets", study.plan.steps),
     )
-    losses = training.trained_targets(site.shelf, fit, models, seen[0])
-    site.shelf.update_execution(how_trained("targets", fit))
+    losses = training.trained_targets(context.output, fit, models, seen[0])
+    context.output.update_execution(how_trained("targets", fit))
     looks = fit.probes["looks"]  # as ``_look_once`` returns them, after an axis of moments
     looks[0, 1:] = np.nan
     return Looks(
@@ -305,15 +305,15 @@ def _pool_scores(
     folder = execution.pool_folder or record.folder / "pool"
 
     def train(blocks: Sequence[Block], pool: Record, keep: Callable[[Block, Scores], None]) -> None:
-        groups = {_block_group(plan, block, stop=stop): block for block in blocks}
-        run_groups(
-            list(groups),
+        jobs = {_block_job(plan, block, stop=stop): block for block in blocks}
+        run_jobs(
+            list(jobs),
             shared=training,
             record=pool,
             execution=execution,
             progress=progress,
-            keep=lambda group, scores: keep(groups[group], scores),
-            whole=Workload.of(shadow_groups(training, planned_blocks(training))),
+            keep=lambda job, scores: keep(jobs[job], scores),
+            whole=Workload.of(shadow_jobs(training, planned_blocks(training))),
             study=record,
         )
 
@@ -321,15 +321,15 @@ def _pool_scores(
     return read_pool(folder, plan, **known)
 
 
-def _train_block(block: Block, stop: int, shared: ShadowTraining, site: Site) -> Floats:
+def _train_block(block: Block, stop: int, shared: ShadowTraining, context: JobContext) -> Floats:
     """Train a block of the pool; return its signals at the stop and at the end."""
-    training, (first, last) = shared.on(site.execution), block
+    training, (first, last) = shared.on(context.execution), block
     plan = training.study.plan
     fit, _ = training.fit(
         range(first, last),
         probes={"signals": Probe(training.signals, tuple(sorted({stop, plan.steps})))},
-        checkpoint=training.checkpoint(site, f"{first}-{last}"),
-        on_step=site.on_step(f"models {first + 1} to {last} of {plan.models}", plan.steps),
+        checkpoint=training.checkpoint(context, f"{first}-{last}"),
+        on_step=context.on_step(f"models {first + 1} to {last} of {plan.models}", plan.steps),
     )
     signals = fit.probes["signals"]
     return np.concatenate([signals[0], signals[-1]], axis=1)

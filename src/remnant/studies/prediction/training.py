@@ -17,7 +17,7 @@ from remnant.population import Fit, Population
 from remnant.probes import MARGINS, margin_signals
 from remnant.probes.one_pass import one_pass
 from remnant.records import Record
-from remnant.studies.jobs.execution import Shelf
+from remnant.studies.jobs.execution import JobOutput
 from remnant.studies.prediction.early_looks import LOSS, Bools, Floats
 from remnant.studies.prediction.recipe import PredictionStudy
 from remnant.studies.prediction.shadow_training import ShadowTraining
@@ -93,7 +93,9 @@ class ImageTraining(ShadowTraining):
             signals[:, own] = torch.stack([passed.losses, passed.log_odds, passed.logit_gaps])
             yield signals, [hidden.to(models.device) for hidden in passed.hidden]
 
-    def trained_targets(self, record: Shelf, fit: Fit, models: Population, own: Bools) -> Floats:
+    def trained_targets(
+        self, record: JobOutput, fit: Fit, models: Population, own: Bools
+    ) -> Floats:
         """Record the accuracy; return the losses, NaN where an example was not trained on."""
         losses = np.full((len(fit.probes["trace"]), own.size), np.nan)
         losses[:, own] = fit.probes["trace"]

@@ -23,8 +23,8 @@ from remnant.population import Checkpoint, Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import label_signals
 from remnant.records import Record
-from remnant.studies.jobs.execution import Group, Site
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.execution import Job, JobContext
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.image_canaries import (
     ImagePlan,
     Planting,
@@ -194,19 +194,19 @@ def kept_losses(
         data, execution, record: As the study is run.
         settings: Those of all canaries; the first that are chosen by a judge say how it is trained.
     """
-    judges = judge_groups(study, settings)
+    judges = judge_jobs(study, settings)
     if not judges:
         return None
     if "pool_losses" not in record.array_names():
-        run_groups(judges, shared=data, record=record, execution=execution, progress=None)
+        run_jobs(judges, shared=data, record=record, execution=execution, progress=None)
     return record.array("pool_losses")
 
 
-def judge_groups(study: ClassifierStudy, settings: Sequence[CanarySettings]) -> list[Group]:
-    """Return the group that trains the judges, if canaries are chosen by any; see kept_losses."""
+def judge_jobs(study: ClassifierStudy, settings: Sequence[CanarySettings]) -> list[Job]:
+    """Return the job that trains the judges, if canaries are chosen by any; see kept_losses."""
     judged = [part for part in settings if needs_judge(part)]
     return [
-        Group(
+        Job(
             name="judges",
             work=partial(_judge, study, part),
             members=part.judges,
@@ -216,10 +216,12 @@ def judge_groups(study: ClassifierStudy, settings: Sequence[CanarySettings]) -> 
     ]
 
 
-def _judge(study: ClassifierStudy, settings: CanarySettings, data: AuditData, site: Site) -> None:
-    """Train the judges of a pool and put what they say of it on the shelf."""
-    losses = judged_losses(study, data, site.execution, settings)
-    site.shelf.put_array("pool_losses", losses)
+def _judge(
+    study: ClassifierStudy, settings: CanarySettings, data: AuditData, context: JobContext
+) -> None:
+    """Train the judges of a pool and put what they say of it into the output."""
+    losses = judged_losses(study, data, context.execution, settings)
+    context.output.put_array("pool_losses", losses)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

@@ -38,7 +38,7 @@ from remnant.studies.speech_forgetting.training import (
     ask_trials,
     check_recognisers,
     fit_recognisers,
-    part_groups,
+    part_jobs,
     speech_search,
     validation_lengths,
     validation_pairs,
@@ -116,7 +116,7 @@ def _timed(name: str, part: SpeechForgettingStudy, execution: Execution) -> Time
         fit=lambda clock: fit_recognisers(part, short, timed, execution, on_step=clock),
         ask=ask_trials(part, timed),
         search=speech_search(part, timed) if name == SEARCHED else None,
-        groups=part_groups(part, name, data_fingerprint="").values(),
+        jobs=part_jobs(part, name, data_fingerprint="").values(),
         lags=len(part.lags()),
         held=held,
         beside=speaking_seconds(len(missing)),
@@ -130,7 +130,7 @@ def _work(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    run_parts(study, planted, part_groups, execution, record, progress)
+    run_parts(study, planted, part_jobs, execution, record, progress)
     first, plan = planted["primary"], study.plan
     put_ledger(record, plan.ledger(examples=first.examples))
     characters, words = validation_lengths(first)

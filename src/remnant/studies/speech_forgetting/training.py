@@ -34,7 +34,7 @@ from remnant.studies.text_forgetting.training import (
     Costs,
     SequenceWork,
     ask_other_twins,
-    sequence_groups,
+    sequence_jobs,
 )
 
 Floats = NDArray[np.float64]
@@ -330,8 +330,8 @@ def _words(tokens: Sequence[int], planted: PlantedSpeech) -> list[str]:
     return planted.vocabulary.decode([token - 1 for token in tokens]).split()
 
 
-part_groups = partial(
-    sequence_groups,
+part_jobs = partial(
+    sequence_jobs,
     SequenceWork(
         fit=fit_recognisers,
         ask=ask_trials,
@@ -341,4 +341,4 @@ part_groups = partial(
         judge=_judge,
     ),
 )
-"""Returns the groups of one part: twins, then references."""
+"""Returns the jobs of one part: twins, then references."""

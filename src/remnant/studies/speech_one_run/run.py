@@ -13,9 +13,9 @@ from torch import Tensor
 from remnant.population import Population
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.jobs.estimating import planned_group
-from remnant.studies.jobs.execution import Group, Site
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job, JobContext
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import Progress, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
@@ -84,8 +84,8 @@ def _work(
 ) -> None:
     if "scores" not in record.array_names():
         key = f"{study.fingerprint}/{record.data_fingerprint}"
-        run_groups(
-            [_group(study, key)],
+        run_jobs(
+            [_job(study, key)],
             shared=planted,
             record=record,
             execution=execution,
@@ -105,9 +105,9 @@ def _work(
     record.finish()
 
 
-def _group(study: SpeechOneRunStudy, key: str) -> Group:
-    """Return the group that trains the one recogniser."""
-    return Group(
+def _job(study: SpeechOneRunStudy, key: str) -> Job:
+    """Return the job that trains the one recogniser."""
+    return Job(
         name="run",
         work=partial(_train, study, key),
         steps=study.plan.total_steps,
@@ -115,23 +115,23 @@ def _group(study: SpeechOneRunStudy, key: str) -> Group:
     )
 
 
-def _train(study: SpeechOneRunStudy, key: str, planted: PlantedSpeech, site: Site) -> None:
+def _train(study: SpeechOneRunStudy, key: str, planted: PlantedSpeech, context: JobContext) -> None:
     """Train the one recogniser and keep the canaries' scores at every checkpoint."""
     fit, population = fit_recognisers(
         study,
         study.plan,
         planted,
-        site.execution,
+        context.execution,
         probes={"scores": partial(utterance_scores, asked=planted.probed[0])},
         probe_steps=study.probe_steps(),
-        checkpoint=site.checkpoint(CHECKPOINT, key),
-        on_step=site.on_step("run", study.plan.total_steps),
+        checkpoint=context.checkpoint(CHECKPOINT, key),
+        on_step=context.on_step("run", study.plan.total_steps),
     )
     arrays = {
         "run.validation_edits": validation_edits(population, planted),
         "scores": fit.probes["scores"][:, 0],
     }
-    keep_arrays(site, fit, "run", arrays)
+    keep_arrays(context, fit, "run", arrays)
 
 
 def utterance_scores(models: Population, asked: Asked) -> Tensor:
@@ -171,5 +171,5 @@ def estimate_speech_one_run(study: SpeechOneRunStudy, execution: Execution) -> d
         "steps": study.plan.total_steps,
         "memory_mib": round((fit.memory + held) / 2**20, 1),
         "minutes": round(seconds / 60, 2),
-        "groups": [planned_group(_group(study, ""), seconds=seconds)],
+        "groups": [planned_job(_job(study, ""), seconds=seconds)],
     }

@@ -10,8 +10,8 @@ from typing import Any
 
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.population import Fit, Population
-from remnant.studies.jobs.estimating import planned_group
-from remnant.studies.jobs.execution import Group
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.text_forgetting.disturbed_sequences import Search, search_seconds
 
@@ -29,7 +29,7 @@ class TimedPart:
         fit: Trains by the short plan; calls what it is given after each step.
         ask: Asks the members once, as is done at every lag.
         search: For residual memory; None where there is none.
-        groups: The twins, then the reference models.
+        jobs: The twins, then the reference models.
         lags: How often the members are asked.
         held: Bytes of the examples.
         beside: Seconds of work beside the training.
@@ -40,7 +40,7 @@ class TimedPart:
     fit: Callable[[Callable[[int], None]], tuple[Fit, Population]]
     ask: Callable[[Population], Any]
     search: Search | None
-    groups: Iterable[Group]
+    jobs: Iterable[Job]
     lags: int
     held: int
     beside: float = 0.0
@@ -70,7 +70,7 @@ def _asked(plan: Plan) -> float:
 
 def sequence_estimate(parts: Iterable[TimedPart], *, device: str) -> dict[str, Any]:
     """Return the time and memory of a whole study; trials that were not timed take as long."""
-    members, steps, memory, groups = 0, 0, 0.0, []
+    members, steps, memory, jobs = 0, 0, 0.0, []
     for part in parts:
         plan, clock = part.plan, StepClock(device)
         fit, population = part.fit(clock)
@@ -89,16 +89,16 @@ def sequence_estimate(parts: Iterable[TimedPart], *, device: str) -> dict[str, A
         alike = plan.trials / part.short.trials
         members, steps = members + plan.members, steps + plan.steps
         memory = max(memory, fit.memory + part.held)
-        twins, *references = part.groups
-        groups.append(planned_group(twins, seconds=seconds * alike + part.beside))
-        for group in references:
-            members, steps = members + group.members, steps + group.steps
+        twins, *references = part.jobs
+        jobs.append(planned_job(twins, seconds=seconds * alike + part.beside))
+        for job in references:
+            members, steps = members + job.members, steps + job.steps
             each = later / part.short.members
-            groups.append(planned_group(group, seconds=each * group.steps * group.members))
+            jobs.append(planned_job(job, seconds=each * job.steps * job.members))
     return {
         "members": members,
         "steps": steps,
         "memory_mib": round(memory / 2**20, 1),
-        "minutes": round(sum(group["minutes"] for group in groups), 2),
-        "groups": groups,
+        "minutes": round(sum(job["minutes"] for job in jobs), 2),
+        "groups": jobs,
     }

@@ -24,7 +24,7 @@ from remnant.studies.text_forgetting.training import (
     SEARCHED,
     ask_trials,
     check_language_models,
-    part_groups,
+    part_jobs,
     run_parts,
     text_search,
 )
@@ -77,7 +77,7 @@ def _timed(name: str, part: TextForgettingStudy, execution: Execution) -> TimedP
         fit=lambda clock: fit_language_models(part, short, planted, execution, on_step=clock),
         ask=ask_trials(part, planted),
         search=text_search(part, planted) if name == SEARCHED else None,
-        groups=part_groups(part, name, data_fingerprint="").values(),
+        jobs=part_jobs(part, name, data_fingerprint="").values(),
         lags=len(part.lags()),
         held=planted.store.nbytes + planted.neighbours.nbytes,
     )
@@ -94,7 +94,7 @@ def _work(
     record: Record,
     progress: Progress | None,
 ) -> None:
-    run_parts(study, planted, part_groups, execution, record, progress)
+    run_parts(study, planted, part_jobs, execution, record, progress)
     first = planted["primary"]
     put_ledger(record, study.plan.ledger(examples=first.examples))
     bits = record.array("primary.validation_bits")

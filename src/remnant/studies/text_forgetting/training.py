@@ -17,8 +17,8 @@ from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
 from remnant.records import Record
-from remnant.studies.jobs.execution import Group, Progress, Site, Workload
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.execution import Job, JobContext, Progress, Workload
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.residual_memory.disturbances import Lesson
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
 from remnant.studies.shared.language_models import (
@@ -156,21 +156,21 @@ def _validation_bits(
 
 
 def with_search(
-    study: SequenceStudy, search: Search | None, site: Site, probes: Mapping[str, Any]
+    study: SequenceStudy, search: Search | None, context: JobContext, probes: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, list[int]]]:
     """Return the probes with the search for residual memory, and the steps at which each is run.
 
     Args:
         study: The part that is trained.
         search: Its search; None for none.
-        site: Where it is trained.
+        context: Where it is trained.
         probes: Those that are run at every lag.
     """
     at = [study.plan.planted_until + lag for lag in study.lags()]
     steps = dict.fromkeys(probes, at)
     if search is None:
         return dict(probes), steps
-    probe = hidden_probe(study, search, device=site.execution.device)
+    probe = hidden_probe(study, search, device=context.execution.device)
     return {**probes, "hidden": probe}, {**steps, "hidden": at[-1:]}
 
 
@@ -196,10 +196,10 @@ class SequenceWork:
     judge: Callable[[Any, Any, Population], dict[str, Floats]]
 
 
-def sequence_groups(
+def sequence_jobs(
     work: SequenceWork, study: SequenceStudy, name: str, *, data_fingerprint: str
-) -> dict[str, Group]:
-    """Return the groups of one part of a study by the array that each puts last.
+) -> dict[str, Job]:
+    """Return the jobs of one part of a study by the array that each puts last.
 
     Args:
         work: How models are trained.
@@ -213,7 +213,7 @@ def sequence_groups(
         return f"{study.fingerprint}/{part}/{data_fingerprint}"
 
     made = {
-        f"{name}.signals": Group(
+        f"{name}.signals": Job(
             name=name,
             work=partial(_train_twins, work, study, name, key(name)),
             members=study.plan.members,
@@ -222,7 +222,7 @@ def sequence_groups(
         )
     }
     if shadow is not None:
-        made[f"{name}.reference_bits"] = Group(
+        made[f"{name}.reference_bits"] = Job(
             name=others,
             work=partial(_train_references, work, study, shadow, name, key(others)),
             members=shadow.members,
@@ -235,27 +235,27 @@ def sequence_groups(
 def run_parts(
     study: SequenceStudy,
     planted: Mapping[str, Any],
-    groups_of: Callable[..., dict[str, Group]],
+    jobs_of: Callable[..., dict[str, Job]],
     execution: Execution,
     record: Record,
     progress: Progress | None,
 ) -> None:
-    """Train the groups of all parts whose arrays the record does not hold.
+    """Train the jobs of all parts whose arrays the record does not hold.
 
     Args:
         study: The whole study.
         planted: The data of each part, by its name.
-        groups_of: Returns the groups of a part; see ``sequence_groups``.
-        execution: Device, and who runs the groups.
+        jobs_of: Returns the jobs of a part; see ``sequence_jobs``.
+        execution: Device, and who runs the jobs.
         record: Gets the arrays.
         progress: The progress callback.
     """
-    every: dict[str, Group] = {}
+    every: dict[str, Job] = {}
     for name, part in study.parts().items():
-        every |= groups_of(part, name, data_fingerprint=record.data_fingerprint)
+        every |= jobs_of(part, name, data_fingerprint=record.data_fingerprint)
     kept = record.array_names()
-    run_groups(
-        [group for array, group in every.items() if array not in kept],
+    run_jobs(
+        [job for array, job in every.items() if array not in kept],
         shared=planted,
         record=record,
         execution=execution,
@@ -275,24 +275,24 @@ def _train_twins(
     name: str,
     key: str,
     parts: Mapping[str, Any],
-    site: Site,
+    context: JobContext,
 ) -> None:
-    """Train the twins of one part and put what its probes saw on the shelf."""
+    """Train the twins of one part and put what its probes saw into the output."""
     plan, planted = study.plan, parts[name]
     search = work.search(study, planted) if name == SEARCHED else None
     asked: dict[str, Any] = {"signals": work.ask(study, planted)}
     if study.other_twins:
         asked["twins"] = ask_other_twins(study, work.costs(planted))
-    probes, steps = with_search(study, search, site, asked)
+    probes, steps = with_search(study, search, context, asked)
     fit, population = work.fit(
         study,
         plan,
         planted,
-        site.execution,
+        context.execution,
         probes=probes,
         probe_steps=steps,
-        checkpoint=site.checkpoint(checkpoint_file(name), key),
-        on_step=site.on_step(name, plan.steps),
+        checkpoint=context.checkpoint(checkpoint_file(name), key),
+        on_step=context.on_step(name, plan.steps),
     )
     arrays = (
         {}
@@ -303,7 +303,7 @@ def _train_twins(
     if study.other_twins:
         arrays["twins_bits"] = fit.probes["twins"]
     arrays["signals"] = fit.probes["signals"]
-    keep_arrays(site, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
+    keep_arrays(context, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
 
 
 def _train_references(
@@ -313,7 +313,7 @@ def _train_references(
     name: str,
     key: str,
     parts: Mapping[str, Any],
-    site: Site,
+    context: JobContext,
 ) -> None:
     """Train the reference models as one population and keep what they pay for every sequence."""
     part, planted = f"{name}-references", parts[name]
@@ -321,13 +321,13 @@ def _train_references(
         study,
         shadow,
         planted,
-        site.execution,
+        context.execution,
         probes={"bits": work.ask_references(planted)},
         probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
-        checkpoint=site.checkpoint(checkpoint_file(part), key),
-        on_step=site.on_step(part, shadow.steps),
+        checkpoint=context.checkpoint(checkpoint_file(part), key),
+        on_step=context.on_step(part, shadow.steps),
     )
-    keep_arrays(site, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
+    keep_arrays(context, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
 
 
 def _ask_references(planted: PlantedTokens) -> Callable[[Population], torch.Tensor]:
@@ -351,17 +351,17 @@ def _judge(
     return {"validation_bits": _validation_bits(study, planted, population)}
 
 
-def keep_arrays(site: Site, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:
-    """Put arrays of finite numbers on the shelf."""
+def keep_arrays(context: JobContext, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:
+    """Put arrays of finite numbers into the output."""
     for array in arrays.values():
         finite_losses(array, where=f" in part {part!r}")
-    site.shelf.update_execution(how_trained(part, fit))
+    context.output.update_execution(how_trained(part, fit))
     for name, array in arrays.items():
-        site.shelf.put_array(name, array)
+        context.output.put_array(name, array)
 
 
-part_groups = partial(
-    sequence_groups,
+part_jobs = partial(
+    sequence_jobs,
     SequenceWork(
         fit=fit_language_models,
         ask=ask_trials,
@@ -371,4 +371,4 @@ part_groups = partial(
         judge=_judge,
     ),
 )
-"""Returns the groups of one part: twins, then references."""
+"""Returns the jobs of one part: twins, then references."""

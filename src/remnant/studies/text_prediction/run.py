@@ -17,13 +17,13 @@ from remnant.plans import ShadowPlan
 from remnant.population import AdapterPopulation, Fit, FrozenModel
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
-from remnant.studies.jobs.execution import Shelf
+from remnant.studies.jobs.execution import JobOutput
 from remnant.studies.prediction.early_looks import LOSS, Bools, Floats
 from remnant.studies.prediction.shadow_training import (
     Progress,
     ShadowTraining,
     check_pool_folder,
-    planned_groups,
+    planned_jobs,
     run_shadow_study,
 )
 from remnant.studies.shared.machine import StepClock
@@ -82,7 +82,7 @@ class _TextTraining(ShadowTraining):
     frozen: FrozenModel
 
     def on(self, execution: Execution) -> _TextTraining:
-        """Return the same training where a group runs, the frozen model on that device."""
+        """Return the same training where a job runs, the frozen model on that device."""
         if execution.device != self.execution.device:
             self.frozen.module.to(execution.device)  # a worker's own copy
         return dataclasses.replace(self, execution=execution)
@@ -133,7 +133,7 @@ class _TextTraining(ShadowTraining):
             yield signals[target], [states[layer][target, rows] for layer in layers]
 
     def trained_targets(
-        self, record: Shelf, fit: Fit, models: AdapterPopulation, own: Bools
+        self, record: JobOutput, fit: Fit, models: AdapterPopulation, own: Bools
     ) -> Floats:
         """Record the accuracy and the dropped questions; return the losses of all questions."""
         record.put_array("targets.test_accuracy", held_out_accuracy(models, self.questions))
@@ -200,5 +200,5 @@ def estimate_text_prediction(study: TextPredictionStudy, execution: Execution) -
         "steps": study.plan.steps,
         "memory_mib": round(fit.memory / 2**20, 1),
         "minutes": round(seconds / 60, 2),
-        "groups": planned_groups(training, seconds),
+        "groups": planned_jobs(training, seconds),
     }

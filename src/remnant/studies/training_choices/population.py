@@ -21,7 +21,7 @@ from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
-from remnant.studies.jobs.execution import Group, Site
+from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.language_models import language_model_maker
 from remnant.studies.shared.machine import StepClock
@@ -29,7 +29,7 @@ from remnant.studies.shared.settings import Execution
 from remnant.studies.training_choices.prepared import Run, Runs
 from remnant.studies.training_choices.probe import look_on, measure_run
 
-Work = Callable[[Runs, Site], None]
+Work = Callable[[Runs, JobContext], None]
 
 
 def populations(runs: Runs) -> list[dict[str, Run]]:
@@ -170,8 +170,8 @@ def _fit(runs: Runs, cast: _Cast, execution: Execution, **choices: Any) -> tuple
     return fit, population
 
 
-def population_group(names: Sequence[str], runs: Runs, work: Work, *, named: str) -> Group:
-    """Return the group that trains one population.
+def population_job(names: Sequence[str], runs: Runs, work: Work, *, named: str) -> Job:
+    """Return the job that trains one population.
 
     Args:
         names: Of the runs of the population.
@@ -181,7 +181,7 @@ def population_group(names: Sequence[str], runs: Runs, work: Work, *, named: str
     """
     together = {name: runs[name] for name in names}
     trained = {_training_key(run): run for run in together.values()}
-    return Group(
+    return Job(
         name=named,
         work=work,
         members=sum(run.plan.members for run in trained.values()),
@@ -195,16 +195,16 @@ def _checkpoint_file(name: str) -> str:
 
 
 def train_population(
-    runs: Runs, site: Site, *, key: str, wanted: Iterable[str], named: str
+    runs: Runs, context: JobContext, *, key: str, wanted: Iterable[str], named: str
 ) -> tuple[Population, dict[str, slice]]:
     """Train one population, measure it during training, and measure the runs in ``wanted``.
 
-    A run is measured completely if the shelf has its array ``bits``, so that an interrupted study
+    A run is measured completely if the output has its array ``bits``, so that an interrupted study
     resumes with the next run.
 
     Args:
         runs: Those of the population.
-        site: Where it runs.
+        context: Where it runs.
         key: Of the checkpoint.
         wanted: Names of the runs to measure.
         named: The stage that the progress callback is called with.
@@ -214,7 +214,7 @@ def train_population(
     """
     cast = _cast(runs)
     first = next(iter(runs))
-    execution = site.execution
+    execution = context.execution
     followed = {name: run for name, run in runs.items() if run.looks}
     steps = cast.schedule.steps
     fit, population = _fit(
@@ -225,16 +225,18 @@ def train_population(
             name: look_on(run, cast.members[name], execution) for name, run in followed.items()
         },
         probe_steps={name: run.looks for name, run in followed.items()},
-        checkpoint=site.checkpoint(_checkpoint_file(first), f"{key}/{first}"),
-        on_step=site.on_step(named, steps),
+        checkpoint=context.checkpoint(_checkpoint_file(first), f"{key}/{first}"),
+        on_step=context.on_step(named, steps),
     )
-    site.shelf.update_execution(how_trained(first, fit))
+    context.output.update_execution(how_trained(first, fit))
     for name in wanted:
         if name in fit.probes:
-            site.shelf.put_array(f"{name}.through", fit.probes[name])
-        measured = measure_run(runs[name], cast.members[name], population, execution, site.progress)
+            context.output.put_array(f"{name}.through", fit.probes[name])
+        measured = measure_run(
+            runs[name], cast.members[name], population, execution, context.progress
+        )
         for array, values in measured.items():  # the bits come last
-            site.shelf.put_array(f"{name}.{array}", values)
+            context.output.put_array(f"{name}.{array}", values)
     return population, cast.members
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 from remnant.records import Record
 from remnant.studies.exposure.audit import Progress
-from remnant.studies.jobs.estimating import planned_group
-from remnant.studies.jobs.execution import Group, Site, Workload
-from remnant.studies.jobs.running import run_groups
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job, JobContext, Workload
+from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.studies.training_choices.measure import put_training_results
 from remnant.studies.training_choices.population import (
-    population_group,
+    population_job,
     populations,
     time_population,
     train_population,
@@ -57,15 +57,15 @@ def estimate_exposure_training(
     """Time a few steps of training and estimate what the study takes; writes nothing."""
     runs = prepare_runs(study.parts(), execution)
     estimates = [time_population(together, execution) for together in populations(runs)]
-    every, _ = _groups(runs, key="", kept=())
+    every, _ = _jobs(runs, key="", kept=())
     return {
         "members": sum(int(estimate["members"]) for estimate in estimates),
         "steps": sum(int(estimate["steps"]) for estimate in estimates),
         "memory_mib": round(max(estimate["bytes"] for estimate in estimates) / 2**20, 1),
         "minutes": round(sum(estimate["seconds"] for estimate in estimates) / 60, 2),
         "groups": [
-            planned_group(group, seconds=estimate["seconds"])
-            for group, estimate in zip(every, estimates, strict=True)
+            planned_job(job, seconds=estimate["seconds"])
+            for job, estimate in zip(every, estimates, strict=True)
         ],
     }
 
@@ -78,8 +78,8 @@ def _work(
     progress: Progress | None,
 ) -> None:
     key = f"{study.fingerprint}/{record.data_fingerprint}"
-    every, missing = _groups(runs, key=key, kept=record.array_names())
-    run_groups(
+    every, missing = _jobs(runs, key=key, kept=record.array_names())
+    run_jobs(
         missing,
         shared=runs,
         record=record,
@@ -93,22 +93,27 @@ def _work(
     record.finish()
 
 
-def _groups(runs: Runs, *, key: str, kept: Sequence[str]) -> tuple[list[Group], list[Group]]:
-    """Return the groups of the study, and those of them that have something to measure yet."""
+def _jobs(runs: Runs, *, key: str, kept: Sequence[str]) -> tuple[list[Job], list[Job]]:
+    """Return the jobs of the study, and those of them that have something to measure yet."""
     together = populations(runs)
     every, missing = [], []
-    for number, group in enumerate(together, start=1):
-        names, wanted = list(group), [name for name in group if f"{name}.bits" not in kept]
+    for number, job in enumerate(together, start=1):
+        names, wanted = list(job), [name for name in job if f"{name}.bits" not in kept]
         named = f"training {number} of {len(together)}" if len(together) > 1 else "training"
         work = partial(_train, names, wanted, named, key)
-        every.append(population_group(names, runs, work, named=named))
+        every.append(population_job(names, runs, work, named=named))
         missing += every[-1:] if wanted else []
     return every, missing
 
 
 def _train(
-    names: Sequence[str], wanted: Sequence[str], named: str, key: str, runs: Runs, site: Site
+    names: Sequence[str],
+    wanted: Sequence[str],
+    named: str,
+    key: str,
+    runs: Runs,
+    context: JobContext,
 ) -> None:
     """Train one population and measure what is wanted of it."""
     together = {name: runs[name] for name in names}
-    train_population(together, site, key=key, wanted=wanted, named=named)
+    train_population(together, context, key=key, wanted=wanted, named=named)
