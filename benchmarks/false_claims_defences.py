@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.studies.defences.verdict import Canaries, Evidence, Rules, judge, unseen_share
+from remnant.studies.defences.verdict import Canaries, RemedyEvidence, Rules, judge, unseen_share
 from remnant.studies.training_choices.verdict import Levels
 
 Floats = NDArray[np.float64]
@@ -42,10 +42,10 @@ LAWS: dict[str, Callable[[np.random.Generator, Any], Floats]] = {
 }
 
 
-def evidence(label: str, bits: Floats, validation: Floats) -> Evidence:
+def evidence(label: str, bits: Floats, validation: Floats) -> RemedyEvidence:
     """What a study measured of one remedy, exactly."""
     bits = np.clip(bits, 0.0, MOST)[:, None]
-    return Evidence(label, Canaries(bits, bits, Levels(bits[:, 0], bits[:, 0])), validation)
+    return RemedyEvidence(label, Canaries(bits, bits, Levels(bits[:, 0], bits[:, 0])), validation)
 
 
 class Truth:
@@ -64,7 +64,7 @@ class Truth:
         share = unseen_share(self.trainings, remedies=self.remedies, confidence=RULES.confidence)
         self.reaching = min(1.0, share + 1e-3)
 
-    def study(self) -> tuple[Evidence, list[Evidence]]:
+    def study(self) -> tuple[RemedyEvidence, list[RemedyEvidence]]:
         """Doing nothing, and the remedies."""
         self.seeds = LAWS[self.law](self.rng, self.trainings)  # what one seed has in common
         nothing = evidence("nothing", self.base(), self.costs(0.0))
@@ -90,7 +90,7 @@ class Truth:
     def chance(self) -> Floats:
         return self.rng.exponential(1.0 / np.log(2.0), self.trainings)
 
-    def remedy(self, label: str) -> Evidence:
+    def remedy(self, label: str) -> RemedyEvidence:
         if self.truth in ("noise", "no change"):
             return evidence(label, self.base(), self.costs(0.0))
         if self.truth == "share above":

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from remnant.canaries import Template, make_canary_set, read_canary_sets
-from remnant.cli.options.planting import Planted
+from remnant.cli.options.planting import PlantedCopy
 from remnant.models import Vocabulary, lstm, save_language_model
 
 PIN = "my pin is {digits:6}"
@@ -343,13 +343,13 @@ def test_what_a_killed_command_left_is_removed_and_nobody_else_can_read_it(
     (left / "0").write_text("a secret")
     corpus.chmod(0o644)
     modes = []
-    settle = Planted.settle
+    settle = PlantedCopy.settle
 
     def looked_at(self):
         modes.append((self.copy.stat().st_mode & 0o777, self.copy.parent.stat().st_mode & 0o777))
         settle(self)
 
-    monkeypatch.setattr(Planted, "settle", looked_at)
+    monkeypatch.setattr(PlantedCopy, "settle", looked_at)
     into = tmp_path / "planted.txt"
     done = command(
         *("canaries", PIN, "--out", tmp_path / "c.jsonl", "--insert", corpus, "--into", into)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from remnant.data import QUESTION_SETS, Question, load_questions
+from remnant.data import QUESTION_SETS, MultipleChoice, load_questions
 from remnant.data.question_files import read_questions
 from remnant.errors import InvalidInput, PlanError
 
@@ -65,7 +65,7 @@ def write(folder, name, records):
 )
 def test_every_layout_is_read(record, text, choices, answer, tmp_path):
     found = read_questions(write(tmp_path, "mine.json", [record]))
-    assert found == [Question(text, choices, answer, "mine")]
+    assert found == [MultipleChoice(text, choices, answer, "mine")]
 
 
 def test_lines_and_tables_are_read(tmp_path):
@@ -75,12 +75,12 @@ def test_lines_and_tables_are_read(tmp_path):
     assert [one.text for one in read_questions(lines)] == ["line\u2028end"] * 2
     table = tmp_path / "anatomy_test.csv"
     table.write_text('question,choice0,choice1,answer\n"of two\nlines",a,"b, c",1\n')
-    assert read_questions(table) == [Question("of two\nlines", ("a", "b, c"), 1, "anatomy")]
+    assert read_questions(table) == [MultipleChoice("of two\nlines", ("a", "b, c"), 1, "anatomy")]
     (tmp_path / "virtue").mkdir()
     judged = tmp_path / "virtue" / "virtue_train.csv"
     judged.write_text("label,scenario\n0,He ran.  [SEP] brave\n")
     assert read_questions(judged) == [
-        Question("He ran.\nTrait: brave", ("does not fit", "fits"), 0, "virtue")
+        MultipleChoice("He ran.\nTrait: brave", ("does not fit", "fits"), 0, "virtue")
     ]
     for folder, name, text in (
         ("agnews-subset", "train.csv", '3,"Chips, faster"\n0,A summit.\n'),
@@ -104,7 +104,7 @@ def test_lines_and_tables_are_read(tmp_path):
 
 
 def test_a_prompt_ends_where_the_letter_follows():
-    asked = Question("Which?", ("x", "y", "z"), 2, "s")
+    asked = MultipleChoice("Which?", ("x", "y", "z"), 2, "s")
     assert asked.prompt == "Which?\nA. x\nB. y\nC. z\nAnswer:"
 
 

@@ -22,7 +22,7 @@ from remnant.studies import command_record
 from remnant.studies.command_record import check_command_folder, write_command_record
 from remnant.studies.registry import QUESTIONS, Question
 from remnant.studies.reporting import read_page, write_report
-from remnant.studies.shared.pages import Run, closing, headline
+from remnant.studies.shared.pages import RunFacts, closing, headline
 from remnant.studies.shared.result_parts import Finding, Gate
 
 TITLE = "Weights of parcels"
@@ -64,7 +64,7 @@ def beside(result: ParcelsResult) -> tuple[Check, ...]:
     return (Check(name="scales", status="agrees", text="scales agree"),)
 
 
-def page(result: ParcelsResult, run: Run) -> Iterator[Block]:
+def page(result: ParcelsResult, run: RunFacts) -> Iterator[Block]:
     yield headline(result.verdict, {}, checks=beside(result))
     if isinstance(result.measured, Weighed):
         unit = result.measured.unit

@@ -20,7 +20,7 @@ from remnant.report.terminal import summary
 from remnant.studies.registry import QUESTIONS, Question
 from remnant.studies.reporting import read_page, read_pages, write_report
 from remnant.studies.shared import parts
-from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 
 TITLE = "Exposure of keys"
 
@@ -47,7 +47,7 @@ def beside(result: KeysResult) -> tuple[Check, ...]:
     return (Check(name="scales", status="agrees", text="scales agree"),)
 
 
-def page(result: KeysResult, run: Run) -> Iterator[Block]:
+def page(result: KeysResult, run: RunFacts) -> Iterator[Block]:
     yield headline(result.verdict, {"PASS": "Within the limit"}, checks=beside(result))
     if isinstance(result.exposure, Exposed):
         yield Tiles((Tile("Highest exposure", f"{result.exposure.highest:.2f} bits"),))

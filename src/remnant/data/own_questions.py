@@ -14,7 +14,7 @@ from remnant.data.own_files import (
     data_files,
     listed,
 )
-from remnant.data.question import LETTERS, Question
+from remnant.data.question import LETTERS, MultipleChoice
 from remnant.data.rows import ROW_ENDINGS, Row, class_names, has_rows, read_rows, text_values
 from remnant.errors import InvalidInput, require
 
@@ -56,7 +56,7 @@ class _Asked:
 
 def own_questions(
     files: OwnFiles, fields: QuestionFields
-) -> tuple[list[Question], list[Question] | None, Origin]:
+) -> tuple[list[MultipleChoice], list[MultipleChoice] | None, Origin]:
     """Read questions from JSON lines, CSV or TSV.
 
     The answers of all rows are read in the same way: as the choice itself, as its letter (A, B,
@@ -174,16 +174,16 @@ def _place(asked: _Asked, how: str) -> int | None:
     return list(named).index(answer) if answer in list(named) else None
 
 
-def _question(asked: _Asked, how: str) -> Question:
+def _question(asked: _Asked, how: str) -> MultipleChoice:
     place = _place(asked, how)
     if place is None:  # ``_reading`` has seen to it
         raise InvalidInput(f"{asked.where}: the answer is not {_HOW[how]}.")
-    return Question(asked.text, asked.choices, place, asked.subject)
+    return MultipleChoice(asked.text, asked.choices, place, asked.subject)
 
 
 def _labelled(
     files: OwnFiles, text: str, label: str
-) -> tuple[list[Question], list[Question] | None, Origin]:
+) -> tuple[list[MultipleChoice], list[MultipleChoice] | None, Origin]:
     """Read texts with a class each; all classes are the choices."""
     left_out = 0
 
@@ -213,9 +213,9 @@ def _labelled(
             hint="Join rare classes.",
         )
 
-    def asked(rows: Sequence[tuple[str, str, str]], places: Sequence[int]) -> list[Question]:
+    def asked(rows: Sequence[tuple[str, str, str]], places: Sequence[int]) -> list[MultipleChoice]:
         return [
-            Question(said, classes, place, subject)
+            MultipleChoice(said, classes, place, subject)
             for (said, _, subject), place in zip(rows, places, strict=True)
         ]
 

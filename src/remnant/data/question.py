@@ -8,7 +8,7 @@ LETTERS = "ABCDEFGHIJ"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class MultipleChoice:
     """A question with one right choice.
 
     Attributes:
@@ -28,7 +28,7 @@ class Question:
         r"""The question as a model reads it; what follows is a blank and the answer's letter.
 
         Example:
-            >>> print(Question("Is ice cold?", ("no", "yes"), 1, "ice").prompt)
+            >>> print(MultipleChoice("Is ice cold?", ("no", "yes"), 1, "ice").prompt)
             Is ice cold?
             A. no
             B. yes

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from remnant.data.question import LETTERS, Question
+from remnant.data.question import LETTERS, MultipleChoice
 from remnant.data.text import read_text
 from remnant.errors import InvalidInput
 
@@ -30,7 +30,7 @@ _MEANINGS = {
 }
 
 
-def read_questions(path: Path) -> list[Question]:
+def read_questions(path: Path) -> list[MultipleChoice]:
     """Read the questions of a file.
 
     Records of JSON, JSON lines or a table with a header are one of:
@@ -80,14 +80,16 @@ def _records(text: str, ending: str) -> Iterator[Any]:
         yield from (json.loads(line) for line in text.split("\n") if line.strip())
 
 
-def _question(record: dict[str, Any], subject: str) -> Question:
+def _question(record: dict[str, Any], subject: str) -> MultipleChoice:
     if "instruction" in record:
         text, choices, answer = _instructed(record)
     elif "label" in record:
         text, choices, answer = _judged(record, subject)
     else:
         text, choices, answer = _plain(record)
-    made = Question(text.strip(), tuple(choice.strip() for choice in choices), answer, subject)
+    made = MultipleChoice(
+        text.strip(), tuple(choice.strip() for choice in choices), answer, subject
+    )
     if not made.text or not 2 <= len(made.choices) <= len(LETTERS) or not all(made.choices):
         raise ValueError("a part is empty")
     if not 0 <= made.answer < len(made.choices):

@@ -13,7 +13,7 @@ import numpy as np
 
 from remnant.data.own_files import Origin, OwnFiles, with_origin
 from remnant.data.own_questions import QuestionFields, own_questions
-from remnant.data.question import Question
+from remnant.data.question import MultipleChoice
 from remnant.data.question_files import read_questions
 from remnant.errors import InvalidInput, PlanError
 
@@ -34,9 +34,9 @@ class Questions:
         origin: The user's own files that they were read from; None for ``load_questions``.
     """
 
-    train: tuple[Question, ...]
-    spare: tuple[Question, ...]
-    test: tuple[Question, ...]
+    train: tuple[MultipleChoice, ...]
+    spare: tuple[MultipleChoice, ...]
+    test: tuple[MultipleChoice, ...]
     left_out: int
     origin: Origin | None = None
 
@@ -92,7 +92,7 @@ def load_questions(
     examples: int | None = None,
     spare: int = 0,
     seed: int = 0,
-    fits: Callable[[Question], bool] | None = None,
+    fits: Callable[[MultipleChoice], bool] | None = None,
 ) -> Questions:
     """Load questions and cut them into parts, at random from ``seed``.
 
@@ -132,7 +132,7 @@ def load_own_questions(
     examples: int | None = None,
     spare: int = 0,
     seed: int = 0,
-    fits: Callable[[Question], bool] | None = None,
+    fits: Callable[[MultipleChoice], bool] | None = None,
 ) -> Questions:
     """Load the user's own questions or labelled texts and cut them into parts.
 
@@ -152,14 +152,14 @@ def load_own_questions(
 
 
 def _cut(
-    train: list[Question],
-    held_out: list[Question] | None,
+    train: list[MultipleChoice],
+    held_out: list[MultipleChoice] | None,
     name: str,
     *,
     examples: int | None,
     spare: int,
     seed: int,
-    fits: Callable[[Question], bool] | None,
+    fits: Callable[[MultipleChoice], bool] | None,
 ) -> Questions:
     """Leave out what does not fit, and cut the others into parts, at random from ``seed``."""
     kept, later = _alike(train, held_out or [], fits or (lambda _: True))
@@ -183,7 +183,9 @@ def _cut(
     return Questions(tuple(kept[:count]), tuple(kept[count : count + spare]), tuple(later), dropped)
 
 
-def _read_set(known: _Set, folder: Path) -> tuple[list[Question], list[Question] | None]:
+def _read_set(
+    known: _Set, folder: Path
+) -> tuple[list[MultipleChoice], list[MultipleChoice] | None]:
     places = [folder / inner for inner in known.folders] + [folder]
     home = next((place for place in places if any(place.glob(known.train))), None)
     if home is None:
@@ -198,13 +200,15 @@ def _read_set(known: _Set, folder: Path) -> tuple[list[Question], list[Question]
 
 
 def _alike(
-    train: Iterable[Question], later: Iterable[Question], fits: Callable[[Question], bool]
-) -> tuple[list[Question], ...]:
+    train: Iterable[MultipleChoice],
+    later: Iterable[MultipleChoice],
+    fits: Callable[[MultipleChoice], bool],
+) -> tuple[list[MultipleChoice], ...]:
     """Keep each question once, if it fits, and those with the commonest number of choices."""
     parts = [list(train), list(later)]
     common = Counter(len(question.choices) for question in parts[0]).most_common(1)[0][0]
     seen: set[tuple[str, tuple[str, ...]]] = set()
-    kept: tuple[list[Question], ...] = ([], [])
+    kept: tuple[list[MultipleChoice], ...] = ([], [])
     for given, chosen in zip(parts, kept, strict=True):
         for question in given:
             known = (question.text, question.choices) in seen

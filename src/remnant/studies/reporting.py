@@ -19,7 +19,7 @@ from remnant.report.blocks import Block, Headline, Page, Tiles, checks_json, pro
 from remnant.report.html import DamagedRun, render, write_page
 from remnant.studies.recipe_text import recipe_text
 from remnant.studies.registry import QUESTIONS, load
-from remnant.studies.shared.pages import Run, read_run
+from remnant.studies.shared.pages import RunFacts, read_run
 
 REPORT_FILE = "report.html"
 PRIVATE, REVEALED = "private", "reveal"
@@ -145,7 +145,7 @@ def write_report(folder: str | Path, out: str | Path | None = None) -> Path:
     return written
 
 
-def _recipe(record: Record, run: Run) -> str:
+def _recipe(record: Record, run: RunFacts) -> str:
     """The recipe as TOML; one without its seeds says so."""
     hidden = _SEEDS_LEFT_OUT if run.recipe != record.plan else ""
     return hidden + recipe_text(run.recipe)
@@ -168,7 +168,7 @@ def _with_notice(blocks: tuple[Block, ...], notice: str) -> tuple[Block, ...]:
     return (*blocks[:first], prose(notice, tone="notice", depth="summary"), *blocks[first:])
 
 
-def _audited(run: Run) -> list[tuple[str, str]]:
+def _audited(run: RunFacts) -> list[tuple[str, str]]:
     """Model and data, each in a line, without the fields that are not set."""
     named = run.execution.get(AUDITED)
     trained = named.items() if isinstance(named, dict) else ()

@@ -8,7 +8,7 @@ import pytest
 from remnant.studies.defences.result import fewest_trials
 from remnant.studies.defences.verdict import (
     Canaries,
-    Evidence,
+    RemedyEvidence,
     Rules,
     exchanged_p,
     fewer_reach,
@@ -28,7 +28,7 @@ def canaries(bits, low=None, high=None):
 
 def evidence(label, bits, validation, **more):
     bits = np.asarray(bits, dtype=float).reshape(len(validation), -1)
-    return Evidence(label, canaries(bits), np.asarray(validation, dtype=float), **more)
+    return RemedyEvidence(label, canaries(bits), np.asarray(validation, dtype=float), **more)
 
 
 def at_chance(rng, shape):
@@ -154,7 +154,7 @@ def test_one_training_shows_no_remedy(rng):
 def test_a_canary_that_may_have_reached_the_limit_is_no_pass(rng):
     nothing = evidence("nothing", exposed(rng, 8), useful(rng, 8))
     bits = np.full((8, 1), 9.0)
-    bound = Evidence("sampled", canaries(bits, high=np.full((8, 1), MOST)), useful(rng, 8))
+    bound = RemedyEvidence("sampled", canaries(bits, high=np.full((8, 1), MOST)), useful(rng, 8))
     verdict, rows = judge(nothing, [bound], RULES)
     assert verdict.outcome == "INCONCLUSIVE"
     assert rows[0].status == "not shown"

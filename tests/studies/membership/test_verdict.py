@@ -17,7 +17,7 @@ from remnant.studies.membership.measure import (
     reference_fault,
 )
 from remnant.studies.membership.result import Blind, Control, RowCounts, Verbatim, VerbatimTest
-from remnant.studies.membership.verdict import Evidence, decide, needs_control
+from remnant.studies.membership.verdict import AttackEvidence, decide, needs_control
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import Finding
 
@@ -64,7 +64,7 @@ def evidence(shift=0.0, n=400, seed=0, others=None, settings=None, **given):
         cut=0,
         tokens=None,
     )
-    made = Evidence(
+    made = AttackEvidence(
         judged=judged, attacks=attacks, blind=BLIND, rows=rows, verbatim=Absent("not measured")
     )
     return replace(made, **given)

@@ -14,7 +14,12 @@ from remnant.measures import counterfactual_memorization, loss_trace_iqr, roc, s
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study
 from remnant.studies.prediction import training as module
-from remnant.studies.prediction.early_looks import Evidence, kept_looks, target_members, trace_steps
+from remnant.studies.prediction.early_looks import (
+    EarlyLooks,
+    kept_looks,
+    target_members,
+    trace_steps,
+)
 from remnant.studies.prediction.pool_labels import Truth
 from remnant.studies.prediction.protect_list import make_list
 from remnant.studies.prediction.recipe import (
@@ -178,7 +183,7 @@ def test_a_target_whose_truth_is_chance_makes_no_rule_and_checks_none(done):
         local=local, lira=local[0], counterfactual=local[0], rmia=local[0], scores=scores[:, 5],
         convention="", false_alarms=np.array([0.0, 0.1, 1.0]),
     )  # fmt: skip
-    evidence = Evidence(
+    evidence = EarlyLooks(
         looks=looks, targets=(0, 2, 4), pool=PoolScores(scores, seen), epoch=1.0,
         labels=np.zeros(250, dtype=int), kinds=np.array(["clean"] * 250), what="",
     )  # fmt: skip
@@ -208,7 +213,7 @@ def worlds(targets, *, between=0.0, last=0.0, seed=0, memorised=100, n=600):
         - last * (np.arange(targets) == targets - 1)[:, None]
     )
     risks = rng.normal(size=(targets, n)) + shift * own
-    evidence = Evidence(
+    evidence = EarlyLooks(
         looks=None,
         targets=tuple(range(0, 2 * targets, 2)),
         pool=PoolScores(np.empty(0), np.ones((2 * targets, n), dtype=bool)),

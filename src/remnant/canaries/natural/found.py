@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from remnant.canaries.natural.match import Match
 from remnant.canaries.natural.shape import (
-    Run,
+    CharacterRun,
     bits_of,
     check_bits,
     fits_template,
@@ -96,7 +96,7 @@ class FoundSecret:
         return f"FoundSecret({self.kind!r}, {self.fingerprint!r}, count={self.count})"
 
     @property
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[CharacterRun]:
         """The parts that could be otherwise, and those that stay."""
         way = self.way
         return runs_of(self.kind, way.written, known=way.known, tail=way.tail)

@@ -43,7 +43,7 @@ _CHECKED = {"card": 10.0, "iban": 100.0, "ssn": 10**9 / (898 * 99 * 9999)}
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class CharacterRun:
     """Characters of one kind that stand together.
 
     Attributes:
@@ -56,21 +56,25 @@ class Run:
     text: str
 
 
-def runs_of(kind: str, written: str, *, known: int, tail: int) -> list[Run]:
+def runs_of(kind: str, written: str, *, known: int, tail: int) -> list[CharacterRun]:
     """Cut a secret into what could be otherwise and what stays; joined, they are the secret."""
     last = len(written) - tail
     middle = written[known:last]
     if kind in _IN_ONE_ALPHABET:
-        inner = [Run("alphabet", middle)]
+        inner = [CharacterRun("alphabet", middle)]
     else:
         classes = [_class(kind, character) for character in middle]
         pairs = groupby(zip(classes, middle, strict=True), key=lambda pair: pair[0])
-        inner = [Run(name, "".join(c for _, c in many)) for name, many in pairs]
-    around = [Run("literal", written[:known]), *inner, Run("literal", written[last:])]
+        inner = [CharacterRun(name, "".join(c for _, c in many)) for name, many in pairs]
+    around = [
+        CharacterRun("literal", written[:known]),
+        *inner,
+        CharacterRun("literal", written[last:]),
+    ]
     return [run for run in around if run.text]
 
 
-def bits_of(runs: Sequence[Run]) -> float:
+def bits_of(runs: Sequence[CharacterRun]) -> float:
     """Return the base-2 logarithm of how many secrets there could be.
 
     Example:
@@ -93,12 +97,12 @@ def check_bits(kind: str) -> float:
     return math.log2(_CHECKED.get(kind, 1.0))
 
 
-def fits_template(runs: Sequence[Run]) -> bool:
+def fits_template(runs: Sequence[CharacterRun]) -> bool:
     """Whether a secret is no longer than a template can be."""
     return sum(len(run.text) for run in runs if run.kind != "literal") <= MOST_SLOTS
 
 
-def template_of(runs: Sequence[Run], *, context: str) -> Template:
+def template_of(runs: Sequence[CharacterRun], *, context: str) -> Template:
     """Return the template of a secret, after the text that stands before it.
 
     Guarantees:
@@ -116,7 +120,7 @@ def template_of(runs: Sequence[Run], *, context: str) -> Template:
     )
 
 
-def shape_text(runs: Sequence[Run]) -> str:
+def shape_text(runs: Sequence[CharacterRun]) -> str:
     """Return the form of a secret for everybody's eyes: letters and digits that stay are dots.
 
     Example:
@@ -126,7 +130,7 @@ def shape_text(runs: Sequence[Run]) -> str:
     return "".join(_told(run) for run in runs)
 
 
-def _told(run: Run) -> str:
+def _told(run: CharacterRun) -> str:
     if run.kind == "literal":
         return re.sub(r"[^\W_]+", "…", run.text)
     if run.kind == "alphabet":
@@ -150,7 +154,7 @@ def _alphabet(text: str) -> str:
     return "".join(sorted({*_ALPHABETS[-1], *text}))
 
 
-def _hole(run: Run) -> str:
+def _hole(run: CharacterRun) -> str:
     many = len(run.text)
     if run.kind == "literal":
         return _escaped(run.text)

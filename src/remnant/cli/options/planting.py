@@ -21,7 +21,7 @@ Lines = list[list[list[int]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
+class PlantedCopy:
     """A planted copy in a temporary place.
 
     Attributes:
@@ -71,7 +71,7 @@ def planting(
     field: str | None,
     seed: int,
     force: bool,
-) -> Iterator[Planted]:
+) -> Iterator[PlantedCopy]:
     """Plant the sets one after another, in a folder of their own beside ``into``.
 
     Args:
@@ -104,7 +104,9 @@ def planting(
             if source is not corpus:
                 source.unlink()
             source = copy
-        yield Planted(source, into, [[[at + 1 for at in c] for c in each] for each in lines], force)
+        yield PlantedCopy(
+            source, into, [[[at + 1 for at in c] for c in each] for each in lines], force
+        )
 
 
 @contextmanager

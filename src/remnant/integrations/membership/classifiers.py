@@ -40,7 +40,7 @@ from remnant.studies.membership.measure import (
     tested,
 )
 from remnant.studies.membership.result import Control, MembershipResult, RowCounts
-from remnant.studies.membership.verdict import Evidence, decide, needs_control
+from remnant.studies.membership.verdict import AttackEvidence, decide, needs_control
 from remnant.studies.shared.result_parts import ClassifierTask
 
 Floats = NDArray[np.float64]
@@ -213,7 +213,7 @@ def audit_records(
         test_examples=len(labels),
         majority=float(np.bincount(labels).max() / len(labels)),
     )
-    evidence = Evidence(
+    evidence = AttackEvidence(
         judged=judged,
         attacks=attacks,
         blind=blind_part(blind),

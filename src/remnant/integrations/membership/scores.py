@@ -24,7 +24,7 @@ from remnant.studies.membership.measure import (
     risks_part,
 )
 from remnant.studies.membership.result import Control, MembershipResult, RowCounts
-from remnant.studies.membership.verdict import Evidence, decide
+from remnant.studies.membership.verdict import AttackEvidence, decide
 from remnant.studies.shared.result_parts import Tested
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ def audit_scores(
         tokens=None,
     )
     verbatim = Absent("scores do not show it")
-    evidence = Evidence(
+    evidence = AttackEvidence(
         judged=judged,
         attacks=attacks,
         blind=Absent("the records themselves were not given, only their scores"),

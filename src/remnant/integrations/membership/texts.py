@@ -75,7 +75,7 @@ from remnant.studies.membership.result import (
     RefusedRows,
     RowCounts,
 )
-from remnant.studies.membership.verdict import Evidence, decide, needs_control
+from remnant.studies.membership.verdict import AttackEvidence, decide, needs_control
 from remnant.studies.shared.result_parts import LanguageTask
 
 Floats = NDArray[np.float64]
@@ -552,7 +552,7 @@ def _result(
         unscored=seen.unscored + unseen.unscored,
         refused=refused or None,
     )
-    evidence = Evidence(
+    evidence = AttackEvidence(
         judged=judged,
         attacks=attacks,
         blind=blind,

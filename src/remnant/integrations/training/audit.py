@@ -35,7 +35,7 @@ from remnant.integrations.training.image_canaries import (
     score_images,
 )
 from remnant.integrations.training.logged_run import ledger_audit
-from remnant.integrations.training.planting import Planted, StaggeredWindows, first_row, plant
+from remnant.integrations.training.planting import PlantedRows, StaggeredWindows, first_row, plant
 from remnant.integrations.training.preflight import (
     check_collated,
     check_copies,
@@ -233,7 +233,7 @@ class Audit:
             canary_set=self.canaries,
         )
         self._references = _draw_references(self.canaries, references)
-        self._planted: Planted | None = None
+        self._planted: PlantedRows | None = None
         self._watcher: Watcher | None = None
         self._stream_check: StreamCheck | None = None
         self._rows: list[ScoredRow] = []
@@ -771,7 +771,7 @@ class Audit:
 
     def _resume(self, step: int) -> None:
         """Write the record, or go on with one of the same audit."""
-        planted = self._planted or Planted(None, None, len(self.canaries.copies))
+        planted = self._planted or PlantedRows(None, None, len(self.canaries.copies))
         processes = Processes.now()
         with processes.together():
             if processes.first:
@@ -937,7 +937,7 @@ def _outcome(result: TrainingAuditResult, folder: Path, report: Path) -> AuditOu
     )
 
 
-def _data_in_words(planted: Planted | None) -> str:
+def _data_in_words(planted: PlantedRows | None) -> str:
     if planted is None or planted.rows is None:
         return "a stream of rows"
     return f"{planted.rows - planted.copies} rows"

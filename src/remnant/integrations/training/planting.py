@@ -27,7 +27,7 @@ _BETWEEN = 16  # rows of a stream between two canaries, on average, where its le
 
 
 @dataclass(frozen=True, slots=True)
-class Planted:
+class PlantedRows:
     """Data with canaries in it.
 
     Attributes:
@@ -123,7 +123,7 @@ def plant(
     tokenizer: Any = None,
     make_example: Callable[[str], Any] | None = None,
     windows: StaggeredWindows | None = None,
-) -> Planted:
+) -> PlantedRows:
     """Add the canaries to the data, each copy as a row of its own in a random place.
 
     Args:
@@ -154,7 +154,7 @@ def plant(
         if library is not None and isinstance(data, library.IterableDataset):
             features = data.features
             stream = library.IterableDataset.from_generator(stream.__iter__, features=features)
-        return Planted(stream, None, len(canary_set.copies), planted_stream)
+        return PlantedRows(stream, None, len(canary_set.copies), planted_stream)
     if isinstance(data, str | bytes | Mapping) or not hasattr(data, "__getitem__"):
         raise InvalidInput(
             f"data is a {type(data).__name__}, into which no canary can be planted.",
@@ -181,9 +181,9 @@ def plant(
             data[i] if i < len(data) else rows[i - len(data)]
             for i in new_order(where, among=len(data)).tolist()
         ]
-        return Planted(planted, len(planted), len(where))
+        return PlantedRows(planted, len(planted), len(where))
     planted = PlantedDataset(data, canary_set, make_example=make_example, **place)
-    return Planted(planted, len(planted), len(planted.where))
+    return PlantedRows(planted, len(planted), len(planted.where))
 
 
 def _into_dataset(
@@ -195,7 +195,7 @@ def _into_dataset(
     place: _Placing,
     field: str | None,
     tokenizer: Any,
-) -> Planted:
+) -> PlantedRows:
     plain = dataset.with_format(None)
     kind = row_kind(plain[int(rng.integers(len(plain)))], field=field, tokenizer=tokenizer)
     _refuse_standing(plain, kind, canary_set)
@@ -211,7 +211,7 @@ def _into_dataset(
         output_all_columns=shape["output_all_columns"],
         **shape["format_kwargs"],
     )
-    return Planted(data, len(data), len(where))
+    return PlantedRows(data, len(data), len(where))
 
 
 class PlantedStream(IterableDataset[Any]):

@@ -41,7 +41,7 @@ class Verdict:
     detected: bool = False
 
 
-class Judged(Protocol):
+class JudgedCurve(Protocol):
     """A curve that judges itself."""
 
     def verdict(self, limit: float) -> Verdict:
@@ -49,12 +49,12 @@ class Judged(Protocol):
         ...
 
 
-def forgetting_verdict(curve: Judged, limit: float) -> Verdict:
+def forgetting_verdict(curve: JudgedCurve, limit: float) -> Verdict:
     """The same as ``curve.verdict(limit)``."""
     return curve.verdict(limit)
 
 
-def exposure_curve_verdict(curve: Judged, limit: float) -> Verdict:
+def exposure_curve_verdict(curve: JudgedCurve, limit: float) -> Verdict:
     """The same as ``curve.verdict(limit)``."""
     return curve.verdict(limit)
 

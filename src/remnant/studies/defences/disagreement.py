@@ -18,13 +18,13 @@ from remnant.probes import window_signals
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.language_models import finite_losses, language_model_maker
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.prepared import Run
+from remnant.studies.training_choices.prepared import PreparedVariant
 
 Ids = NDArray[np.int64]
 _HALVES, _FILLED = 3, 5  # uses of a trial's order; 0 to 2 are those of training and relearning
 
 
-def trained_rows(run: Run, trial: int) -> Ids:
+def trained_rows(run: PreparedVariant, trial: int) -> Ids:
     """Return the rows of the store that a planted model of a trial is trained on, in order."""
     examples, copies = run.planted.examples, run.plan.copies
     rows = np.arange(examples)
@@ -34,7 +34,7 @@ def trained_rows(run: Run, trial: int) -> Ids:
     return rows
 
 
-def halves(run: Run, trial: int) -> tuple[Ids, Ids]:
+def halves(run: PreparedVariant, trial: int) -> tuple[Ids, Ids]:
     """Return two disjoint halves of the rows of a trial, drawn at random."""
     rows = trained_rows(run, trial)
     order = generator(run.plan.seed, ORDER, trial, _HALVES).permutation(len(rows))
@@ -42,7 +42,7 @@ def halves(run: Run, trial: int) -> tuple[Ids, Ids]:
     return rows[np.sort(order[:middle])], rows[np.sort(order[middle:])]
 
 
-def disagreeing_rows(run: Run, execution: Execution, *, share: float) -> list[Ids]:
+def disagreeing_rows(run: PreparedVariant, execution: Execution, *, share: float) -> list[Ids]:
     """Train two models a trial, each on one half, and return the rows they disagree on most.
 
     Args:
@@ -81,7 +81,7 @@ def disagreeing_rows(run: Run, execution: Execution, *, share: float) -> list[Id
     return made
 
 
-def without_rows(run: Run, dropped: list[Ids]) -> Ids:
+def without_rows(run: PreparedVariant, dropped: list[Ids]) -> Ids:
     """Return the row that stands for each row of the store, ``(members, rows)``.
 
     A row that is dropped in a trial is replaced by one of its others, drawn at random, so that all
@@ -97,7 +97,7 @@ def without_rows(run: Run, dropped: list[Ids]) -> Ids:
     return made
 
 
-def _half_schedule(run: Run) -> ArraySchedule:
+def _half_schedule(run: PreparedVariant) -> ArraySchedule:
     """As many epochs over its half for each of a trial's two models; shuffled."""
     batch, steps = run.plan.batch, max(1, run.plan.steps // 2)
     streams = []

@@ -16,18 +16,20 @@ from remnant.records.typed import put_parts
 from remnant.studies.defences.recipe import BASE, DefencesStudy, changes_of
 from remnant.studies.defences.remedies import RemedySettings
 from remnant.studies.defences.result import Defences, MeasuredRemedy, Privacy
-from remnant.studies.defences.verdict import Canaries, Evidence, Judged, Rules, judge
+from remnant.studies.defences.verdict import Canaries, JudgedRemedy, RemedyEvidence, Rules, judge
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.wording import counted, each_times
 from remnant.studies.training_choices.effects import mean_ends
 from remnant.studies.training_choices.measure import pareto_front, share_ends
-from remnant.studies.training_choices.prepared import Run
+from remnant.studies.training_choices.prepared import PreparedVariant
 from remnant.studies.training_choices.verdict import exposure_levels
 
 Floats = NDArray[np.float64]
 
 
-def put_defences_results(record: Record, study: DefencesStudy, runs: Mapping[str, Run]) -> None:
+def put_defences_results(
+    record: Record, study: DefencesStudy, runs: Mapping[str, PreparedVariant]
+) -> None:
     """Put everything that the study measured into the record; no secret is in it."""
     base, remedies = runs[BASE], study.named()
     rules = Rules(
@@ -72,7 +74,7 @@ def put_defences_results(record: Record, study: DefencesStudy, runs: Mapping[str
     )
 
 
-def unigram_bits(run: Run) -> float:
+def unigram_bits(run: PreparedVariant) -> float:
     """What a token of the held-out text costs by its frequency in the clean training text.
 
     Frequencies have one added to each count, so that no token is impossible.
@@ -85,12 +87,12 @@ def unigram_bits(run: Run) -> float:
     return float(costs[planted.validation[:, 1:]].mean())
 
 
-def evidence_of(record: Record, name: str, label: str, rules: Rules) -> Evidence:
+def evidence_of(record: Record, name: str, label: str, rules: Rules) -> RemedyEvidence:
     """Read what was measured of a remedy, or of doing nothing."""
     held = set(record.array_names())
     controls = f"{name}.controls"
     relearnt = f"{name}.relearnt"
-    return Evidence(
+    return RemedyEvidence(
         label=label,
         canaries=_canaries(record, name, rules),
         validation=record.array(f"{name}.losses")[:, 0],
@@ -111,9 +113,9 @@ def _measured(
     record: Record,
     study: DefencesStudy,
     name: str,
-    run: Run,
-    own: Evidence,
-    judged: Judged | None,
+    run: PreparedVariant,
+    own: RemedyEvidence,
+    judged: JudgedRemedy | None,
     rules: Rules,
 ) -> MeasuredRemedy:
     remedy = study.named().get(name)
@@ -148,7 +150,7 @@ def _measured(
     )
 
 
-def _privacy(settings: RemedySettings, run: Run) -> Privacy | None:
+def _privacy(settings: RemedySettings, run: PreparedVariant) -> Privacy | None:
     """What private training promises for one window of text; None for other remedies."""
     if settings.kind != "private":
         return None
@@ -169,7 +171,7 @@ def _privacy(settings: RemedySettings, run: Run) -> Privacy | None:
     return Privacy(epsilon=epsilon, delta=delta)
 
 
-def _scope(study: DefencesStudy, base: Run, rows: list[MeasuredRemedy]) -> Tested:
+def _scope(study: DefencesStudy, base: PreparedVariant, rows: list[MeasuredRemedy]) -> Tested:
     tested = [
         f"{counted(len(rows) - 1, 'remedy', 'remedies')} and the training as planned, "
         f"{counted(study.plan.trials, 'seed')} each: {base.plan.steps} steps on "

@@ -25,7 +25,7 @@ from remnant.report.numerals import bits_number, bits_text, count_text, counted,
 from remnant.studies.beside.defences import beside
 from remnant.studies.defences.charts import front_chart
 from remnant.studies.defences.result import Defences, DefencesResult, MeasuredRemedy
-from remnant.studies.shared.pages import Run, closing, headline, scope_section, task_sentence
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 from remnant.studies.training_choices.formats import (
     interval_bits,
     interval_number,
@@ -63,7 +63,7 @@ class _Row:
     time: float | None
 
 
-def page(result: DefencesResult, run: Run) -> Iterator[Block]:
+def page(result: DefencesResult, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
     defences = result.defences
     reading = None if isinstance(defences, Absent) else _reading(result, defences)
@@ -176,7 +176,7 @@ def _what_was_found(defences: Defences) -> str:
     return " ".join(sentences)
 
 
-def _remedies(defences: Defences, run: Run) -> Iterator[Block]:
+def _remedies(defences: Defences, run: RunFacts) -> Iterator[Block]:
     if len(defences.remedies) > 1:
         yield Figure(front_chart(defences), key="front")
     rows = [

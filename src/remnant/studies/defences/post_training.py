@@ -18,7 +18,7 @@ from remnant.population import Population
 from remnant.studies.defences.remedies import RemedySettings
 from remnant.studies.shared.language_models import language_model_maker
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.prepared import Run
+from remnant.studies.training_choices.prepared import PreparedVariant
 
 _REMEDY, _RELEARNT = 1, 2  # orders of the text; that of the training itself has 0
 Weights = dict[str, Tensor]
@@ -26,7 +26,7 @@ Weights = dict[str, Tensor]
 
 def changed_models(
     settings: RemedySettings,
-    run: Run,
+    run: PreparedVariant,
     members: slice,
     population: Population,
     execution: Execution,
@@ -60,7 +60,7 @@ def changed_models(
 
 
 def relearnt_models(
-    settings: RemedySettings, run: Run, population: Population, execution: Execution
+    settings: RemedySettings, run: PreparedVariant, population: Population, execution: Execution
 ) -> Population:
     """Return models after a remedy and some more clean steps, in the way of the training.
 
@@ -127,7 +127,7 @@ def pruned(tensor: Tensor, *, share: float) -> Tensor:
     return made.reshape(tensor.shape)
 
 
-def clean_rows(run: Run, steps: int | None, use: int) -> NDArray[np.int64]:
+def clean_rows(run: PreparedVariant, steps: int | None, use: int) -> NDArray[np.int64]:
     """Return rows of clean text for each member, ``(steps, members, batch)``; shuffled epochs.
 
     Args:
@@ -145,7 +145,7 @@ def clean_rows(run: Run, steps: int | None, use: int) -> NDArray[np.int64]:
     return np.repeat(rows, len(run.plan.arms), axis=1)
 
 
-def planted_rows(run: Run, steps: int | None) -> NDArray[np.int64]:
+def planted_rows(run: PreparedVariant, steps: int | None) -> NDArray[np.int64]:
     """Return the planted windows of each member's trial, ``(steps, members, rows)``.
 
     Each step has all windows of the trial, or as many as a batch, in turn.
@@ -167,7 +167,7 @@ def _coarser(settings: RemedySettings) -> Callable[[Tensor], Tensor] | None:
     return None
 
 
-def _population(run: Run, states: list[Weights], execution: Execution) -> Population:
+def _population(run: PreparedVariant, states: list[Weights], execution: Execution) -> Population:
     return Population(
         language_model_maker(run.study, run.planted),
         seeds=run.plan.seeds,
@@ -181,7 +181,7 @@ def _population(run: Run, states: list[Weights], execution: Execution) -> Popula
 
 def _fit(
     population: Population,
-    run: Run,
+    run: PreparedVariant,
     rows: NDArray[np.int64],
     execution: Execution,
     lr: float | None,

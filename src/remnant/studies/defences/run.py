@@ -34,7 +34,7 @@ from remnant.studies.training_choices.population import (
     time_population,
     train_population,
 )
-from remnant.studies.training_choices.prepared import Run, Runs, prepare_runs
+from remnant.studies.training_choices.prepared import PreparedVariant, Runs, prepare_runs
 from remnant.studies.training_choices.probe import measure_run
 
 
@@ -113,7 +113,7 @@ def _nothing(runs: Runs, context: JobContext) -> None:
     """Stand for the work of a job whose time is only estimated."""
 
 
-def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, Run]:
+def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, PreparedVariant]:
     """Plant the text of every training; refuse what cannot be planted, trained or ranked.
 
     Returns:
@@ -138,7 +138,7 @@ def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, Ru
     return runs
 
 
-def _in_its_way(run: Run, remedy: Remedy[DefencesStudy]) -> Run:
+def _in_its_way(run: PreparedVariant, remedy: Remedy[DefencesStudy]) -> PreparedVariant:
     """The run of a remedy with what no field of a training says."""
     settings = remedy.settings
     if settings.kind == "early-stopping":
@@ -155,8 +155,8 @@ def _sanitises(remedy: Remedy[DefencesStudy], by: str) -> bool:
 
 
 def _with_rows_left_out(
-    study: DefencesStudy, runs: Mapping[str, Run], execution: Execution, record: Record
-) -> dict[str, Run]:
+    study: DefencesStudy, runs: Mapping[str, PreparedVariant], execution: Execution, record: Record
+) -> dict[str, PreparedVariant]:
     """The runs, those that are sanitised by disagreement with the rows that this leaves out.
 
     The record has the rows, so that they are found once.
@@ -173,7 +173,7 @@ def _with_rows_left_out(
     return made
 
 
-def _halves(name: str, remedy: Remedy[DefencesStudy], run: Run) -> Job:
+def _halves(name: str, remedy: Remedy[DefencesStudy], run: PreparedVariant) -> Job:
     """Return the job that trains halves of the data, to find the rows that are left out."""
     return Job(
         name=f"halves of {name}",
@@ -194,7 +194,7 @@ def _leave_out(name: str, share: float, runs: Runs, context: JobContext) -> None
 
 def _work(
     study: DefencesStudy,
-    runs: Mapping[str, Run],
+    runs: Mapping[str, PreparedVariant],
     execution: Execution,
     record: Record,
     progress: Progress | None,
@@ -257,7 +257,7 @@ def _later(study: DefencesStudy, record: Record) -> dict[str, Remedy[DefencesStu
 def _apply(
     name: str,
     remedy: Remedy[DefencesStudy],
-    run: Run,
+    run: PreparedVariant,
     members: slice,
     population: Population,
     context: JobContext,

@@ -11,7 +11,7 @@ from remnant.canaries import Template
 from remnant.canaries.natural import redact
 from remnant.canaries.natural.redacting import PLACEHOLDERS
 from remnant.errors import PlanError
-from remnant.studies.training_choices.prepared import Run
+from remnant.studies.training_choices.prepared import PreparedVariant
 
 Ids = NDArray[np.int64]
 
@@ -21,7 +21,7 @@ def placeholder_template() -> Template:
     return Template(f"{' '.join(PLACEHOLDERS.values())} {{digits:1}}")
 
 
-def sanitised(run: Run) -> Run:
+def sanitised(run: PreparedVariant) -> PreparedVariant:
     """Return a run whose windows have placeholders in place of what the scan detects.
 
     Clean windows are sanitised too, so that false alarms cost usefulness. Held-out text stays. A
@@ -49,7 +49,7 @@ def sanitised(run: Run) -> Run:
     return dataclasses.replace(run, planted=dataclasses.replace(planted, store=np.stack(rows)))
 
 
-def _sanitised_window(run: Run, row: Ids, more: Ids) -> Ids:
+def _sanitised_window(run: PreparedVariant, row: Ids, more: Ids) -> Ids:
     vocabulary = run.planted.vocabulary
     text = vocabulary.decode(row.tolist())
     redacted = redact(text).text

@@ -44,7 +44,7 @@ class Canaries:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class RemedyEvidence:
     """What was measured of one remedy, or of doing nothing.
 
     Attributes:
@@ -92,7 +92,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedRemedy:
     """What is said of one remedy."""
 
     status: Status
@@ -122,8 +122,8 @@ def unseen_share(trials: int, *, remedies: int, confidence: float, sampled: bool
 
 
 def judge(
-    nothing: Evidence, remedies: Sequence[Evidence], rules: Rules
-) -> tuple[DefencesVerdict, list[Judged]]:
+    nothing: RemedyEvidence, remedies: Sequence[RemedyEvidence], rules: Rules
+) -> tuple[DefencesVerdict, list[JudgedRemedy]]:
     """Judge all remedies against doing nothing.
 
     Guarantees:
@@ -172,15 +172,15 @@ def is_useless(validation: Floats, rules: Rules, *, below: float, remedies: int 
     return not upper < below
 
 
-def useful_below(nothing: Evidence, rules: Rules) -> float:
+def useful_below(nothing: RemedyEvidence, rules: Rules) -> float:
     """Bits a token that a remedy's models must stay below to be of use.
 
     They have to gain a tenth of what the training as planned gains over frequencies of tokens.
 
     Example:
         >>> levels = Levels(np.zeros(2), np.zeros(2))
-        >>> nothing = Evidence("nothing", Canaries(np.zeros((2, 1)), np.zeros((2, 1)), levels),
-        ...                    np.array([3.9, 4.1]))
+        >>> canaries = Canaries(np.zeros((2, 1)), np.zeros((2, 1)), levels)
+        >>> nothing = RemedyEvidence("nothing", canaries, np.array([3.9, 4.1]))
         >>> round(useful_below(nothing, Rules(limit=10.0, most=20.0, unigram_bits=5.0)), 2)
         4.9
     """
@@ -212,7 +212,9 @@ def exchanged_p(own: Levels, base: Levels) -> float | None:
     return float(stats.binomtest(lower, higher + lower).pvalue)
 
 
-def _judge_each(nothing: Evidence, remedies: Sequence[Evidence], rules: Rules) -> list[Judged]:
+def _judge_each(
+    nothing: RemedyEvidence, remedies: Sequence[RemedyEvidence], rules: Rules
+) -> list[JudgedRemedy]:
     trials, many = len(nothing.validation), len(remedies)
     each = rules.for_each_of(many)
     exposures = [
@@ -235,7 +237,7 @@ def _judge_each(nothing: Evidence, remedies: Sequence[Evidence], rules: Rules) -
     below = useful_below(nothing, rules)
     costs_of = _changes(costs, [False] * len(costs), enough, rules)
     return [
-        Judged(
+        JudgedRemedy(
             status=status,
             reason=reason,
             exposure=change,
@@ -246,7 +248,9 @@ def _judge_each(nothing: Evidence, remedies: Sequence[Evidence], rules: Rules) -
     ]
 
 
-def fewer_reach(nothing: Evidence, remedies: Sequence[Evidence], rules: Rules) -> list[float]:
+def fewer_reach(
+    nothing: RemedyEvidence, remedies: Sequence[RemedyEvidence], rules: Rules
+) -> list[float]:
     """Return p-values that fewer trainings reach the limit than without a remedy.
 
     By Fisher's exact test, one-sided, adjusted by Holm. A training whose canary may have reached
@@ -286,7 +290,7 @@ def _changes(
 
 
 def _status(
-    remedy: Evidence, p_value: float, many: int, below: float, rules: Rules
+    remedy: RemedyEvidence, p_value: float, many: int, below: float, rules: Rules
 ) -> tuple[Status, str]:
     """Judge one of ``many`` remedies, whose models are of use ``below`` so many bits a token."""
     limit, trials = f"the limit of {rules.limit:g} bits", len(remedy.validation)
@@ -321,7 +325,7 @@ def _status(
     )
 
 
-def _control(nothing: Evidence, rules: Rules) -> str:
+def _control(nothing: RemedyEvidence, rules: Rules) -> str:
     """Why doing nothing is no positive control, as a sentence; empty where it is one."""
     levels = nothing.canaries.levels
     mean = trial_mean(
@@ -374,7 +378,10 @@ def _no_control(reason: str, rules: Rules) -> DefencesVerdict:
 
 
 def _decide(
-    nothing: Evidence, remedies: Sequence[Evidence], judged: Sequence[Judged], rules: Rules
+    nothing: RemedyEvidence,
+    remedies: Sequence[RemedyEvidence],
+    judged: Sequence[JudgedRemedy],
+    rules: Rules,
 ) -> DefencesVerdict:
     """The verdict where doing nothing is a positive control."""
     exposed = f"{nothing.canaries.levels.least.mean():.1f} bits"
@@ -443,7 +450,7 @@ def _decide(
     )
 
 
-def _as_cheap(best: Evidence, others: Sequence[Evidence], rules: Rules) -> list[str]:
+def _as_cheap(best: RemedyEvidence, others: Sequence[RemedyEvidence], rules: Rules) -> list[str]:
     """Labels of remedies whose cost is not significantly above that of the cheapest."""
     gaps = [
         paired_difference(other.validation, best.validation, confidence=rules.confidence)
@@ -460,7 +467,7 @@ def _signed(value: float) -> str:
     return f"{round(value, 3) + 0.0:+.3f}".replace("-", "−")
 
 
-def _labels(remedies: Sequence[Evidence], chosen: Sequence[bool]) -> tuple[str, ...]:
+def _labels(remedies: Sequence[RemedyEvidence], chosen: Sequence[bool]) -> tuple[str, ...]:
     return tuple(remedy.label for remedy, take in zip(remedies, chosen, strict=True) if take)
 
 

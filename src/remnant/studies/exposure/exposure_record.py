@@ -20,7 +20,7 @@ from remnant.studies.exposure.audit_result import AuditedCanary, ExposureAuditRe
 from remnant.studies.exposure.formats import exposure_number
 from remnant.studies.exposure.page import TITLES
 from remnant.studies.exposure.result import ExposureGate
-from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted, times
 
@@ -54,7 +54,7 @@ def stored(result: ExposureAuditResult) -> Stored:
     )
 
 
-def page(result: Stored, run: Run) -> Iterator[Block]:
+def page(result: Stored, run: RunFacts) -> Iterator[Block]:
     """Yield the page of a record."""
     measured, verdict = result.measured, result.verdict
     gate = verdict if isinstance(verdict, ExposureGate) else None

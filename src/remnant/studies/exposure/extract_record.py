@@ -12,7 +12,7 @@ from remnant.report.blocks import Block, Missing, section
 from remnant.studies.beside.exposure import of_extraction
 from remnant.studies.exposure.audit_page import EXTRACT_TITLE, extract_page, known_as
 from remnant.studies.exposure.audit_result import ExtractResult, FoundSecret
-from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Tested
 
 QUESTION = "extraction"
@@ -60,7 +60,7 @@ def stored(result: ExtractResult) -> Stored:
     )
 
 
-def page(result: Stored, run: Run) -> Iterator[Block]:
+def page(result: Stored, run: RunFacts) -> Iterator[Block]:
     """Yield the page of a record."""
     yield headline(result.verdict, {}, checks=of_extraction(result))
     measured = result.measured

@@ -67,7 +67,7 @@ from remnant.studies.exposure.result import (
 from remnant.studies.exposure.terms import TERMS
 from remnant.studies.shared.pages import (
     UNDECIDED,
-    Run,
+    RunFacts,
     closing,
     headline,
     scope_section,
@@ -99,7 +99,7 @@ _GIVEN = {
 _OPEN_ROWS = 16
 
 
-def page(result: ExposureResult, run: Run) -> Iterator[Block]:
+def page(result: ExposureResult, run: RunFacts) -> Iterator[Block]:
     """The page of an exposure result, of a language model or of a translator."""
     yield headline(
         result.verdict,

@@ -44,7 +44,7 @@ from remnant.studies.features.formats import (
     number_text,
 )
 from remnant.studies.features.pictures import picture_blocks
-from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 
 TITLE = "Audit of a feature"
 _TITLES = {
@@ -61,7 +61,7 @@ _SCORES = {"black_box": "M", "white_box": "White-box M_w", "gain": "Probability 
 _BINS = 24
 
 
-def page(result: FeatureAuditResult, run: Run) -> Iterator[Block]:
+def page(result: FeatureAuditResult, run: RunFacts) -> Iterator[Block]:
     """Yield the page of a result."""
     audit = result.audit
     if isinstance(audit, Absent):
@@ -189,7 +189,7 @@ def _control(audit: Audit, control: PatchControl) -> Iterator[Block]:
         )
 
 
-def _scores(audit: Audit, run: Run) -> Iterator[Block]:
+def _scores(audit: Audit, run: RunFacts) -> Iterator[Block]:
     yield Figure(
         nulls_chart(audit, run.array(NULL_VALUES.format("model"))),
         "nulls",

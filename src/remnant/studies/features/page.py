@@ -66,7 +66,7 @@ from remnant.studies.features.result import (
     WhiteBox,
 )
 from remnant.studies.shared.estimates import Estimate, rate_cell, rate_ends, rate_text
-from remnant.studies.shared.pages import Run, closing, headline, scope_section, task_sentence
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 from remnant.studies.shared.result_parts import Gate
 from remnant.studies.shared.wording import listed
 
@@ -83,7 +83,7 @@ _ADVICE = {
 }
 
 
-def page(result: FeaturesResult, run: Run) -> Iterator[Block]:
+def page(result: FeaturesResult, run: RunFacts) -> Iterator[Block]:
     """Yield the page of a result."""
     features = result.features
     if isinstance(features, Absent):
@@ -144,7 +144,7 @@ def _models_tile(name: str, models: Models) -> Tile:
 # -- in plain words -------------------------------------------------------------------------------
 
 
-def _in_plain_words(result: FeaturesResult, run: Run) -> Section:
+def _in_plain_words(result: FeaturesResult, run: RunFacts) -> Section:
     features = result.features
     blocks: list[Block | None]
     if isinstance(features, Absent):
@@ -198,7 +198,7 @@ def reactions_sentence(features: Features, variant: VariantResult) -> str:
     )
 
 
-def _pictures(features: Features, run: Run) -> Block | None:
+def _pictures(features: Features, run: RunFacts) -> Block | None:
     blocks = picture_blocks(features.pictures, run, part="features")
     columns = (
         ("Training images", [strip for what, strip in blocks if not what.startswith("image")]),

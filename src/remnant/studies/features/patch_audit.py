@@ -27,7 +27,7 @@ from remnant.studies.features.audit_result import (
 )
 from remnant.studies.features.result import PatchPlace, PictureRow
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.pages import Run
+from remnant.studies.shared.pages import RunFacts
 from remnant.studies.shared.result_parts import Tested
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def feature_audit_result(
 
 def unrecorded_page(audit: PatchAudit) -> Page:
     """Return the page of an audit that has no record; it shows no pictures."""
-    run = Run(
+    run = RunFacts(
         name="",
         question=QUESTION,
         complete=True,

@@ -9,7 +9,7 @@ from remnant.report.blocks import Picture, Pictures
 from remnant.report.pictures import png
 from remnant.studies.features.formats import capital
 from remnant.studies.features.result import PictureKind, PictureRow
-from remnant.studies.shared.pages import Run
+from remnant.studies.shared.pages import RunFacts
 
 MOST_PICTURES = 6
 _ALT: dict[PictureKind, str] = {
@@ -23,7 +23,7 @@ _ALT: dict[PictureKind, str] = {
 
 
 def picture_blocks(
-    rows: Sequence[PictureRow], run: Run, *, part: str
+    rows: Sequence[PictureRow], run: RunFacts, *, part: str
 ) -> list[tuple[PictureKind, Pictures]]:
     """Make a strip of at most six pictures of every kind that the record holds.
 

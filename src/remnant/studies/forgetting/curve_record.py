@@ -13,7 +13,7 @@ from remnant.report.curve import SPACE, Curve, Point, lag_text
 from remnant.studies.beside.forgetting import of_curve
 from remnant.studies.shared.curve_blocks import curve_page, measured_by
 from remnant.studies.shared.curves import CurveResult
-from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Tested
 
 QUESTION = "attack-curve"
@@ -58,7 +58,7 @@ def stored(result: CurveResult) -> Stored:
     )
 
 
-def page(result: Stored, run: Run) -> Iterator[Block]:
+def page(result: Stored, run: RunFacts) -> Iterator[Block]:
     """Yield the page of a record."""
     yield headline(result.verdict, {}, checks=of_curve(result))
     measured = result.measured

@@ -30,9 +30,9 @@ from remnant.studies.forgetting.recipe import ForgettingStudy
 from remnant.studies.forgetting.residual_memory_probe import hidden_probe, kept_disturbed
 from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.shared.classifiers import (
+    CanaryLooks,
     Members,
     Probe,
-    Question,
     accuracy_of,
     check_converged,
     fit_classifiers,
@@ -114,7 +114,7 @@ class _Cast:
 
     members: Members
     planting: Planting
-    ask: dict[str, Question]
+    ask: dict[str, CanaryLooks]
 
 
 def _cast(runs: Runs, data: AuditData, losses: NDArray[np.float64] | None) -> _Cast:
@@ -160,7 +160,7 @@ def _cast(runs: Runs, data: AuditData, losses: NDArray[np.float64] | None) -> _C
     ask = {}
     for i, (name, run) in enumerate(runs.items()):
         who = schedule.members_of(i)
-        ask[name] = Question(
+        ask[name] = CanaryLooks(
             slice(int(who[0]), int(who[-1]) + 1), places[i], _probe_steps(run, joints[i])
         )
     return _Cast(members, plant(data, [images for _, images in sets.values()]), ask)

@@ -47,7 +47,7 @@ from remnant.studies.shared.curve_charts import curve_chart, describe, point_tex
 from remnant.studies.shared.curves import CurveResult
 from remnant.studies.shared.pages import (
     UNDECIDED,
-    Run,
+    RunFacts,
     closing,
     headline,
     scope_section,
@@ -135,7 +135,7 @@ class _Curves:
         return "Unplanted twins" if self.inside else "A/A twins"
 
 
-def page(result: ForgettingResult, run: Run) -> Iterator[Block]:
+def page(result: ForgettingResult, run: RunFacts) -> Iterator[Block]:
     """What a report shows of a forgetting study."""
     constructed = not result.inside and holds_by_construction(run.recipe)
 
@@ -206,7 +206,7 @@ def _tiles(result: ForgettingResult, curves: _Curves) -> Iterator[Tile]:
         yield Tile("Limit", curve.show(verdict.limit), remark)
 
 
-def _plain_words(result: ForgettingResult, curves: _Curves, run: Run) -> Iterator[Block]:
+def _plain_words(result: ForgettingResult, curves: _Curves, run: RunFacts) -> Iterator[Block]:
     uses = max((row.uses[1] for row in run.ledger), default=None)
     sentences = [what_was_done(run.plan, uses, attack=result.attack, curve=curves.main)]
     if curves.main is not None:

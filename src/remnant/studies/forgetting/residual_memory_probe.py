@@ -20,7 +20,7 @@ from remnant.studies.forgetting.disturbances import (
 from remnant.studies.forgetting.recipe import ForgettingStudy, controls_as_neighbours
 from remnant.studies.residual_memory.disturbances import Plan, disturb
 from remnant.studies.residual_memory.settings import HiddenSettings
-from remnant.studies.shared.classifiers import Question, maker_of
+from remnant.studies.shared.classifiers import CanaryLooks, maker_of
 from remnant.studies.shared.image_canaries import (
     Planting,
     canary_count,
@@ -38,7 +38,7 @@ def hidden_probe(
     data: AuditData,
     losses: Floats | None,
     planting: Planting,
-    question: Question,
+    question: CanaryLooks,
     *,
     device: str,
 ) -> Callable[[Population], Floats]:

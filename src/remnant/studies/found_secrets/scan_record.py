@@ -19,7 +19,7 @@ from remnant.studies.found_secrets.verdict import (
     REMOVE,
     TITLES,
 )
-from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Gate, Tested
 from remnant.studies.shared.wording import counted
 
@@ -52,7 +52,7 @@ def stored(result: ScanResult) -> Stored:
     )
 
 
-def page(result: Stored, run: Run) -> Iterator[Block]:
+def page(result: Stored, run: RunFacts) -> Iterator[Block]:
     """Yield the page of a record."""
     yield headline(result.verdict, TITLES, checks=beside(result), advice=ADVICE)
     measured = result.measured

@@ -38,7 +38,7 @@ from remnant.studies.membership.result import (
     AttackRow,
     Attacks,
     Blind,
-    Judged,
+    JudgedSuccess,
     RiskRow,
     Risks,
     Side,
@@ -158,7 +158,7 @@ def measure_attacks(
     rng: np.random.Generator,
     descriptions: Mapping[str, str] | None = None,
     groups: GroupPair = NO_GROUPS,
-) -> tuple[Attacks, Judged]:
+) -> tuple[Attacks, JudgedSuccess]:
     """Measure every attack, and the named one's success for the gate.
 
     Args:
@@ -267,9 +267,9 @@ def _estimate(measured: Measured, confidence: float) -> Estimate:
     return Estimate(float(measured.evidence.value[0, 0]), float(low[0]), float(high[0]))
 
 
-def _judged(measured: Measured, settings: Settings) -> Judged:
+def _judged(measured: Measured, settings: Settings) -> JudgedSuccess:
     success = settings.success
-    return Judged(
+    return JudgedSuccess(
         success=success,
         fpr=settings.fpr if success in ("tpr", "precision") else None,
         estimate=_estimate(measured, settings.confidence),

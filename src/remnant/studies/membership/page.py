@@ -29,14 +29,14 @@ from remnant.studies.membership.result import (
     Attacks,
     Blind,
     Control,
-    Judged,
+    JudgedSuccess,
     MembershipResult,
     Risks,
     RowCounts,
     Verbatim,
 )
 from remnant.studies.shared.estimates import Estimate, estimate_cell, estimate_text, rate_cell
-from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import ClassifierTask, Gate, LanguageTask
 
 TITLE = "Training records against held-out records"
@@ -86,7 +86,7 @@ _TERMS: tuple[tuple[str, str], ...] = (
 )
 
 
-def page(result: MembershipResult, run: Run | None = None) -> Iterator[Block]:
+def page(result: MembershipResult, run: RunFacts | None = None) -> Iterator[Block]:
     """Yield the page of a result; ``run`` is None for what a command prints without a record."""
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
     yield headline(
@@ -109,7 +109,7 @@ def page(result: MembershipResult, run: Run | None = None) -> Iterator[Block]:
 
 
 def _reading(
-    judged: Judged | Absent, rows: RowCounts | Absent, limit: float | None
+    judged: JudgedSuccess | Absent, rows: RowCounts | Absent, limit: float | None
 ) -> Reading | None:
     if isinstance(judged, Absent) or isinstance(rows, Absent):
         return None
@@ -160,7 +160,7 @@ def _ends(estimate: Estimate) -> str:
 
 
 def _attacks(
-    attacks: Attacks | Absent, judged: Judged | Absent, limit: float | None
+    attacks: Attacks | Absent, judged: JudgedSuccess | Absent, limit: float | None
 ) -> Iterator[Block]:
     if isinstance(attacks, Absent):
         yield Missing("Attacks", attacks.reason)

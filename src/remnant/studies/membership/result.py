@@ -69,7 +69,7 @@ class Attacks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class JudgedSuccess:
     """The success that is held against the limit: of the named attack.
 
     Attributes:
@@ -308,7 +308,7 @@ class MembershipResult:
     VERSION: ClassVar[int] = 1
 
     verdict: Gate | Finding | Absent
-    judged: Judged | Absent
+    judged: JudgedSuccess | Absent
     attacks: Attacks | Absent
     blind: Blind | Absent
     rows: RowCounts | Absent

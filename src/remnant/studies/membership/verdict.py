@@ -25,7 +25,7 @@ from remnant.studies.membership.result import (
     Attacks,
     Blind,
     Control,
-    Judged,
+    JudgedSuccess,
     RowCounts,
     Verbatim,
 )
@@ -41,7 +41,7 @@ _WITH_REFERENCE = ("ratio", "ez", "bits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class AttackEvidence:
     """What a verdict rests on.
 
     Attributes:
@@ -59,7 +59,7 @@ class Evidence:
         reference_fault: Why it cannot be used; empty where it can.
     """
 
-    judged: Judged
+    judged: JudgedSuccess
     attacks: Attacks
     blind: Blind | Absent
     rows: RowCounts
@@ -96,7 +96,7 @@ class Evidence:
         return next((row for row in self.attacks.rows if row.auc_most < 0.5), None)
 
 
-def needs_control(evidence: Evidence, limit: float | None) -> bool:
+def needs_control(evidence: AttackEvidence, limit: float | None) -> bool:
     """Whether a positive control decides between PASS and INCONCLUSIVE."""
     if limit is None:
         return False
@@ -104,7 +104,9 @@ def needs_control(evidence: Evidence, limit: float | None) -> bool:
     return under and not void_sentence(evidence.blind) and _doubt(evidence, limit) is None
 
 
-def decide(evidence: Evidence, limit: float | None, control: Control | Absent) -> Gate | Finding:
+def decide(
+    evidence: AttackEvidence, limit: float | None, control: Control | Absent
+) -> Gate | Finding:
     """Hold the named attack against the limit; without one, say what was found.
 
     Guarantees:
@@ -161,7 +163,7 @@ def decide(evidence: Evidence, limit: float | None, control: Control | Absent) -
     return _gate("PASS", sentence + some, _at_most(evidence), limit, detected)
 
 
-def measured_sentence(evidence: Evidence) -> str:
+def measured_sentence(evidence: AttackEvidence) -> str:
     """The success of the named attack with its bounds."""
     judged, rows = evidence.judged, evidence.rows
     return (
@@ -172,7 +174,7 @@ def measured_sentence(evidence: Evidence) -> str:
     )
 
 
-def success_text(judged: Judged) -> str:
+def success_text(judged: JudgedSuccess) -> str:
     """The rate's name, such as ``an AUC of``."""
     name = NAMES[judged.success]
     at = "" if judged.fpr is None else f" at FPR {judged.fpr:g}"
@@ -210,7 +212,7 @@ def void_sentence(blind: Blind | Absent) -> str:
     )
 
 
-def _doubt(evidence: Evidence, limit: float) -> tuple[str, str] | None:
+def _doubt(evidence: AttackEvidence, limit: float) -> tuple[str, str] | None:
     """Why an upper bound under the limit proves nothing, and what to do; None where it does."""
     judged = evidence.judged
     if evidence.not_learnt:
@@ -267,7 +269,7 @@ def _doubt(evidence: Evidence, limit: float) -> tuple[str, str] | None:
     return None
 
 
-def _at_most(evidence: Evidence) -> str:
+def _at_most(evidence: AttackEvidence) -> str:
     judged = evidence.judged
     still = ""
     if judged.low > judged.chance:
@@ -285,7 +287,7 @@ def _at_most(evidence: Evidence) -> str:
     )
 
 
-def _at_least(evidence: Evidence, attack: AttackRow | None = None) -> str:
+def _at_least(evidence: AttackEvidence, attack: AttackRow | None = None) -> str:
     judged = evidence.judged
     low = judged.low if attack is None else attack.judged_low
     name = evidence.attack.name if attack is None else attack.name
@@ -333,7 +335,7 @@ def _some_verbatim(verbatim: Verbatim | Absent) -> str:
     )
 
 
-def _finding(evidence: Evidence) -> Finding:
+def _finding(evidence: AttackEvidence) -> Finding:
     judged = evidence.judged
     sentence = (
         f"{measured_sentence(evidence)[:-1]}{_verbatim_clause(evidence.verbatim)}. Chance is "
@@ -384,7 +386,7 @@ def _finding(evidence: Evidence) -> Finding:
     )
 
 
-def _advice(evidence: Evidence, limit: float) -> str:
+def _advice(evidence: AttackEvidence, limit: float) -> str:
     """How many records would bring the nearer bound to the limit."""
     judged, smaller = evidence.judged, min(evidence.rows.seen, evidence.rows.unseen)
     value = judged.estimate.value

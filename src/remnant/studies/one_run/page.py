@@ -38,7 +38,7 @@ from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunParts, On
 from remnant.studies.one_run.score_words import LOG_ODDS, ScoreWords
 from remnant.studies.shared.pages import (
     UNDECIDED,
-    Run,
+    RunFacts,
     closing,
     headline,
     scope_section,
@@ -85,13 +85,13 @@ class _Scored:
     effect: Point | None
 
 
-def page(result: OneRunResult, run: Run) -> Iterator[Block]:
+def page(result: OneRunResult, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
     yield from run_blocks(result, run, LOG_ODDS)
 
 
 def run_blocks(
-    result: OneRunParts, run: Run, words: ScoreWords, *, planted: str = ""
+    result: OneRunParts, run: RunFacts, words: ScoreWords, *, planted: str = ""
 ) -> Iterator[Block]:
     """Yield the blocks of the page of one run.
 

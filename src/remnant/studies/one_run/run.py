@@ -17,7 +17,7 @@ from remnant.studies.jobs.running import run_jobs
 from remnant.studies.one_run.measure import measure_one_run
 from remnant.studies.one_run.recipe import OneRunStudy
 from remnant.studies.shared.classifiers import (
-    Question,
+    CanaryLooks,
     accuracy_of,
     check_classifier,
     check_converged,
@@ -91,7 +91,7 @@ def _train(study: OneRunStudy, key: str, planting: Planting, context: JobContext
         members_of(study, study.plan, planting),
         planting,
         context.execution,
-        ask={"signals": Question(slice(1), slice(None), study.probe_steps())},
+        ask={"signals": CanaryLooks(slice(1), slice(None), study.probe_steps())},
         checkpoint=context.checkpoint(CHECKPOINT, key),
         on_step=context.on_step("run", study.plan.total_steps),
     )

@@ -67,7 +67,7 @@ class Looks:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evidence:
+class EarlyLooks:
     """All that the results are made from.
 
     Attributes:

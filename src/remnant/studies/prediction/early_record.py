@@ -14,7 +14,7 @@ from remnant.studies.beside.prediction import of_early
 from remnant.studies.prediction import early_page
 from remnant.studies.prediction.early_result import EarlyResult, NotMeasured
 from remnant.studies.prediction.formats import share_text
-from remnant.studies.shared.pages import Run, closing, headline, scope_section
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted
 
@@ -69,7 +69,7 @@ def stored(result: EarlyResult) -> Stored:
     )
 
 
-def page(result: Stored, run: Run) -> Iterator[Block]:
+def page(result: Stored, run: RunFacts) -> Iterator[Block]:
     """Yield the page of a record."""
     yield headline(result.verdict, {}, checks=of_early(result))
     measured = result.measured

@@ -14,7 +14,7 @@ from remnant.plans import ShadowPlan
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
-from remnant.studies.prediction.early_looks import LOGIT_GAP, LOSS, Bools, Evidence, Floats
+from remnant.studies.prediction.early_looks import LOGIT_GAP, LOSS, Bools, EarlyLooks, Floats
 from remnant.studies.prediction.pool_labels import (
     Truth,
     attacked,
@@ -49,7 +49,7 @@ def measure_prediction(
     plan: ShadowPlan,
     predict: PredictSettings,
     settings: TruthSettings,
-    evidence: Evidence,
+    evidence: EarlyLooks,
 ) -> None:
     """Measure the truth, compare every predictor with it, make the list; store all of it."""
     truth = find_truth(evidence, settings)
@@ -83,7 +83,7 @@ class _Judge:
         plan: ShadowPlan,
         predict: PredictSettings,
         settings: TruthSettings,
-        evidence: Evidence,
+        evidence: EarlyLooks,
         truth: Truth,
     ) -> None:
         self.plan, self.predict, self.settings = plan, predict, settings
@@ -294,7 +294,7 @@ def _curve(quality: PredictionQuality) -> OperatingPoints:
     )
 
 
-def _scope(plan: ShadowPlan, predict: PredictSettings, evidence: Evidence) -> Tested:
+def _scope(plan: ShadowPlan, predict: PredictSettings, evidence: EarlyLooks) -> Tested:
     return Tested(
         tested=(
             f"SHADOW: {plan.models} models ({evidence.what}), each trained on a random half of "

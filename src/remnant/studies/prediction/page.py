@@ -78,13 +78,13 @@ from remnant.studies.shared.estimates import (
     rate_cell,
     rate_ends,
 )
-from remnant.studies.shared.pages import Run, closing, headline, scope_section, task_sentence
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
 TITLE = "Prediction of memorisation"
 _SQUARE, _FLAT, _LOW = 410, 240, 340  # heights of charts
 
 
-def page(result: PredictionResult, run: Run) -> Iterator[Block]:
+def page(result: PredictionResult, run: RunFacts) -> Iterator[Block]:
     """The blocks of a prediction run's page."""
     prediction = result.prediction
     yield headline(result.verdict, {}, checks=beside(result), reading=headline_reading(result))

@@ -22,7 +22,7 @@ from remnant.measures import (
     rmia,
 )
 from remnant.probes import MARGINS
-from remnant.studies.prediction.early_looks import LOSS, Bools, Evidence, Floats
+from remnant.studies.prediction.early_looks import LOSS, Bools, EarlyLooks, Floats
 from remnant.studies.prediction.recipe import TruthSettings
 from remnant.studies.prediction.result import (
     KindMemorisation,
@@ -62,7 +62,7 @@ class Truth:
     false_alarms: Floats
 
 
-def find_truth(evidence: Evidence, settings: TruthSettings) -> Truth:
+def find_truth(evidence: EarlyLooks, settings: TruthSettings) -> Truth:
     """Attack every model by the others.
 
     Raises:
@@ -127,7 +127,7 @@ def _rmia(probability: Floats, seen: Bools) -> Floats:
 
 
 def memorisation(
-    truth: Truth, evidence: Evidence, settings: TruthSettings, *, confidence: float
+    truth: Truth, evidence: EarlyLooks, settings: TruthSettings, *, confidence: float
 ) -> Memorisation:
     """Return what was memorised, how stable that is, and how its measures agree."""
     seen = evidence.pool.seen

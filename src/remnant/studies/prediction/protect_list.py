@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ProtectRule, clopper_pearson, protect_rule
-from remnant.studies.prediction.early_looks import Bools, Evidence, Floats
+from remnant.studies.prediction.early_looks import Bools, EarlyLooks, Floats
 from remnant.studies.prediction.pool_labels import Truth
 from remnant.studies.prediction.recipe import PredictSettings, TruthSettings
 from remnant.studies.prediction.result import ListCheck, Predictor, ProtectList, RiskySample
@@ -30,7 +30,7 @@ def make_list(
     risk: RiskOf,
     predict: PredictSettings,
     settings: TruthSettings,
-    evidence: Evidence,
+    evidence: EarlyLooks,
     truth: Truth,
 ) -> tuple[ProtectList, Bools]:
     """Make the rule on the fit targets but the last, check it there, list the first one's samples.
@@ -84,7 +84,7 @@ def make_list(
 
 
 def _riskiest(
-    risk: Floats, memorised: Bools, places: NDArray[np.int64], evidence: Evidence
+    risk: Floats, memorised: Bools, places: NDArray[np.int64], evidence: EarlyLooks
 ) -> tuple[RiskySample, ...]:
     """The first target's samples of highest risk, the riskiest first."""
     return tuple(

@@ -23,7 +23,7 @@ from remnant.studies.jobs.execution import Job, JobContext, JobOutput, Workload
 from remnant.studies.jobs.running import run_jobs
 from remnant.studies.prediction.early_looks import (
     Bools,
-    Evidence,
+    EarlyLooks,
     Floats,
     Looks,
     keep_looks,
@@ -144,7 +144,7 @@ def run_shadow_study(training: ShadowTraining, record: Record, progress: Progres
         looks = _train_targets(training, record, progress)
     stop = looks.steps[looks.stopped(seen, drop=study.predict.drop)]
     put_parts(record, task=training.task(record))
-    evidence = Evidence(
+    evidence = EarlyLooks(
         looks=looks,
         targets=training.targets,
         pool=_pool_scores(training, record, stop, progress),

@@ -267,7 +267,7 @@ class SomeMembers:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Question:
+class CanaryLooks:
     """What is asked of some members about some canaries while they are trained.
 
     Attributes:
@@ -295,7 +295,7 @@ def fit_classifiers(
     planting: Planting,
     execution: Execution,
     *,
-    ask: Mapping[str, Question] | None = None,
+    ask: Mapping[str, CanaryLooks] | None = None,
     also: Mapping[str, Probe] | None = None,
     checkpoint: Checkpoint | None = None,
     on_step: Callable[[int], None] | None = None,
@@ -319,7 +319,7 @@ def fit_classifiers(
     )
     questions, probes = ask or {}, also or {}
 
-    def probe(question: Question) -> Callable[[Population], Any]:
+    def probe(question: CanaryLooks) -> Callable[[Population], Any]:
         images = planting.probed.images[question.canaries]
         labels = planting.probed.labels[question.canaries]
         return lambda models: label_signals(SomeMembers(models, question.members), images, labels)

@@ -61,7 +61,7 @@ def _no_array(name: str) -> NDArray[Any]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RunFacts:
     """What a page says about the run itself.
 
     Attributes:
@@ -85,11 +85,11 @@ class Run:
     execution: Mapping[str, Any] = field(default_factory=dict)
 
 
-def read_run(record: Record) -> Run:
+def read_run(record: Record) -> RunFacts:
     """Read what a page says about a record's run."""
     plan = without_seeds(record.plan) if gives_secrets(record.plan) else record.plan
     inner = plan.get("plan", plan)
-    return Run(
+    return RunFacts(
         name=record.folder.resolve().name,
         question=record.question,
         complete=record.status == "complete",
@@ -236,7 +236,7 @@ def scope_section(scope: Tested | Absent, *, depth: Depth = "page") -> Section:
     return section("What was tested, and what was not", [found])
 
 
-def closing(run: Run, *, ledger: bool = True) -> Iterator[Block]:
+def closing(run: RunFacts, *, ledger: bool = True) -> Iterator[Block]:
     """The end of a page: when canaries were used, and what was run.
 
     Args:
@@ -249,7 +249,7 @@ def closing(run: Run, *, ledger: bool = True) -> Iterator[Block]:
     yield section("What was run", [Fold("Plan, machine and versions", (Facts(groups),))])
 
 
-def _ledger(run: Run) -> Iterator[Block]:
+def _ledger(run: RunFacts) -> Iterator[Block]:
     tiled = _tiled_sentence(run)
     if tiled:
         yield prose(tiled)
@@ -278,7 +278,7 @@ def _uses(ends: tuple[int, int]) -> str:
     return str(ends[0]) if ends[0] == ends[1] else f"{ends[0]}–{ends[1]}"
 
 
-def _tiled_sentence(run: Run) -> str:
+def _tiled_sentence(run: RunFacts) -> str:
     """Why the ledger counts more uses than the plan has repeats; nothing where it does not."""
     repeats = run.plan.get("repeats")
     uses = max((row.uses[1] for row in run.ledger), default=0)

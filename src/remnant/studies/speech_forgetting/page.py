@@ -29,7 +29,7 @@ from remnant.studies.shared.curve_blocks import comparison_section, control_hold
 from remnant.studies.shared.curve_charts import comparison_chart
 from remnant.studies.shared.pages import (
     UNDECIDED,
-    Run,
+    RunFacts,
     closing,
     headline,
     scope_section,
@@ -94,7 +94,7 @@ _ERRORS = (
 _GROUPS = "Each group is ranked among references of its own kind."
 
 
-def page(result: SpeechForgettingResult, run: Run) -> Iterator[Block]:
+def page(result: SpeechForgettingResult, run: RunFacts) -> Iterator[Block]:
     """What a report shows of a study of forgetting of speech."""
     exposure, control = measured(result.curve_exposure), measured(result.curve_exposure_aa)
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
@@ -196,7 +196,7 @@ def _errors(errors: ErrorRates | Absent) -> Iterator[Block]:
     )
 
 
-def _sounds(sounds: PlantedSounds | Absent, run: Run) -> Block:
+def _sounds(sounds: PlantedSounds | Absent, run: RunFacts) -> Block:
     if isinstance(sounds, Absent):
         return Missing("Sounds", sounds.reason)
     return Sounds(

@@ -80,7 +80,7 @@ class PlantedSpeech:
     validation: Asked
     vocabulary: Vocabulary
     bands: int
-    planted: list[Planted]
+    planted: list[PlantedUtterance]
     canary_characters: int
     utterances: list[Heard]
     neighbours: Neighbours | None = None
@@ -92,7 +92,7 @@ class PlantedSpeech:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Planted:
+class PlantedUtterance:
     """A canary: what is planted, and how it can be heard again.
 
     Attributes:
@@ -186,7 +186,9 @@ def plant_speech(study: SpeechStudy, corpus: SpeechCorpus, speak: Spoken) -> Pla
     ]
     said = [one.transcript for one in clean] + [item.transcript for item in drawn + near]
     vocabulary = Vocabulary.of_characters("".join(said))
-    stored, second = _in_rows([Planted(one.transcript, (one,)) for one in clean] + canaries)
+    stored, second = _in_rows(
+        [PlantedUtterance(one.transcript, (one,)) for one in clean] + canaries
+    )
     inputs, targets = _packed(stored, vocabulary)
     return PlantedSpeech(
         inputs=inputs,
@@ -194,7 +196,9 @@ def plant_speech(study: SpeechStudy, corpus: SpeechCorpus, speak: Spoken) -> Pla
         examples=len(clean),
         second=second,
         probed=tuple(_asked(items, vocabulary) for items in by_trial),
-        validation=_asked([Planted(o.transcript, (o,)) for o in corpus.validation], vocabulary),
+        validation=_asked(
+            [PlantedUtterance(o.transcript, (o,)) for o in corpus.validation], vocabulary
+        ),
         vocabulary=vocabulary,
         bands=corpus.bands,
         planted=canaries[:count],
@@ -208,7 +212,9 @@ def plant_speech(study: SpeechStudy, corpus: SpeechCorpus, speak: Spoken) -> Pla
     )
 
 
-def _in_rows(items: Sequence[Planted]) -> tuple[list[tuple[Heard, str]], NDArray[np.int64]]:
+def _in_rows(
+    items: Sequence[PlantedUtterance],
+) -> tuple[list[tuple[Heard, str]], NDArray[np.int64]]:
     """Return sounds and transcripts, second speakers' behind all others, and where they are."""
     others = [place for place, item in enumerate(items) if len(item.sounds) > 1]
     second = np.arange(len(items) + len(others))
@@ -218,7 +224,7 @@ def _in_rows(items: Sequence[Planted]) -> tuple[list[tuple[Heard, str]], NDArray
     return rows, second.astype(np.int64)
 
 
-def _neighbours(items: Sequence[Planted], vocabulary: Vocabulary, each: int) -> Neighbours:
+def _neighbours(items: Sequence[PlantedUtterance], vocabulary: Vocabulary, each: int) -> Neighbours:
     rows, second = _in_rows(items)
     inputs, targets = _packed(rows, vocabulary)
     return Neighbours(inputs, targets, second, each)
@@ -262,7 +268,7 @@ def _spoken(
     rng: np.random.Generator,
     *,
     first: int = 0,
-) -> list[Planted]:
+) -> list[PlantedUtterance]:
     """Have each transcript spoken by voices of its cell's sex, drawn without replacement.
 
     Args:
@@ -285,7 +291,7 @@ def _spoken(
         )
     sounds = iter(speak([sentence for own in sentences for sentence in own]))
     return [
-        Planted(transcript, tuple(next(sounds) for _ in own), own)
+        PlantedUtterance(transcript, tuple(next(sounds) for _ in own), own)
         for transcript, own in zip(transcripts, sentences, strict=True)
     ]
 
@@ -296,7 +302,7 @@ def _mislabelled(
     near_transcripts: Sequence[str],
     clean: Sequence[Heard],
     rng: np.random.Generator,
-) -> tuple[list[Planted], list[Planted], list[Heard]]:
+) -> tuple[list[PlantedUtterance], list[PlantedUtterance], list[Heard]]:
     """Give utterances wrong transcripts; return them, neighbours, and the clean ones left."""
     canaries, references = len(study.canary_cells), len(study.reference_cells)
     count, neighbours = canaries + references, len(study.neighbour_cells)
@@ -320,12 +326,14 @@ def _mislabelled(
         sounds += [taken[place] for place in dealt[trial % sets][canaries:]]
     sounds += taken[count:] * study.trials
     left = sorted(set(range(len(clean))) - set(taken))
-    items = [Planted(text, (clean[place],)) for text, place in zip(every, sounds, strict=True)]
+    items = [
+        PlantedUtterance(text, (clean[place],)) for text, place in zip(every, sounds, strict=True)
+    ]
     cut = len(transcripts)
     return items[:cut], items[cut:], [clean[place] for place in left]
 
 
-def _asked(items: Sequence[Planted], vocabulary: Vocabulary) -> Asked:
+def _asked(items: Sequence[PlantedUtterance], vocabulary: Vocabulary) -> Asked:
     flat = [(number, item, sound) for number, item in enumerate(items) for sound in item.sounds]
     inputs, targets = _packed([(sound, item.transcript) for _, item, sound in flat], vocabulary)
     return Asked(inputs, targets, np.array([number for number, _, _ in flat]), len(items))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from remnant.report.blocks import Block
 from remnant.studies.one_run.page import run_blocks
 from remnant.studies.one_run.score_words import ScoreWords
-from remnant.studies.shared.pages import Run
+from remnant.studies.shared.pages import RunFacts
 from remnant.studies.speech_one_run.result import SpeechOneRunResult
 
 TITLE = "One-run forgetting of speech"
@@ -28,7 +28,7 @@ _PLANTED = {
 }
 
 
-def page(result: SpeechOneRunResult, run: Run) -> Iterator[Block]:
+def page(result: SpeechOneRunResult, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
     canaries = run.recipe.get("canaries")
     kind = canaries.get("kind") if isinstance(canaries, Mapping) else None

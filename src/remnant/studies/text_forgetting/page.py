@@ -45,7 +45,7 @@ from remnant.studies.shared.curve_charts import comparison_chart, curve_chart
 from remnant.studies.shared.curves import CurveResult
 from remnant.studies.shared.pages import (
     UNDECIDED,
-    Run,
+    RunFacts,
     closing,
     headline,
     scope_section,
@@ -95,7 +95,7 @@ _TRADITIONAL = (
 _NULL_BITS = "1.44"  # 1/ln 2, where no curve says it
 
 
-def page(result: TextForgettingResult, run: Run) -> Iterator[Block]:
+def page(result: TextForgettingResult, run: RunFacts) -> Iterator[Block]:
     """What a report shows of a study of forgetting of text."""
     exposure = measured(result.curve_exposure)
     control = measured(result.curve_exposure_aa)

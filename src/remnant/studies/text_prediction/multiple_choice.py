@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from remnant.data import LETTERS, Question, Questions, load_questions
+from remnant.data import LETTERS, MultipleChoice, Questions, load_questions
 from remnant.data.own_files import Origin
 from remnant.data.questions import load_own_questions
 from remnant.errors import InvalidInput, UnsupportedModel
@@ -82,7 +82,7 @@ def tokenise_questions(
 
     known = {}
 
-    def fits(question: Question) -> bool:
+    def fits(question: MultipleChoice) -> bool:
         known[question] = encode(question.prompt)
         return len(known[question]) <= settings.longest
 

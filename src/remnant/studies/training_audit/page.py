@@ -45,7 +45,7 @@ from remnant.studies.exposure.page import (
 from remnant.studies.exposure.result import ExposureGate, ExposureResult
 from remnant.studies.exposure.terms import TERMS
 from remnant.studies.one_run import page as one_run_page
-from remnant.studies.shared.pages import UNDECIDED, Run, closing, headline, scope_section
+from remnant.studies.shared.pages import UNDECIDED, RunFacts, closing, headline, scope_section
 from remnant.studies.training_audit.charts import course_chart, detection_chart, level_text
 from remnant.studies.training_audit.claimed_epsilon import sentence_of
 from remnant.studies.training_audit.result import (
@@ -86,7 +86,7 @@ _CLAIM_ADVICE = {
 _MOST_EXAMPLES = 200
 
 
-def page(result: TrainingAuditResult, run: Run | None = None) -> Iterator[Block]:
+def page(result: TrainingAuditResult, run: RunFacts | None = None) -> Iterator[Block]:
     """Yield the page of a result; ``run`` is None for what a command prints without a record."""
     if isinstance(result.detection, DetectedExamples):
         yield from examples_page(result, result.detection, run)
@@ -118,7 +118,7 @@ def page(result: TrainingAuditResult, run: Run | None = None) -> Iterator[Block]
 
 
 def examples_page(
-    result: TrainingAuditResult, detected: DetectedExamples, run: Run | None
+    result: TrainingAuditResult, detected: DetectedExamples, run: RunFacts | None
 ) -> Iterator[Block]:
     """The page of a training with examples of one's own."""
     gate = result.verdict
@@ -313,7 +313,7 @@ def _interval(low: float, high: float) -> str:
 
 
 def _ledger_page(
-    result: TrainingAuditResult, forgetting: Forgetting, run: Run | None
+    result: TrainingAuditResult, forgetting: Forgetting, run: RunFacts | None
 ) -> Iterator[Block]:
     """The page of a training in which nothing was planted and batch order was logged."""
     gate = result.verdict

@@ -20,7 +20,7 @@ from remnant.studies.shared.wording import counted, times
 from remnant.studies.training_choices.by_exposure import by_exposure
 from remnant.studies.training_choices.effects import main_effects, mean_ends
 from remnant.studies.training_choices.population import trained_models
-from remnant.studies.training_choices.prepared import Run
+from remnant.studies.training_choices.prepared import PreparedVariant
 from remnant.studies.training_choices.probe import most_followed, most_sampled
 from remnant.studies.training_choices.recipe import ExposureTrainingStudy, changes_of
 from remnant.studies.training_choices.result import (
@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 
 
 def put_training_results(
-    record: Record, study: ExposureTrainingStudy, runs: Mapping[str, Run]
+    record: Record, study: ExposureTrainingStudy, runs: Mapping[str, PreparedVariant]
 ) -> None:
     """Put everything that the study measured into the record; no secret is in it."""
     training = training_choices(record, study, runs)
@@ -53,7 +53,7 @@ def put_training_results(
 
 
 def training_choices(
-    record: Record, study: ExposureTrainingStudy, runs: Mapping[str, Run]
+    record: Record, study: ExposureTrainingStudy, runs: Mapping[str, PreparedVariant]
 ) -> TrainingChoices:
     """Return all variants, the study itself first."""
     cells = study.cells()
@@ -127,7 +127,7 @@ def pareto_front(points: Mapping[str, tuple[float, float]]) -> list[str]:
 def _variant(
     record: Record,
     name: str,
-    run: Run,
+    run: PreparedVariant,
     confidence: float,
     *,
     changes: dict[str, Any],
@@ -174,7 +174,7 @@ def _variant(
     )
 
 
-def _through(followed: Floats | None, run: Run, confidence: float) -> Through | None:
+def _through(followed: Floats | None, run: PreparedVariant, confidence: float) -> Through | None:
     if followed is None:
         return None
     # A trial does not depend on how many there are.
@@ -196,7 +196,7 @@ def _through(followed: Floats | None, run: Run, confidence: float) -> Through | 
     )
 
 
-def _lower_bounds(bits: Floats, run: Run) -> tuple[bool, ...]:
+def _lower_bounds(bits: Floats, run: PreparedVariant) -> tuple[bool, ...]:
     """Whether, at each time, a canary had the maximum that sampling can show: a lower bound."""
     most = most_sampled(run)
     if most >= math.log2(run.study.secret.known.space) - 1e-9:
@@ -217,7 +217,7 @@ def share_ends(hits: Any, confidence: float) -> Ends:
 
 
 def _scope(
-    study: ExposureTrainingStudy, runs: Mapping[str, Run], training: TrainingChoices
+    study: ExposureTrainingStudy, runs: Mapping[str, PreparedVariant], training: TrainingChoices
 ) -> Tested:
     first = runs["primary"]
     tested = [

@@ -25,7 +25,7 @@ from remnant.report.blocks import (
 from remnant.report.curve import short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
 from remnant.studies.beside.training_choices import beside
-from remnant.studies.shared.pages import Run, closing, headline, scope_section, task_sentence
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 from remnant.studies.training_choices.charts import (
     estimate_chart,
     front_chart,
@@ -73,7 +73,7 @@ class _VariantRow:
     difference: Difference | None
 
 
-def page(result: TrainingResult, run: Run) -> Iterator[Block]:
+def page(result: TrainingResult, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
     training = result.training
     reading = None if isinstance(training, Absent) else _reading(training)

@@ -26,15 +26,15 @@ from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.language_models import language_model_maker
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.prepared import Run, Runs
+from remnant.studies.training_choices.prepared import PreparedVariant, Runs
 from remnant.studies.training_choices.probe import look_on, measure_run
 
 Work = Callable[[Runs, JobContext], None]
 
 
-def populations(runs: Runs) -> list[dict[str, Run]]:
+def populations(runs: Runs) -> list[dict[str, PreparedVariant]]:
     """Sort runs into those that one population can hold, in their order."""
-    made: dict[str, dict[str, Run]] = {}
+    made: dict[str, dict[str, PreparedVariant]] = {}
     for name, run in runs.items():
         plain = run.study.to_dict()
         training = dict(plain["training"])
@@ -56,7 +56,7 @@ def populations(runs: Runs) -> list[dict[str, Run]]:
     return list(made.values())
 
 
-def _options(run: Run) -> dict[str, Any]:
+def _options(run: PreparedVariant) -> dict[str, Any]:
     """The optimizer's options, always with a weight decay: members may differ in it."""
     training = run.study.training
     rule = make_optimizer(training.optimizer, members=1, options=training.options)
@@ -72,7 +72,7 @@ def trained_models(runs: Runs) -> int:
     )
 
 
-def _training_key(run: Run) -> str:
+def _training_key(run: PreparedVariant) -> str:
     """Equal for two runs of one population that are the same training."""
     plain = run.study.to_dict()
     training = plain["training"]
@@ -104,7 +104,7 @@ def _cast(runs: Runs, *, steps: int | None = None) -> _Cast:
     first = next(iter(runs.values()))
     examples = first.planted.examples
     places: dict[str, int] = {}
-    trained: dict[str, Run] = {}
+    trained: dict[str, PreparedVariant] = {}
     for name, run in runs.items():
         key = _training_key(run)
         trained.setdefault(key, run)
@@ -278,7 +278,7 @@ def time_population(runs: Runs, execution: Execution) -> dict[str, float]:
     }
 
 
-def _one_trial(run: Run) -> Run:
+def _one_trial(run: PreparedVariant) -> PreparedVariant:
     """The first trial of a run, without exact ranks and extractions."""
     measure = dataclasses.replace(run.study.measure, method="sampled", extract=False)
     return dataclasses.replace(

@@ -30,7 +30,7 @@ from remnant.studies.training_choices.recipe import ExposureTrainingStudy
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Run:
+class PreparedVariant:
     """One variant, ready to be trained.
 
     Attributes:
@@ -94,7 +94,7 @@ class Run:
         return EarlyStop(held_out[:, :-1], held_out[:, 1:], every=every, patience=patience)
 
 
-Runs = Mapping[str, Run]
+Runs = Mapping[str, PreparedVariant]
 
 
 def prepare_runs(
@@ -102,7 +102,7 @@ def prepare_runs(
     execution: Execution,
     *,
     also: Sequence[Template] = (),
-) -> dict[str, Run]:
+) -> dict[str, PreparedVariant]:
     """Plant every variant's text; refuse what cannot be planted, trained or ranked.
 
     Args:
@@ -152,7 +152,7 @@ def prepare_runs(
             module(torch.tensor([planted.vocabulary.encode(canary)]))
         automaton = compile_template(planted.vocabulary.encode, study.secret.known)
         Budget(max_nodes=study.measure.max_nodes).check(automaton)
-        made[name] = Run(
+        made[name] = PreparedVariant(
             study=study,
             plan=plan,
             planted=planted,

@@ -19,14 +19,16 @@ from remnant.studies.exposure.saturated import measure_each_cost
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.language_models import finite_losses, language_model_maker
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.prepared import Run
+from remnant.studies.training_choices.prepared import PreparedVariant
 from remnant.studies.training_choices.secrets import lay_out_trial
 
 Floats = NDArray[np.float64]
 LOSSES = ("validation", "training")
 
 
-def look_on(run: Run, members: slice, execution: Execution) -> Callable[[Population], Floats]:
+def look_on(
+    run: PreparedVariant, members: slice, execution: Execution
+) -> Callable[[Population], Floats]:
     """Return the probe that measures a run's planted models during their training.
 
     It returns ``(trials, canaries + 2)``: exposure in bits of each canary, then what a token of the
@@ -49,21 +51,21 @@ def look_on(run: Run, members: slice, execution: Execution) -> Callable[[Populat
     return look
 
 
-def most_followed(run: Run) -> float:
+def most_followed(run: PreparedVariant) -> float:
     """The maximum exposure, in bits, that can be measured during training."""
     if run.study.follow.method != "sampled":
         return math.log2(run.study.secret.known.space)
     return most_sampled(run)
 
 
-def most_sampled(run: Run) -> float:
+def most_sampled(run: PreparedVariant) -> float:
     """The maximum exposure, in bits, that sampling during training can show."""
     own = run.plan.canaries + run.plan.controls
     left = run.study.secret.known.space - own
     return math.log2(min(run.study.follow.references, left) + 1)
 
 
-def losses_of(run: Run, members: slice, models: Population) -> Floats:
+def losses_of(run: PreparedVariant, members: slice, models: Population) -> Floats:
     """What a token costs a run's planted models, in bits: ``(trials, 2)``, see ``LOSSES``."""
     study, planted = run.study, run.planted
     made = []
@@ -81,7 +83,7 @@ def losses_of(run: Run, members: slice, models: Population) -> Floats:
 
 
 def measure_run(
-    run: Run,
+    run: PreparedVariant,
     members: slice,
     population: Population,
     execution: Execution,
@@ -164,7 +166,13 @@ def _first_known(row: SecretExposure, ended: bool, canaries: int) -> bool:
 
 
 def _audit(
-    run: Run, model: LanguageModel, trial: int, costs: ReadCosts, *, method: str, **options: Any
+    run: PreparedVariant,
+    model: LanguageModel,
+    trial: int,
+    costs: ReadCosts,
+    *,
+    method: str,
+    **options: Any,
 ) -> ExposureAudit:
     return measure_each_cost(
         model,
@@ -177,13 +185,13 @@ def _audit(
     )
 
 
-def _unseen(run: Run, model: LanguageModel, trial: int, costs: ReadCosts) -> Floats:
+def _unseen(run: PreparedVariant, model: LanguageModel, trial: int, costs: ReadCosts) -> Floats:
     """Exposure of secrets that the model did not see, sampled: an exact ranking prunes nothing."""
     return _audit(run, model, trial, costs, method="sampled", fit=False).bits
 
 
 def _models(
-    run: Run, population: Population, members: Iterable[int], execution: Execution
+    run: PreparedVariant, population: Population, members: Iterable[int], execution: Execution
 ) -> Iterator[LanguageModel]:
     """Yield some members one after another, with their own floating-point type."""
     module = language_model_maker(run.study, run.planted)()

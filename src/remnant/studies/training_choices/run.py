@@ -21,7 +21,7 @@ from remnant.studies.training_choices.population import (
     time_population,
     train_population,
 )
-from remnant.studies.training_choices.prepared import Run, Runs, prepare_runs
+from remnant.studies.training_choices.prepared import PreparedVariant, Runs, prepare_runs
 from remnant.studies.training_choices.recipe import ExposureTrainingStudy
 
 
@@ -72,7 +72,7 @@ def estimate_exposure_training(
 
 def _work(
     study: ExposureTrainingStudy,
-    runs: dict[str, Run],
+    runs: dict[str, PreparedVariant],
     execution: Execution,
     record: Record,
     progress: Progress | None,

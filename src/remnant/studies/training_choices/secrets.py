@@ -15,7 +15,7 @@ from remnant.probes import Asked, PathTree, lay_out
 from remnant.search import compile_template
 from remnant.search.automaton import Automaton
 from remnant.studies.exposure.audit import ReadCosts
-from remnant.studies.training_choices.prepared import Run
+from remnant.studies.training_choices.prepared import PreparedVariant
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ def compiled(vocabulary: Vocabulary, template: Template) -> Automaton:
     return compile_template(vocabulary.encode, template)
 
 
-def lay_out_trial(run: Run, trial: int, *, references: int) -> TrialSecrets:
+def lay_out_trial(run: PreparedVariant, trial: int, *, references: int) -> TrialSecrets:
     """Lay out the secrets that the models of a trial are measured on.
 
     Args:
@@ -81,7 +81,7 @@ def lay_out_trial(run: Run, trial: int, *, references: int) -> TrialSecrets:
     )
 
 
-def references_of(run: Run, trial: int, *, references: int) -> list[Canary]:
+def references_of(run: PreparedVariant, trial: int, *, references: int) -> list[Canary]:
     """Draw the secrets that a trial's canaries and controls are ranked among.
 
     Every trial has its own, the same during and after training and in all variants of one seed. If

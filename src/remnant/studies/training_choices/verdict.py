@@ -16,7 +16,7 @@ from remnant.measures.statistics.sign_flips import FEWEST_PAIRS
 from remnant.records import Record
 from remnant.records.outcomes import RULES
 from remnant.studies.shared.wording import counted, times
-from remnant.studies.training_choices.prepared import Run
+from remnant.studies.training_choices.prepared import PreparedVariant
 from remnant.studies.training_choices.recipe import ExposureTrainingStudy, changes_of
 from remnant.studies.training_choices.result import Difference, Effect, TrainingFinding
 
@@ -67,7 +67,7 @@ def exposure_levels(record: Record, name: str, most: float) -> Levels:
 
 
 def compare_variants(
-    record: Record, study: ExposureTrainingStudy, runs: Mapping[str, Run]
+    record: Record, study: ExposureTrainingStudy, runs: Mapping[str, PreparedVariant]
 ) -> TrainingFinding:
     """Find which variants differ from the first in exposure, and what to do about it.
 
@@ -210,7 +210,7 @@ def _differ_sentence(
     return " ".join(changes)
 
 
-def _instead(first: Run, other: Run) -> str:
+def _instead(first: PreparedVariant, other: PreparedVariant) -> str:
     """What a variant does instead of what, as the subject of a sentence."""
     changes = changes_of(first.study.to_dict(), other.study)
     own, base = set(other.plan.repeats), set(first.plan.repeats)
