@@ -19,7 +19,7 @@ from remnant.report.blocks import Block, Check, Tile, Tiles
 from remnant.report.terminal import summary
 from remnant.studies.registry import QUESTIONS, Question
 from remnant.studies.reporting import read_page, read_pages, write_report
-from remnant.studies.shared import parts
+from remnant.studies.shared import result_parts
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 
 TITLE = "Exposure of keys"
@@ -34,9 +34,9 @@ class Exposed:
 class KeysResult:
     VERSION: ClassVar[int] = 1
 
-    verdict: parts.Gate | Absent
+    verdict: result_parts.Gate | Absent
     exposure: Exposed | Absent
-    scope: parts.Tested | Absent
+    scope: result_parts.Tested | Absent
 
     @classmethod
     def upgrade(cls, stored: dict[str, Any], version: int) -> dict[str, Any]:
