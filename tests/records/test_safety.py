@@ -82,7 +82,7 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, head, monkeyp
     def refuse(*_args, **_kwargs):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("remnant.records.lock.os.open", refuse)
+    monkeypatch.setattr("remnant.records.folder.os.open", refuse)
     with pytest.raises(RecordError, match=r"cannot be written: Permission denied\.$"):
         Record.create(tmp_path / "run", **head)
     assert list(tmp_path.iterdir()) == []
@@ -190,7 +190,7 @@ def test_a_record_opened_to_read_cannot_be_written(create):
 
 @pytest.mark.parametrize(
     "moment",
-    ["remnant.records.arrays.os.replace", "remnant.records.contents.database.writing"],
+    ["remnant.records.arrays.os.replace", "remnant.records.store.database.writing"],
 )
 def test_a_crash_while_replacing_an_array_keeps_the_old_one(create, monkeypatch, moment):
     with create() as record:

@@ -7,6 +7,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +66,27 @@ def test_finishing_sets_the_status_and_keeps_the_first_time(create, monkeypatch)
         monkeypatch.setattr("remnant.records.store.utc_now", lambda: "2100-01-01T00:00:00Z")
         record.finish()
         assert (record.status, record.finished) == ("complete", first)
+
+
+def test_a_record_is_written_by_at_most_five_files(create):
+    home, files = Path(remnant.records.__file__).parent, set()
+
+    def watch(frame, event, argument):
+        if event == "call":
+            files.add(Path(frame.f_code.co_filename))
+
+    sys.setprofile(watch)
+    try:
+        with create() as record:
+            record.put_array("losses", np.zeros(3))
+            record.put_result("task", {"test_accuracy": 0.97})
+            record.put_ledger({name: [1] for name in ("member", "canary", "step", "uses")})
+            record.finish()
+    finally:
+        sys.setprofile(None)
+    entered = {path.name for path in files if path.parent == home}
+    assert "store.py" in entered
+    assert len(entered) <= 5
 
 
 def test_update_execution_changes_only_the_keys_named(create):

@@ -53,7 +53,8 @@ def _records(run: Path) -> list[Record]:
         RecordError: There is no run, or one of them is damaged.
     """
     from remnant.records import Record
-    from remnant.records.listing import SHADOW_POOL, runs_covered
+    from remnant.records.folder import runs_covered
+    from remnant.records.listing import SHADOW_POOL
 
     records = []
     for folder in runs_covered(run):

@@ -1,5 +1,6 @@
 """Everything a run produced, on disk: one SQLite file and its arrays per run."""
 
+from remnant.records.database import SCHEMA_VERSION
 from remnant.records.listing import RunSummary, list_runs
 from remnant.records.outcomes import (
     EXIT_CODES,
@@ -12,7 +13,6 @@ from remnant.records.outcomes import (
     gate_row,
 )
 from remnant.records.provenance import gather as gather_provenance
-from remnant.records.schema import SCHEMA_VERSION
 from remnant.records.store import Record
 
 __all__ = [

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, RecordError, write_error
 from remnant.records.database import sync_folder
-from remnant.records.secret_seeds import OWNER_ONLY
 
+OWNER_ONLY = 0o600  # mode of the files of a run whose seed gives secrets back
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _KINDS = "biufcSU"
 _LOST = "Restore the file from a copy, or remove the run's folder and run it again."

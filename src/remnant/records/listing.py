@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from remnant.errors import RecordError
-from remnant.records.folder import RECORD_FILE
-from remnant.records.lock import being_written
+from remnant.records.folder import RECORD_FILE, being_written
 from remnant.records.outcomes import current
 from remnant.records.store import Record
 
@@ -61,17 +60,6 @@ def list_runs(parent: str | Path) -> list[RunSummary]:
     except OSError as error:
         raise RecordError(f"{parent} cannot be listed: {error.strerror}.") from error
     return [summarise(folder) for folder in folders]
-
-
-def runs_covered(folder: str | Path) -> list[Path]:
-    """The folders of the runs that ``remnant report`` and ``remnant show`` cover.
-
-    The folder itself, where it holds a record or none is directly under it, and then those directly
-    under it, by name.
-    """
-    own = Path(folder)
-    below = sorted(path.parent for path in own.glob(f"*/{RECORD_FILE}") if path.is_file())
-    return [own, *below] if not below or (own / RECORD_FILE).exists() else below
 
 
 def summarise(folder: Path) -> RunSummary:

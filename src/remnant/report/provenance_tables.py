@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.records import Record
-from remnant.records.secret_seeds import gives_secrets
+from remnant.records.provenance import gives_secrets
 
 
 @dataclass(frozen=True, slots=True)

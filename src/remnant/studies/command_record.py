@@ -22,16 +22,15 @@ from numpy.typing import ArrayLike
 from remnant.errors import RecordError, write_error
 from remnant.plans.fingerprint import fingerprint
 from remnant.records import Record, gather_provenance
-from remnant.records.command import (
+from remnant.records.database import plain
+from remnant.records.folder import LOCK_FILE, RECORD_FILE, REPORT_FILE, WriterLock, undo
+from remnant.records.provenance import (
     command_facts,
     file_digest,
     joint_digest,
     running_command,
     used_libraries,
 )
-from remnant.records.folder import RECORD_FILE, REPORT_FILE, undo
-from remnant.records.lock import LOCK_FILE, WriterLock
-from remnant.records.plain import plain
 from remnant.records.typed import Result, put_result
 from remnant.studies.reporting import PRIVATE, REVEALED, write_report
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from remnant.errors import RecordError, RemnantWarning
 from remnant.records import Record
-from remnant.records.listing import SHADOW_POOL, runs_covered
+from remnant.records.folder import runs_covered
+from remnant.records.listing import SHADOW_POOL
 from remnant.records.typed import read_result
 from remnant.report.blocks import Block, Headline, Page, Tiles, checks_json, prose
 from remnant.report.html import DamagedRun, render, write_page

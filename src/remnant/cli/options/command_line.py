@@ -35,7 +35,7 @@ def noted(command: click.Command) -> click.Command:
 def _noting(callback: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(callback)
     def run(*arguments: Any, **options: Any) -> Any:
-        from remnant.records.command import Command, running
+        from remnant.records.provenance import Command, running
 
         context = click.get_current_context()
         named = context.command.name not in _UNNAMED

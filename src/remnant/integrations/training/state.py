@@ -18,8 +18,8 @@ from remnant.errors import InvalidInput, RecordError
 from remnant.integrations.training.processes import Processes
 from remnant.plans.fingerprint import fingerprint
 from remnant.records import Record, gather_provenance
-from remnant.records.command import used_libraries
 from remnant.records.folder import RECORD_FILE
+from remnant.records.provenance import used_libraries
 from remnant.records.typed import put_result
 from remnant.studies.reporting import AUDITED, write_report
 from remnant.studies.training_audit.result import TrainingAuditResult

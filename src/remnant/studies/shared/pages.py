@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import RecordError
 from remnant.records import Record
-from remnant.records.secret_seeds import gives_secrets, without_seeds
+from remnant.records.provenance import gives_secrets, without_seeds
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
     Block,

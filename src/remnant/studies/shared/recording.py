@@ -12,7 +12,7 @@ from remnant.data.own_files import Origin
 from remnant.errors import RemnantError
 from remnant.plans import Ledger
 from remnant.records import Record, gather_provenance
-from remnant.records.command import command_facts, used_libraries
+from remnant.records.provenance import command_facts, used_libraries
 from remnant.studies.shared.classifiers import Classifiers, load_data
 from remnant.studies.shared.machine import device_name
 from remnant.studies.shared.settings import Execution

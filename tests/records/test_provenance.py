@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from remnant.cli.options.command_line import noted
 from remnant.cli.options.parameters import checked
 from remnant.errors import RecordError
-from remnant.records.command import Command, command_facts, input_digests, used_libraries
-from remnant.records.provenance import is_utc
+from remnant.records.provenance import Command, command_facts, input_digests, is_utc, used_libraries
 from remnant.studies.command_record import weights_digest
 
 
@@ -111,7 +110,7 @@ def test_a_file_that_cannot_be_read_any_more_loses_no_result(tmp_path, monkeypat
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr("remnant.records.command.file_sha256", refuse)
+    monkeypatch.setattr("remnant.records.provenance.file_sha256", refuse)
     said = input_digests(Command("", {"--seen": (file,)}), folders=False)
     assert said == {"--seen x": "cannot be read any more"}
     with pytest.raises(RecordError, match=r"x cannot be read: Permission denied\.$"):
