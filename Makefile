@@ -23,7 +23,7 @@ test: install lint wheel browser voices
 
 # Where there is a GPU: what only it can show.
 test-gpu:
-	PYTHONPATH=src python3 -m pytest -m cuda tests/models tests/population tests/search tests/measures/prediction/test_cuda.py tests/studies/features/test_cuda.py tests/integrations/training/test_cuda.py
+	PYTHONPATH=src python3 -m pytest -m cuda $$(grep -rlE 'mark\.cuda' tests --include='*.py')
 
 lint: install
 	$(BIN)/ruff check .

@@ -113,7 +113,7 @@ def wrapped(network: Any, kind: type = HuggingFaceCausalLM) -> Any:
     tokenizer = Tokenizer(models.BPE({p: i for i, p in enumerate(pieces)}, [], unk_token="<unk>"))
     tokenizer.decoder = decoders.Fuse()
     fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="<unk>")
-    return kind(network, fast)
+    return kind(network, fast, own_precision=network.dtype != torch.float32)
 
 
 def both_ways(chosen: argparse.Namespace, device: str) -> dict[str, Any]:
