@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import pytest
@@ -15,6 +15,7 @@ from remnant.errors import InvalidInput, RecordError
 from remnant.records.outcomes import RULES
 from remnant.records.typed import (
     Absent,
+    Result,
     load,
     optional,
     plain,
@@ -64,20 +65,14 @@ class Rows:
     span: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
-    VERSION: ClassVar[int] = 1
-
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Measured(Result):
     verdict: Finding | Gate | Absent
     rows: Rows | Absent
     histogram: Histogram | Absent
 
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        return parts
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Newer(Measured):
     VERSION: ClassVar[int] = 2
 
@@ -112,19 +107,28 @@ WHOLE = st.builds(
 )
 
 
-def parts_of(result: Measured) -> dict[str, Any]:
-    names = ("verdict", "rows", "histogram")
-    parts = {name: getattr(result, name) for name in names}
-    return {
-        name: {"absent": part.reason} if isinstance(part, Absent) else plain(part)
-        for name, part in parts.items()
-    }
+@given(WHOLE)
+def test_a_result_is_read_back_from_its_plain_data(result):
+    parts = json.loads(json.dumps(result.to_dict()))
+    assert result_from(parts, Measured, where="run") == result
 
 
 @given(WHOLE)
-def test_a_result_is_read_back_from_its_plain_data(result):
-    parts = json.loads(json.dumps(parts_of(result)))
-    assert result_from(parts, Measured, where="run") == result
+def test_a_result_is_printed_in_one_line(result):
+    said = result.verdict.outcome if isinstance(result.verdict, Gate) else result.verdict.headline
+    assert repr(result) == f"Measured({' '.join(said.split())})"
+
+
+def test_a_result_without_a_verdict_is_printed_with_the_reason():
+    result = result_from({"verdict": {"absent": "killed\nin time."}}, Measured, where="run")
+    assert repr(result) == "Measured(no verdict: killed in time)"
+
+
+def test_a_result_has_no_room_for_more():
+    result = result_from({}, Measured, where="run")
+    assert not hasattr(result, "__dict__")
+    with pytest.raises(FrozenInstanceError):
+        result.rows = 3
 
 
 def test_a_part_that_is_not_there_is_absent():
@@ -213,6 +217,7 @@ def test_a_record_keeps_a_result(create):
     put_result(record, result)
     assert read_result(record, Newer) == result
     assert record.results()["format"] == {"version": 2}
+    assert record.results() == json.loads(json.dumps(result.to_dict()))
 
 
 class Ends(NamedTuple):

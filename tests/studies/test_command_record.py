@@ -9,14 +9,14 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
 from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record, list_runs
-from remnant.records.typed import Absent, page_only, read_result
+from remnant.records.typed import Absent, Result, page_only, read_result
 from remnant.report.blocks import Block, Check, prose, walk
 from remnant.studies import command_record
 from remnant.studies.command_record import check_command_folder, write_command_record
@@ -48,16 +48,10 @@ class Weighed:
     unit: str = page_only("")
 
 
-@dataclass(frozen=True, kw_only=True)
-class ParcelsResult:
-    VERSION: ClassVar[int] = 1
-
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ParcelsResult(Result):
     verdict: Finding | Gate | Absent
     measured: Weighed | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        return parts
 
 
 def beside(result: ParcelsResult) -> tuple[Check, ...]:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -14,7 +14,7 @@ from remnant.errors import RecordError, RemnantWarning
 from remnant.records import Record
 from remnant.records.listing import SHADOW_POOL
 from remnant.records.outcomes import RULES
-from remnant.records.typed import Absent
+from remnant.records.typed import Absent, Result
 from remnant.report.blocks import Block, Check, Tile, Tiles
 from remnant.report.terminal import summary
 from remnant.studies.registry import QUESTIONS, Question
@@ -30,17 +30,11 @@ class Exposed:
     highest: float
 
 
-@dataclass(frozen=True)
-class KeysResult:
-    VERSION: ClassVar[int] = 1
-
+@dataclass(frozen=True, repr=False)
+class KeysResult(Result):
     verdict: result_parts.Gate | Absent
     exposure: Exposed | Absent
     scope: result_parts.Tested | Absent
-
-    @classmethod
-    def upgrade(cls, stored: dict[str, Any], version: int) -> dict[str, Any]:
-        return stored
 
 
 def beside(result: KeysResult) -> tuple[Check, ...]:

@@ -12,7 +12,7 @@ import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from remnant.errors import InvalidInput, RecordError
 from remnant.records.outcomes import current_results
@@ -31,16 +31,49 @@ class Absent:
     reason: str
 
 
-class Result(Protocol):
-    """What a result class offers beside its fields."""
+@dataclasses.dataclass(frozen=True, slots=True, repr=False)
+class Result:
+    """What was measured, as parts: a frozen dataclass that a record is written from and read into.
 
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-    VERSION: ClassVar[int]
+    Subclasses are ``@dataclass(frozen=True, slots=True, kw_only=True, repr=False)``; most have a
+    part ``verdict``.
+
+    Attributes:
+        VERSION: Of the parts' form. A class whose form changes raises it and overrides ``upgrade``.
+    """
+
+    VERSION: ClassVar[int] = 1
 
     @classmethod
     def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
         """Return the parts of an older version in the form of this one."""
-        ...
+        return parts
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the parts as plain data, as they are stored and as ``--json`` prints them.
+
+        A part that was not measured is ``{"absent": reason}``. What pages alone need is left out.
+        """
+        data: dict[str, Any] = plain(self)
+        parts = {name: getattr(self, name) for name in data}
+        data |= {n: {"absent": p.reason} for n, p in parts.items() if isinstance(p, Absent)}
+        return data | ({_VERSION_ROW: {"version": self.VERSION}} if self.VERSION > 1 else {})
+
+    def __repr__(self) -> str:
+        """The class, the outcome and what it rests on, in one line."""
+        return f"{type(self).__name__}({one_line(self._outcome())})"
+
+    def _outcome(self) -> str:
+        verdict = getattr(self, "verdict", None)
+        if isinstance(verdict, Absent):
+            return f"no verdict: {verdict.reason}"
+        found = (getattr(verdict, name, "") for name in ("outcome", "headline", "sentence"))
+        return ": ".join(filter(None, found))
+
+
+def one_line(text: str) -> str:
+    """A text with plain spaces, without breaks."""
+    return " ".join(text.split())
 
 
 T = TypeVar("T", bound=Result)

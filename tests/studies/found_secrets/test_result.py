@@ -46,7 +46,9 @@ def test_damaged_data_name_the_place_and_no_value(measured_scan):
 
 def test_nothing_of_a_secret_is_in_a_result_without_reveal(measured_scan):
     secrets = [secret.way.written for secret in measured_scan.scan.found]
-    redacted, revealed = (repr(measured_scan.result(reveal=reveal)) for reveal in (False, True))
+    results = (measured_scan.result(reveal=reveal) for reveal in (False, True))
+    redacted, revealed = (repr(dataclasses.astuple(result)) for result in results)
+    assert not [secret for secret in secrets if secret in repr(measured_scan.result(reveal=True))]
     assert not [secret for secret in secrets if secret in redacted]
     assert all(secret in revealed for secret in secrets)
 

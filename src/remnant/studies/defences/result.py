@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from remnant.errors import require
 from remnant.records.typed import Absent
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.result_parts import Gate, LanguageTask, Tested
 from remnant.studies.training_choices.result import Ends, Interval
 
@@ -201,18 +202,11 @@ class DefencesVerdict(Gate):
     useless: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DefencesResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class DefencesResult(QuestionResult):
     """What a run of the question ``defences`` recorded."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: DefencesVerdict | Absent
     defences: Defences | Absent
     task: LanguageTask | Absent
     scope: Tested | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts; there is no older version."""
-        return parts

@@ -10,10 +10,10 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from remnant.measures.exposure.by_rank import NULL_MEAN_BITS
-from remnant.records.typed import optional, page_only
+from remnant.records.typed import Result, optional, page_only
 from remnant.studies.exposure.result import ExposureBits, RepeatsExposure
 from remnant.studies.exposure.verdict import ExposureJudgement
 from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
@@ -136,8 +136,8 @@ class ExtrapolatedSet(AuditedSet):
     skew_normal_doubtful: bool | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExposureAuditResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ExposureAuditResult(Result):
     """What ``remnant exposure`` measured of one model.
 
     Attributes:
@@ -147,17 +147,10 @@ class ExposureAuditResult:
         equal: How many canaries and controls were equal to others; None where none were.
     """
 
-    VERSION: ClassVar[int] = 1
-
     sets: tuple[ExtrapolatedSet | AuditedSet, ...]
     verdict: ExposureJudgement | None
     reference_fault: str | None = optional()
     equal: str | None = optional()
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are."""
-        return parts
 
 
 def audited_set(
@@ -304,8 +297,8 @@ class QueriesToLeak:
     reason: str | None = optional()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExtractResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ExtractResult(Result):
     """What ``remnant extract`` found in one model.
 
     Attributes:
@@ -314,8 +307,6 @@ class ExtractResult:
         arithmetic: How a model of low precision was held to float64.
         hidden: What is shown in place of a secret.
     """
-
-    VERSION: ClassVar[int] = 1
 
     template: str
     space: int | None
@@ -330,11 +321,6 @@ class ExtractResult:
     queries: tuple[QueriesToLeak, ...]
     arithmetic: str | None = optional()
     hidden: str = page_only("")
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are."""
-        return parts
 
 
 def extract_result(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
@@ -20,6 +19,7 @@ from remnant.studies.exposure.audit_result import AuditedCanary, ExposureAuditRe
 from remnant.studies.exposure.formats import exposure_number
 from remnant.studies.exposure.page import TITLES
 from remnant.studies.exposure.result import ExposureGate
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted, times
@@ -28,20 +28,13 @@ QUESTION = "exposure-audit"
 TITLE = EXPOSURE_TITLE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Stored(QuestionResult):
     """What the record holds; ``measured`` is what the command prints as JSON."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: Finding | ExposureGate | Absent
     measured: ExposureAuditResult | Absent
     scope: Tested | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are: all records have version 1."""
-        return parts
 
 
 def stored(result: ExposureAuditResult) -> Stored:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
@@ -12,6 +11,7 @@ from remnant.report.blocks import Block, Missing, section
 from remnant.studies.beside.exposure import of_extraction
 from remnant.studies.exposure.audit_page import EXTRACT_TITLE, extract_page, known_as
 from remnant.studies.exposure.audit_result import ExtractResult, FoundSecret
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Tested
 
@@ -19,20 +19,13 @@ QUESTION = "extraction"
 TITLE = EXTRACT_TITLE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Stored(QuestionResult):
     """What the record holds; ``measured`` is what the command prints as JSON."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: Finding | Absent
     measured: ExtractResult | Absent
     scope: Tested | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are: all records have version 1."""
-        return parts
 
 
 def stored(result: ExtractResult) -> Stored:

@@ -6,11 +6,12 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from remnant.errors import InvalidInput
 from remnant.measures.exposure.by_rank import is_found
 from remnant.records.typed import Absent, optional
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.result_parts import Gate, LanguageTask, Tested
 
 
@@ -464,8 +465,8 @@ class ExposureGate(Gate):
     chance: float | None = optional()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExposureResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ExposureResult(QuestionResult):
     """What an exposure study, or a translation study, found.
 
     Attributes:
@@ -473,8 +474,6 @@ class ExposureResult:
         costs: Of the references in the first model.
         extraction: What a search could extract.
     """
-
-    VERSION: ClassVar[int] = 1
 
     verdict: ExposureGate | Absent
     exposure: Exposures | Absent

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent, optional
 from remnant.studies.features.formats import nats_text
 from remnant.studies.features.result import PatchPlace, PictureRow, require_shares
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import Finding, Gate, Tested
 
@@ -264,17 +265,10 @@ class GatedAudit(Audit):
     detected: bool | None = optional()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeatureAuditResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FeatureAuditResult(QuestionResult):
     """What an audit of one patch stores."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: Finding | Gate | Absent
     scope: Tested | Absent
     audit: GatedAudit | Audit | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are: all records have version 1."""
-        return parts

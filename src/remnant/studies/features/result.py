@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Literal
 
 from remnant.errors import InvalidInput
 from remnant.records.typed import Absent, optional
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import ClassifierTask, Finding, Gate, Tested
 
@@ -359,21 +360,14 @@ class Features:
         return self.variants[0]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FeaturesResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class FeaturesResult(QuestionResult):
     """What a study of unique features stores."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: Finding | Gate | Absent
     task: ClassifierTask | Absent
     scope: Tested | Absent
     features: Features | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are: all records have version 1."""
-        return parts
 
 
 def require_shares(**columns: Iterable[float]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
 from remnant.report.curve import SPACE, Curve, Point, lag_text
 from remnant.studies.beside.forgetting import of_curve
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.curve_blocks import curve_page, measured_by
 from remnant.studies.shared.curves import CurveResult
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
@@ -20,20 +20,13 @@ QUESTION = "attack-curve"
 TITLE = "Attack success against lag"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Stored(QuestionResult):
     """What the record holds; ``measured`` is what the command prints as JSON."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: Finding | Absent
     measured: CurveResult | Absent
     scope: Tested | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are: all records have version 1."""
-        return parts
 
 
 def stored(result: CurveResult) -> Stored:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from remnant.errors import InvalidInput
 from remnant.records.typed import Absent
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curves import (
     Comparison,
@@ -167,8 +168,8 @@ class Decision:
             raise InvalidInput(" has a decay without a forecast, or a forecast without a decay")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgettingResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ForgettingResult(QuestionResult):
     """Everything that a forgetting study stores of its measurements.
 
     A record also holds each variant's whole curve, a ``CurveResult`` in a row of its own

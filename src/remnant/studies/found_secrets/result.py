@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from remnant.canaries.natural import (
     CleanedCopies,
@@ -22,7 +22,7 @@ from remnant.canaries.natural import (
     ScannedFile,
     SkippedFile,
 )
-from remnant.records.typed import optional, page_only
+from remnant.records.typed import Result, optional, page_only
 from remnant.studies.found_secrets.parts import (
     ComparedKind,
     FilesTest,
@@ -232,8 +232,8 @@ class CleanedText:
         return sum(file.zeros for file in self.files)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ScanResult(Result):
     """What ``remnant scan`` found.
 
     Attributes:
@@ -242,8 +242,6 @@ class ScanResult:
         twin: None without a twin.
         verdict: None where the scan is no gate.
     """
-
-    VERSION: ClassVar[int] = 1
 
     remnant: str = "scan"
     kinds: dict[str, KindCount]
@@ -254,11 +252,6 @@ class ScanResult:
     twin: ComparedTwin | None
     verdict: Gate | None = optional()
     cleaned: CleanedText | None = optional()
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are."""
-        return parts
 
 
 def scan_result(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from remnant.measures import Success
 from remnant.records.typed import Absent, optional
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import Finding, Gate, Task, Tested
 
@@ -288,8 +289,8 @@ class Risks:
     rows: tuple[RiskRow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class MembershipResult(QuestionResult):
     """What an audit with two sets of records found.
 
     Attributes:
@@ -305,8 +306,6 @@ class MembershipResult:
         scope: What was tested and what was not.
     """
 
-    VERSION: ClassVar[int] = 1
-
     verdict: Gate | Finding | Absent
     judged: JudgedSuccess | Absent
     attacks: Attacks | Absent
@@ -317,8 +316,3 @@ class MembershipResult:
     task: Task | Absent
     risks: Risks | Absent
     scope: Tested | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts of a record of an older version; there is none yet."""
-        return parts

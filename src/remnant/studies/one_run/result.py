@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from remnant.errors import require
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.result_parts import ClassifierTask, Gate, Task, Tested
 
 COLUMNS = (
@@ -270,11 +271,9 @@ class OneRunParts(Protocol):
     def scope(self) -> Tested | Absent: ...  # noqa: D102
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneRunResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OneRunResult(QuestionResult):
     """What a run of the question ``one-run`` recorded."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: Gate | Absent
     one_run: OneRunCurves | Absent

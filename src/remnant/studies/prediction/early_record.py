@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
@@ -14,6 +13,7 @@ from remnant.studies.beside.prediction import of_early
 from remnant.studies.prediction import early_page
 from remnant.studies.prediction.early_result import EarlyResult, NotMeasured
 from remnant.studies.prediction.formats import share_text
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted
@@ -24,20 +24,13 @@ SAMPLES_FILE = "samples.csv"
 """Beside the record: one row a sample."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Stored(QuestionResult):
     """What the record holds; ``measured`` is what the command prints as JSON."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: Finding | Absent
     measured: EarlyResult | Absent
     scope: Tested | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts as they are: all records have version 1."""
-        return parts
 
 
 def stored(result: EarlyResult) -> Stored:

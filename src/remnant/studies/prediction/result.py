@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, Literal, get_args
 
 from remnant.errors import require
 from remnant.records.typed import Absent, optional
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import ClassifierTask, Finding, Tested
 
@@ -392,8 +393,8 @@ class ProtectList:
         require(_no_shares(self, "miss", "confidence", "stated", "share"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PredictionResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class PredictionResult(QuestionResult):
     """Everything that a study of predicting memorisation measures.
 
     Attributes:
@@ -404,8 +405,6 @@ class PredictionResult:
         task: How useful the models are.
         scope: What was tested.
     """
-
-    VERSION: ClassVar[int] = 1
 
     verdict: Finding | Absent
     prediction: PredictorComparison | Absent

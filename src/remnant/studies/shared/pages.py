@@ -85,6 +85,12 @@ class RunFacts:
     execution: Mapping[str, Any] = field(default_factory=dict)
 
 
+NO_RUN = RunFacts(
+    name="", question="", complete=True, fingerprint="", plan={}, recipe={}, ledger=(), groups=()
+)
+"""Of a result that was read from no record."""
+
+
 def read_run(record: Record) -> RunFacts:
     """Read what a page says about a record's run."""
     plan = without_seeds(record.plan) if gives_secrets(record.plan) else record.plan

@@ -93,7 +93,7 @@ class PlantedSounds:
     sounds: tuple[PlantedSound, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class SpeechForgettingResult(SequenceResult):
     """Everything that a study of forgetting of speech stores of its measurements.
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from remnant.records.typed import Absent
 from remnant.studies.one_run.result import OneRunCurves
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.result_parts import Gate, SpeechTask, Tested
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SpeechOneRunResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SpeechOneRunResult(QuestionResult):
     """What a run of the question ``speech-one-run`` recorded.
 
     Attributes:
@@ -20,14 +20,7 @@ class SpeechOneRunResult:
         task: How well the recogniser hears utterances that it was not trained on.
     """
 
-    VERSION: ClassVar[int] = 1
-
     verdict: Gate | Absent
     one_run: OneRunCurves | Absent
     task: SpeechTask | Absent
     scope: Tested | Absent
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Version 1 is the only one."""
-        return parts

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from remnant.errors import InvalidInput
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curves import (
     Comparison,
@@ -176,8 +176,8 @@ class ByCalibration:
     rows: tuple[CalibrationRow, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SequenceResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SequenceResult(QuestionResult):
     """What studies of forgetting of text and of speech store alike.
 
     A record also holds each variant's whole curve, an ``ExposureCurveResult`` in a row of its own
@@ -195,8 +195,6 @@ class SequenceResult:
         returning: Lost canaries that were found at a later checkpoint.
     """
 
-    VERSION: ClassVar[int] = 1
-
     verdict: Finding | Gate | Absent
     scope: Tested | Absent
     curve_exposure: ExposureCurveResult | Absent
@@ -211,11 +209,6 @@ class SequenceResult:
     hidden: ResidualMemory | Absent
     returning: Returning | Absent
 
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Version 1 is the only one; what older records lack has a default."""
-        return parts
-
     @property
     def attack_success(self) -> tuple[CurveResult, ...]:
         """Attack success by every measure that was taken."""
@@ -223,7 +216,7 @@ class SequenceResult:
         return tuple(curve for curve in measures if isinstance(curve, CurveResult))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TextForgettingResult(SequenceResult):
     """Everything that a study of forgetting of text stores of its measurements.
 

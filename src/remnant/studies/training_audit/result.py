@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Literal
 
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.typed import Absent, optional
@@ -14,6 +14,7 @@ from remnant.studies.exposure.result import (
     ReferenceCosts,
 )
 from remnant.studies.one_run.result import AttackerAtEnd, OneRunCurves
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.result_parts import Finding, Tested
 
 NO_COINS = Absent("canaries were not included by coins, or no delta was given")
@@ -302,8 +303,8 @@ class MeasuredEpsilon:
         return self.claimed is not None and self.value > self.claimed
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingAuditResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TrainingAuditResult(QuestionResult):
     """What an audit of one training found.
 
     Attributes:
@@ -318,8 +319,6 @@ class TrainingAuditResult:
         detection: Attack success on examples of one's own, which have no exposure.
         epsilon: A lower bound on the training's ε.
     """
-
-    VERSION: ClassVar[int] = 1
 
     verdict: ExposureGate | Finding | Absent
     exposure: Exposures | Absent
@@ -337,8 +336,3 @@ class TrainingAuditResult:
     def claim_is_broken(self) -> bool:
         """Whether the measured ε exceeds the claimed one, which the verdict is then about."""
         return isinstance(self.epsilon, MeasuredEpsilon) and self.epsilon.exceeds
-
-    @classmethod
-    def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
-        """Return the parts of a record of an older version; there is none yet."""
-        return parts

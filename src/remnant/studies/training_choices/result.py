@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from remnant.errors import require
 from remnant.records.typed import Absent
+from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.result_parts import Finding, LanguageTask, Tested
 
 Ends = tuple[float, float | None, float | None]
@@ -422,11 +423,9 @@ class TrainingFinding(Finding):
         return next((row for row in self.differences if row.label == label), None)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TrainingResult(QuestionResult):
     """What a run of the question ``exposure-training`` recorded."""
-
-    VERSION: ClassVar[int] = 1
 
     verdict: TrainingFinding | Absent
     training: TrainingChoices | Absent
