@@ -24,7 +24,7 @@ from remnant.integrations.arithmetic import full_precision
 from remnant.integrations.key_values import KeyValues, put_in, taken_out
 from remnant.integrations.row_batches import joined, slices
 from remnant.models import LanguageModel, Vocabulary
-from remnant.models.gpt import Gpt
+from remnant.models.decoder_only import Gpt
 from remnant.probes import Asked
 from remnant.search import compile_template
 from remnant.search.walk import Budget, Walk

@@ -303,6 +303,37 @@ def test_a_record_is_read_and_shown_without_torch():
     assert "torch" not in loaded
 
 
+RECIPES_READ = """
+from remnant.studies import recipe as reading
+import pytest
+from remnant.cli.main import commands
+from remnant.errors import PlanError, RemnantError
+from remnant.studies import study_from
+from remnant.studies.recipe_form.template import recipe_template
+from remnant.studies.registry import RECIPES
+for name in RECIPES:
+    table = reading.tomllib.loads(recipe_template(name))
+    assert study_from(table).QUESTION == name
+    with pytest.raises(PlanError, match="sgdd"):
+        study_from(table | {"training": {"optimizer": "sgdd"}})
+wrong = ("run wrong.toml --threads 1", "run wrong.toml --dry-run")
+for words in ("recipe list", "recipe schema", *wrong):
+    try:
+        commands.main(words.split(), prog_name="remnant", standalone_mode=False)
+    except RemnantError as fault:
+        print("refused:" + fault.message.replace(" ", "_"))
+"""
+
+
+def test_a_recipe_is_read_checked_and_refused_without_torch(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("wrong.toml").write_text('[plan]\nkind = "inject"\n[model]\nname = "mlp9"\n')
+    loaded = loaded_by(RECIPES_READ)
+    assert sum(line.startswith("refused:") and "mlp9" in line for line in loaded) == 1  # a set
+    assert {QUESTIONS[name].recipe.partition(":")[0] for name in RECIPES} <= loaded
+    assert "torch" not in loaded
+
+
 def test_every_public_name_can_be_got():
     assert (
         set(remnant.__all__)

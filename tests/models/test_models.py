@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import itertools
+from importlib import import_module
 
 import pytest
 import torch
 from torch import nn
 
 from remnant.errors import PlanError
-from remnant.models import CATALOGUE, model_maker
+from remnant.models import CATALOGUE, RECOGNISERS, SEQUENCE_MODELS, TRANSLATORS, model_maker
 from remnant.models.densenet import Bottleneck
 from remnant.models.resnet import PreActivationBlock
 
@@ -123,11 +124,21 @@ def test_outputs_follow_the_classes_and_any_shape_of_image(name, shape):
     assert (outputs[0] != outputs[1]).any()
 
 
+EVERY = {**CATALOGUE, **SEQUENCE_MODELS, **TRANSLATORS, **RECOGNISERS}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_the_catalogue_knows_every_option_and_its_default(name):
+    module, _, function = EVERY[name].place.partition(":")
+    make = getattr(import_module(f"remnant.models.{module}"), function)
+    assert EVERY[name].options == (make.__kwdefaults__ or {})
+
+
 @pytest.mark.parametrize("name", CATALOGUE)
 def test_one_step_reaches_every_parameter(name):
     torch.manual_seed(0)
     for options in ({}, {"dropout": 0.3}, {"batch_norm": True}):
-        if set(options) - set(CATALOGUE[name].__kwdefaults__ or {}):
+        if set(options) - set(CATALOGUE[name].options):
             continue
         model = model_maker(name, shape=(1, 8, 8), classes=5, **options)().train()
         images, labels = torch.rand(16, 1, 8, 8), torch.arange(16) % 5

@@ -19,8 +19,8 @@ from remnant.models import (
     sequence_model_maker,
     wavenet,
 )
+from remnant.models.causal_convolution import CausalConvolution
 from remnant.models.sequence_module import take
-from remnant.models.wavenet import CausalConvolution
 
 V = 11
 SMALL = {
@@ -304,6 +304,6 @@ def test_what_cannot_be_made_is_refused_in_words(name, options, words):
 
 def test_each_factory_takes_no_other_arguments():
     for one, other in itertools.pairwise(SEQUENCE_MODELS.values()):
-        assert one.__kwdefaults__.keys() & other.__kwdefaults__.keys() >= {"units", "layers"}
+        assert one.options.keys() & other.options.keys() >= {"units", "layers"}
         with pytest.raises(TypeError):
             one(V, 8)

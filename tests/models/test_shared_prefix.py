@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from remnant import Template, exact_exposure, extract
 from remnant.models import LanguageModel, Vocabulary, gpt
+from remnant.models.decoder_only import Gpt
 from remnant.models.encoder_decoder import transformer
-from remnant.models.gpt import Gpt
 from remnant.models.shared_prefix import SharedPrefix, attend_shared
 
 TEMPLATE = Template("the pin is {digits:3} {choice:ab|ba}")

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from remnant.models import model_maker
-from remnant.models.sequence_catalogue import sequence_model_maker
+from remnant.models.catalogue import sequence_model_maker
 from remnant.population import Population
 from remnant.population.memory import at_most
 

@@ -12,7 +12,7 @@ from torch import nn
 from remnant import InjectPlan, PoisonPlan, Population
 from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.population import Checkpoint
-from remnant.population.trunks import stretches
+from remnant.population.training import stretches
 
 EARLY = InjectPlan(
     canaries=4,

@@ -8,7 +8,7 @@ import click
 
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
-from remnant.cli.options.workers import check_workers, executor_for, worker_options
+from remnant.cli.options.workers import check_workers, executor_for, use_threads, worker_options
 
 
 @click.command(short_help="Run recipes; resumes interrupted runs.")
@@ -105,6 +105,7 @@ def run(
             "--reveal applies to recipes with the question speech-forgetting.",
             hint="Leave --reveal out.",
         )
+    use_threads(threads)
     executor = executor_for(
         device=device,
         place=place,

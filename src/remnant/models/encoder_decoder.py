@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput
-from remnant.models.gpt import (
+from remnant.models.decoder_only import (
     SMALL,
     AttentionBlock,
     AttentionModule,
@@ -250,6 +250,3 @@ def transformer(
         context=context,
         dropout=dropout,
     )
-
-
-TRANSLATORS = {"transformer": transformer}

@@ -17,10 +17,9 @@ from safetensors.torch import save as bytes_of
 from torch import Tensor
 
 from remnant.errors import InvalidInput, PlanError, RecordError, require
-from remnant.models.catalogue import checked_maker
-from remnant.models.encoder_decoder import TRANSLATORS, EncoderDecoder
+from remnant.models.catalogue import SEQUENCE_MODELS, TRANSLATORS, Architecture, checked_maker
+from remnant.models.encoder_decoder import EncoderDecoder
 from remnant.models.language_model import LanguageModel
-from remnant.models.sequence_catalogue import SEQUENCE_MODELS
 from remnant.models.sequence_module import SequenceModule
 from remnant.models.vocabulary import Vocabulary
 
@@ -192,8 +191,10 @@ def check_source(path: Path, source: str | None, *, translates: bool) -> None:
 
 def _made(name: str, options: Mapping[str, Any], vocabulary: Vocabulary) -> SequenceModule:
     """Return the network on the meta device: only its shapes are needed."""
+    catalogue: dict[str, Architecture[Any]] = {**SEQUENCE_MODELS, **TRANSLATORS}
     with torch.device("meta"):
-        return checked_maker({**SEQUENCE_MODELS, **TRANSLATORS}, name, options, vocabulary.size)()
+        module: SequenceModule = checked_maker(catalogue, name, options, vocabulary.size)()
+    return module
 
 
 def _check_state(module: SequenceModule, state: Mapping[str, Tensor]) -> None:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from remnant.errors import InvalidInput, require
-from remnant.models.conformer import SUBSAMPLED
+from remnant.models.conformer_ctc import SUBSAMPLED
 from remnant.models.ctc_recursion import costs_and_gradient
 
 _HEAD = 2  # frames of the output, then tokens

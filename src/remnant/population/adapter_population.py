@@ -14,18 +14,20 @@ from torch import Tensor
 from remnant.errors import InvalidInput, require
 from remnant.plans import ArraySchedule
 from remnant.population import checkpoint as files
-from remnant.population.adapters import PADDING, Adapters, FrozenModel, Lora
+from remnant.population.adapters import PADDING, Adapters, FrozenModel
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
+from remnant.population.lora import Lora
 from remnant.population.memory import Footprint, fitting_split, free_bytes, kept_bytes
 from remnant.population.optimizers import Optimizer, make_optimizer
-from remnant.population.per_member import set_clip, whole_numbers
+from remnant.population.per_member import whole_numbers
 from remnant.population.precision import arithmetic, dtype_of
 from remnant.population.prefetch import as_schedule, probe_times, walked_steps
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_tensor
 from remnant.population.training import Training
+from remnant.population.update_rules import attach, set_clip
 
 _OVERHEAD = 1.5  # a backward pass holds gradients of activations beside the activations
 _AT_ONCE = {"cuda": 2**16, "cpu": 2**12}  # tokens per pass of ``ask``
@@ -132,7 +134,7 @@ class AdapterPopulation:
             )
         rates = learning_rate or LearningRate()
         with arithmetic(self.precision, self.device):
-            rule.attach(self._state)
+            attach(rule, self._state)
             set_clip(self._state, clip, members=len(self), device=self.device)
             need = self._footprint(store, rule)
             saved = None if checkpoint is None else files.peek(checkpoint.path)

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from remnant.errors import InvalidInput, UnsupportedModel, require
+from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.population.lora import Lora
 from remnant.population.precision import training_cast
 from remnant.population.randomness import keys, words
 from remnant.population.state import Named, State
@@ -41,35 +42,6 @@ class FrozenModel:
     module: nn.Module
     body: Callable[[Tensor], Tensor]
     head: Callable[[Tensor], Tensor]
-
-
-@dataclass(frozen=True, slots=True)
-class Lora:
-    """The settings of LoRA adapters.
-
-    Attributes:
-        rank: Rank of each adapter.
-        alpha: Adapters are scaled by ``alpha / rank``.
-        dropout: Rate at which an adapter's inputs are dropped while it is trained.
-        modules: Last parts of the names of the dense layers to adapt, such as ``q_proj``.
-    """
-
-    rank: int = 8
-    alpha: float = 16.0
-    dropout: float = 0.0
-    modules: tuple[str, ...] = ("q_proj", "v_proj")
-
-    def __post_init__(self) -> None:
-        faults = []
-        if isinstance(self.rank, bool) or not isinstance(self.rank, int) or self.rank < 1:
-            faults.append(f"rank={self.rank!r} is not a whole number of at least 1")
-        if not isinstance(self.alpha, int | float) or not self.alpha > 0:
-            faults.append(f"alpha={self.alpha!r} is not a number above 0")
-        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
-            faults.append(f"dropout={self.dropout!r} is not a rate from 0 to below 1")
-        if not isinstance(self.modules, tuple) or not self.modules:
-            faults.append(f"modules={self.modules!r} are no names of layers")
-        require(faults)
 
 
 class Adapters:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from remnant.errors import PlanError, require
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 KINDS = ("constant", "step", "cosine")
 
@@ -74,4 +75,6 @@ class LearningRate:
 
     def table(self, updates: int) -> Tensor:
         """Return the factors for clocks 0 to ``updates - 1``."""
+        import torch  # which a recipe is checked without
+
         return torch.tensor([self.factor(c) for c in range(updates)], dtype=torch.float64)

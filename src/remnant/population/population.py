@@ -11,28 +11,33 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from remnant.errors import InvalidInput, UnsupportedModel, require
+from remnant.errors import InvalidInput, RecordError, UnsupportedModel, require
 from remnant.plans import ArraySchedule
 from remnant.population import checkpoint as files
 from remnant.population.augmentation import Augmentation, augmentation_for
 from remnant.population.backends import Backend, Serial, Stacked, choose_backend
-from remnant.population.blueprint import Loss, Traits, cross_entropy, observe
+from remnant.population.blueprint import Blueprint, Loss, Traits, cross_entropy, observe
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import EarlyStop, Watch
-from remnant.population.evaluation import all_outputs, validation_loss
 from remnant.population.fit import Fit
 from remnant.population.learning_rates import LearningRate
-from remnant.population.members import find_device, make_members
 from remnant.population.memory import fitting_split, footprint, free_bytes
-from remnant.population.optimizers import make_optimizer
-from remnant.population.per_member import per_member, set_clip, whole_numbers
+from remnant.population.optimizers import check_clip, make_optimizer
+from remnant.population.per_member import per_member, whole_numbers
 from remnant.population.precision import arithmetic, dtype_of
 from remnant.population.prefetch import as_schedule, probe_times, walked_steps
-from remnant.population.private.checks import check_clip, check_examples_apart
+from remnant.population.private.checks import check_examples_apart
 from remnant.population.private.choice import private_gradients
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_tensor
 from remnant.population.training import Training
+from remnant.population.update_rules import attach, set_clip
+
+# Numbers that one pass may hold: all members together, and one member alone; how examples are cut
+# must not depend on the neighbours. A GPU is slow at small pieces.
+_NUMBERS = {"cpu": 2**27, "cuda": 2**30}
+_EXAMPLES = {"cpu": 2**24, "cuda": 2**28}
+_GROWTH = 64  # how much larger than an input a model's inner activations are taken to be
 
 
 class Population:
@@ -227,7 +232,7 @@ class Population:
                 split = fitting_split(
                     need, members=len(self), in_flight=in_flight, free=free_bytes(self.device)
                 )
-            rule.attach(self._state)
+            attach(rule, self._state)
             set_clip(self._state, clip, members=len(self), device=self.device)
             self._state["seeds"].pop("noise", None)
             if rule.is_private:
@@ -316,7 +321,9 @@ class Population:
         rates = per_member("dropout", dropout, len(self), faults, most=1.0)
         require(faults, hint="Give a rate between 0 and 1, once or once per member.")
         for name in self._blueprint.dropouts:
-            self._state["rates"][name] = rates.to(self.device)
+            self._state["rates"][name] = torch.tensor(
+                rates, dtype=torch.float64, device=self.device
+            )
 
     def _engine(
         self,
@@ -363,3 +370,93 @@ class Population:
             return probe(self)
 
         return ask
+
+
+def all_outputs(backend: Backend, state: State, inputs: Tensor) -> Tensor:
+    """Return every member's evaluation outputs, ``(members, n, ...)``."""
+    per_example = _GROWTH * max(1, inputs[:1].numel())
+    where = inputs.device.type
+    chunk = max(1, _EXAMPLES[where] // per_example)
+    group = max(1, _NUMBERS[where] // (per_example * min(chunk, max(1, len(inputs)))))
+    made = []
+    for first in range(0, len(state), group):
+        some = state.view(first, min(first + group, len(state)))
+        made.append(torch.cat([backend.outputs(some, part) for part in inputs.split(chunk)], dim=1))
+    return torch.cat(made)
+
+
+def validation_loss(
+    backend: Backend, loss: Loss, held_out: ExampleStore
+) -> Callable[[State], Tensor]:
+    """Return a function from a state to each member's mean loss on held-out examples."""
+
+    def losses(state: State) -> Tensor:
+        outputs = all_outputs(backend, state, held_out.inputs)
+        return torch.stack([loss(member, held_out.labels).mean() for member in outputs])
+
+    return losses
+
+
+def make_members(
+    make_model: Callable[[], nn.Module],
+    seeds: Sequence[int],
+    *,
+    start: Any,
+    device: torch.device,
+    dtype: torch.dtype | None,
+) -> tuple[Blueprint, State]:
+    """Return the module through which all members compute, and their stacked tensors."""
+    rows = []
+    for seed, given in zip(seeds, _starts(start, len(seeds)), strict=True):
+        blueprint = Blueprint(_member(make_model, seed, given))
+        rows.append(blueprint.tensors())
+    blueprint.module.to(device, dtype)
+    groups: dict[str, dict[str, Tensor]] = {}
+    for (group, name), first in rows[0].items():
+        kind = dtype if first.is_floating_point() and group != "rates" else first.dtype
+        stacked = torch.stack([row[group][name] for row in rows])
+        groups.setdefault(group, {})[name] = stacked.to(device, kind)
+    return blueprint, State(groups)
+
+
+def find_device(device: str | torch.device) -> torch.device:
+    """Return the device, or say that there is none."""
+    try:
+        chosen = torch.device(device)
+        if chosen.type not in ("cpu", "cuda"):
+            raise InvalidInput(f"device={device!s} is not supported.", hint="Pass 'cpu' or 'cuda'.")
+        if chosen.type == "cuda" and not torch.cuda.is_available():
+            raise InvalidInput(f"device={device!s} is not there.", hint="Pass device='cpu'.")
+    except RuntimeError as fault:
+        raise InvalidInput(
+            f"device={device!r} is not a device.", hint="Pass 'cpu' or 'cuda'."
+        ) from fault
+    return chosen
+
+
+def _starts(start: Any, members: int) -> list[Mapping[str, Tensor] | None]:
+    if start is None or isinstance(start, Mapping):
+        return [start] * members
+    starts = list(start)
+    if len(starts) != members:
+        raise InvalidInput(f"start has {len(starts)} checkpoints for {members} members.")
+    return starts
+
+
+def _member(
+    make_model: Callable[[], nn.Module], seed: int, start: Mapping[str, Tensor] | None
+) -> nn.Module:
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.manual_seed(seed)
+        module = make_model()
+    if not isinstance(module, nn.Module):
+        raise UnsupportedModel(f"make_model() returned {type(module).__name__}, not an nn.Module.")
+    if start is not None:
+        try:
+            module.load_state_dict(dict(start))
+        except RuntimeError as fault:
+            raise RecordError(
+                "start does not fit the model that make_model() returns.",
+                hint="Pass a state_dict of that model.",
+            ) from fault
+    return module

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import RecordError
-from remnant.plans import Schedule
+from remnant.plans import Schedule, Trunk
 from remnant.population import checkpoint as files
 from remnant.population.augmentation import Augmentation
 from remnant.population.backends import Backend
@@ -30,7 +30,7 @@ from remnant.population.prefetch import feed
 from remnant.population.private.clipping import PrivateGradients
 from remnant.population.state import State
 from remnant.population.store import ExampleStore, as_array
-from remnant.population.trunks import Stretch, stretches
+from remnant.population.update_rules import update
 
 _OWN = ("seeds", "hyper", "rates")  # what a member has for itself also while it shares a trunk
 Probe = Callable[[State], Any]
@@ -186,7 +186,7 @@ class Training:
                 if self.clipped:
                     _clip(gradients, part["hyper"]["clip"])
                 factor = self.factors[clocks["fit"].clamp(max=len(self.factors) - 1)]
-                self.optimizer.update(part, gradients, factor)
+                update(self.optimizer, part, gradients, factor)
                 clocks["fit"].add_(1)
                 clocks["lifetime"].add_(1)
 
@@ -368,3 +368,51 @@ def _clip(gradients: dict[str, Tensor], limit: Tensor) -> None:
     scale = (limit.to(norm.dtype) / (norm + 1e-6)).clamp(max=1.0)
     for grad in gradients.values():
         grad.mul_(scale.reshape(-1, *(1 for _ in grad.shape[1:])))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """One stretch of a schedule, on which the same members stay together.
+
+    Attributes:
+        start: The first step of it.
+        parents: Whose randomness each member has, ``(members,)``.
+        rows: The members that have a row of their own.
+        row_of: Which of these rows is each member's, ``(members,)``.
+    """
+
+    start: int
+    parents: Tensor
+    rows: Tensor
+    row_of: Tensor
+
+
+def stretches(trunks: tuple[Trunk, ...], home: State, *, together: bool) -> list[Stretch]:
+    """Cut a schedule into stretches; on the last every member is by itself.
+
+    Args:
+        trunks: In order of their ends.
+        home: The members at the start. Those that differ from their parent (in weights or settings)
+            share its randomness, but not its row.
+        together: Whether members may share rows at all.
+    """
+    device = home["clocks"]["fit"].device
+    own = torch.arange(len(home), device=device)
+    made, start = [], 0
+    for trunk in trunks:
+        if trunk.steps > start:
+            parents = torch.from_numpy(trunk.parents).to(device)
+            if together and _alike(home, parents):
+                rows = torch.from_numpy(np.unique(trunk.parents)).to(device)
+                made.append(Stretch(start, parents, rows, torch.searchsorted(rows, parents)))
+            else:
+                made.append(Stretch(start, parents, own, own))
+            start = trunk.steps
+    return [*made, Stretch(start, own, own, own)]
+
+
+def _alike(home: State, parents: Tensor) -> bool:
+    return all(
+        group == "seeds" or torch.equal(tensor, tensor[parents])
+        for (group, _), tensor in home.items()
+    )

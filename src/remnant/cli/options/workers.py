@@ -23,27 +23,40 @@ def _use_threads(
     context: click.Context, parameter: click.Parameter, threads: int | None
 ) -> int | None:
     """Compute with so many threads from here on; libraries that are loaded later too."""
-    if threads is None:
-        return None
-    if threads < 1:
-        raise InvalidInput(f"--threads {threads} is less than 1.", hint="Pass 1 or more.")
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
-    import torch
-
-    torch.set_num_threads(threads)
+    use_threads(_check_threads(context, parameter, threads))
     return threads
+
+
+def _check_threads(
+    context: click.Context, parameter: click.Parameter, threads: int | None
+) -> int | None:
+    """Return the number, and let libraries that are loaded later compute with it."""
+    if threads is not None:
+        if threads < 1:
+            raise InvalidInput(f"--threads {threads} is less than 1.", hint="Pass 1 or more.")
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+    return threads
+
+
+def use_threads(threads: int | None) -> None:
+    """Let PyTorch compute with so many threads; None leaves it as it is."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
 
 
 def threads(*, passed_on: bool) -> Callable[[F], F]:
     """Make the option ``--threads``.
 
     Args:
-        passed_on: Whether the command gets the number; it is set in any case.
+        passed_on: Whether the command gets the number and calls ``use_threads`` itself, once its
+            arguments are checked.
     """
     return click.option(
         "--threads",
         type=int,
-        callback=_use_threads,
+        callback=_check_threads if passed_on else _use_threads,
         expose_value=passed_on,
         help="Threads to compute with, of each worker.  [default: all processors]",
     )

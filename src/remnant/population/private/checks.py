@@ -1,29 +1,19 @@
-"""What private training refuses: options that do not fit, and models that mix examples."""
+"""What private training refuses: models that mix the examples of a batch."""
 
 from __future__ import annotations
 
 import copy
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from remnant.errors import InvalidInput, UnsupportedModel
+from remnant.errors import UnsupportedModel
 from remnant.population.blueprint import Blueprint
 from remnant.population.randomness import CounterDropout
 
 _BATCH_NORMS = (nn.modules.batchnorm._BatchNorm,)
 _HINT = "Use GroupNorm or LayerNorm, which normalise each example by itself."
 _APART = {torch.float64: 1e-9, torch.float32: 1e-4}
-
-
-def check_clip(optimizer: str, clip: Any) -> None:
-    """Refuse a private optimizer without a clip norm."""
-    if clip is None:
-        raise InvalidInput(
-            f"{optimizer} needs clip, the largest gradient norm of one example.",
-            hint="Pass clip=1.0, or one value per member.",
-        )
 
 
 def check_examples_apart(blueprint: Blueprint, inputs: Tensor) -> None:

@@ -24,9 +24,8 @@ from remnant.plans.bounds import (
     number,
     one_of,
 )
-from remnant.studies.shared.classifiers import Classifiers
 from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.settings import Classifiers, TrainingSettings
 from remnant.studies.shared.study import Recipe, section_fields
 from remnant.studies.shared.variants import Variant, difference, label_faults
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import torch
 from numpy.typing import ArrayLike
 
 from remnant.data.own_files import OwnFiles
-from remnant.population import Checkpoint
+
+if TYPE_CHECKING:
+    from remnant.population import Checkpoint
 
 Progress = Callable[[str, int, int], None]
 Keep = Callable[["Job", Any], None]
@@ -77,7 +78,11 @@ class Execution:
 
     def threads(self) -> int:
         """Return how many threads each job computes with."""
-        return torch.get_num_threads() if self.executor is None else self.executor.threads
+        if self.executor is not None:
+            return self.executor.threads
+        import torch  # which a recipe is checked without
+
+        return torch.get_num_threads()
 
     def facts(self) -> dict[str, Any]:
         """Return what the record says of it."""
@@ -110,6 +115,8 @@ class JobContext:
         """
         if self.folder is None:
             return None
+        from remnant.population import Checkpoint
+
         seconds = self.execution.checkpoint_seconds
         return Checkpoint(self.folder / file, seconds=seconds, key=key)
 

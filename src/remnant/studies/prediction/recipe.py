@@ -17,8 +17,8 @@ from remnant.plans.bounds import (
     distinct_texts,
     one_of,
 )
-from remnant.studies.shared.classifiers import Classifiers
 from remnant.studies.shared.section import Section
+from remnant.studies.shared.settings import Classifiers
 from remnant.studies.shared.study import Recipe
 
 EARLY = ("psmi", "loss", "logit_gap", "mahalanobis")  # one model, one pass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,6 @@ from remnant.records import Record
 from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.image_canaries import (
-    ImagePlan,
     Planting,
     canary_count,
     judge_pool,
@@ -35,29 +34,12 @@ from remnant.studies.shared.image_canaries import (
 )
 from remnant.studies.shared.settings import (
     CanarySettings,
+    Classifiers,
+    ClassifierStudy,
     DataSettings,
     Execution,
-    ModelSettings,
-    TrainingSettings,
+    ImagePlan,
 )
-from remnant.studies.shared.study import SectionedStudy
-
-
-@dataclass(frozen=True, kw_only=True)
-class Classifiers(SectionedStudy):
-    """A study that trains image classifiers: what all of them have."""
-
-    data: DataSettings = field(default_factory=DataSettings)
-    model: ModelSettings = field(default_factory=ModelSettings)
-    training: TrainingSettings = field(default_factory=TrainingSettings)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClassifierStudy(Classifiers):
-    """A study that plants canaries into some models' training and keeps them out of others'."""
-
-    plan: ImagePlan
-    canaries: CanarySettings = field(default_factory=CanarySettings)
 
 
 def load_data(study: Classifiers, execution: Execution) -> AuditData:

@@ -15,10 +15,9 @@ from remnant.data import AuditData, Images
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.population import Population
 from remnant.probes import label_signals
-from remnant.studies.shared.settings import CanarySettings, TrainingSettings
+from remnant.studies.shared.settings import CanarySettings, ImagePlan, TrainingSettings
 
 _NEAR = 0.05  # of the images' spread: how far apart near-copies may be
-ImagePlan = InjectPlan | PoisonPlan | StaggeredPlan
 
 
 @dataclass(frozen=True, slots=True, eq=False)

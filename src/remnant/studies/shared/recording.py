@@ -13,9 +13,9 @@ from remnant.errors import RemnantError
 from remnant.plans import Ledger
 from remnant.records import Record, gather_provenance
 from remnant.records.provenance import command_facts, used_libraries
-from remnant.studies.shared.classifiers import Classifiers, load_data
+from remnant.studies.shared.classifiers import load_data
 from remnant.studies.shared.machine import device_name
-from remnant.studies.shared.settings import Execution
+from remnant.studies.shared.settings import Classifiers, Execution
 
 Progress = Callable[[str, int, int], None]
 S = TypeVar("S", bound=Classifiers)

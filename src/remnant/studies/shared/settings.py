@@ -14,7 +14,8 @@ from remnant.data import DATA_SETS
 from remnant.data.own_files import FILES
 from remnant.errors import PlanError, RemnantError
 from remnant.measures.statistics.success import chance_level, out_of_reach
-from remnant.models import CATALOGUE
+from remnant.models.catalogue import CATALOGUE, Architecture
+from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
 from remnant.plans.bounds import (
     Count,
     FromZero,
@@ -27,25 +28,25 @@ from remnant.plans.bounds import (
 )
 from remnant.plans.fingerprint import added_later
 from remnant.population import LearningRate
-from remnant.population.optimizers import make_optimizer
-from remnant.population.private.checks import check_clip
+from remnant.population.optimizers import check_clip, make_optimizer
 from remnant.studies.jobs.execution import Execution as Execution
 from remnant.studies.shared.section import Section
+from remnant.studies.shared.study import SectionedStudy
 
+ImagePlan = InjectPlan | PoisonPlan | StaggeredPlan
 _MOST = 1e9  # of a model's option, far beyond what fits in memory
 
 
-def option_faults(options: dict[str, Any], build: Any) -> list[str]:
+def option_faults(options: dict[str, Any], build: Architecture[Any]) -> list[str]:
     """Return a fault for each of a model's options that is not of the kind of its default.
 
     Args:
         options: As a recipe gives them, a table.
-        build: The function that makes the model; its keyword-only arguments are the options.
+        build: The architecture.
     """
-    defaults = getattr(build, "__kwdefaults__", None) or {}
     faults = []
     for name, value in options.items():
-        default = defaults.get(name)
+        default = build.options.get(name)
         if isinstance(default, bool):
             wrong, kind = not isinstance(value, bool), "true or false"
         elif isinstance(default, int):
@@ -203,6 +204,23 @@ class TrainingSettings(Section, name="training"):
                 f"training.learning_rate={self.learning_rate} has an unknown field.",
                 hint=f"It may have: {known}.",
             ) from fault
+
+
+@dataclass(frozen=True, kw_only=True)
+class Classifiers(SectionedStudy):
+    """A study that trains image classifiers: what all of them have."""
+
+    data: DataSettings = field(default_factory=DataSettings)
+    model: ModelSettings = field(default_factory=ModelSettings)
+    training: TrainingSettings = field(default_factory=TrainingSettings)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierStudy(Classifiers):
+    """A study that plants canaries into some models' training and keeps them out of others'."""
+
+    plan: ImagePlan
+    canaries: CanarySettings = field(default_factory=CanarySettings)
 
 
 def limit_faults(attack: Any) -> list[str]:

@@ -28,7 +28,7 @@ from remnant.data.speech.synthesis import Sentence, check_voices, drawn_manner, 
 from remnant.data.speech.utterance import Utterance
 from remnant.data.speech.wav import TABLES, read_wav_folder
 from remnant.errors import InvalidInput, PlanError, RemnantError, require
-from remnant.models.conformer import SUBSAMPLED
+from remnant.models.conformer_ctc import SUBSAMPLED
 from remnant.models.recogniser import frames_needed
 from remnant.plans.order import generator
 from remnant.studies.shared.recording import Progress

@@ -14,7 +14,7 @@ from remnant.canaries import random_token_sequences
 from remnant.data.speech.synthesis import VOICES, Sentence, drawn_manner
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
-from remnant.models.conformer import SUBSAMPLED
+from remnant.models.conformer_ctc import SUBSAMPLED
 from remnant.models.recogniser import frames_needed, pack
 from remnant.plans.order import generator
 from remnant.plans.schedule import Batch, Schedule

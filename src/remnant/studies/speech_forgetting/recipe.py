@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from remnant.data import STANDARD_LIBRARY
 from remnant.data.own_files import FILES
 from remnant.data.speech.synthesis import SEXES, VOICES
-from remnant.models import conformer
+from remnant.models import RECOGNISERS as RECOGNISERS
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.bounds import (
     Bound,
@@ -40,7 +40,6 @@ _OTHER_SOUND = {  # which no synthesizer makes
     FSDD: "FSDD, which has 8 000 samples a second",
 }
 SENTENCES = ("words", "text")
-RECOGNISERS = {"conformer": conformer}
 SPEAKERS = (1, 2)
 _CHARACTERS = 400_000  # of the standard library, whose words are spoken
 
@@ -236,8 +235,8 @@ class RecogniserSettings(Section, name="model"):
     options: dict[str, Any] = field(default_factory=dict)
 
     def _contradictions(self) -> list[str]:
-        build: Any = RECOGNISERS[self.name]
-        known = [name for name in build.__kwdefaults__ if name != "bands"]  # the data's
+        build = RECOGNISERS[self.name]
+        known = [name for name in build.options if name != "bands"]  # the data's
         unknown = [name for name in self.options if name not in known]
         faults = [
             f"model.options: {self.name} has no option {name!r}; it has {', '.join(known)}"

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from remnant.errors import InvalidInput, require
-from remnant.models.gpt import attend
+from remnant.models.decoder_only import attend
 from remnant.models.sequence_module import check_sizes, dropout_layer
 
 SUBSAMPLED = 4  # frames of the input for one of the output
