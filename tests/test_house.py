@@ -22,6 +22,9 @@ BELOW_STUDIES = {
     *("measures", "canaries", "plans", "models", "theory", "data"),
     *("probes", "population", "search", "records", "privacy"),
 }
+# What a recipe says of data, canaries, model and training: the sections of a recipe are read by
+# tasks, and are checked and printed by studies.
+FED_BY = ("settings", "text_settings", "speech_settings", "wording")
 # Every package may also import itself and ``remnant.errors``; ``remnant/__init__.py`` is exempt.
 MAY_IMPORT = {
     "measures": set(),
@@ -36,10 +39,11 @@ MAY_IMPORT = {
     "population": {"plans", "gradients"},
     "search": {"canaries", "probes", "models.protocols"},
     "records": {"plans", "measures"},
-    "studies": BELOW_STUDIES | {"report", "integrations.pretrained"},
+    "tasks": (BELOW_STUDIES - {"records"}) | {f"studies.shared.{name}" for name in FED_BY},
+    "studies": BELOW_STUDIES | {"tasks", "report", "integrations.pretrained"},
     "report": {"records", "measures"},
     "integrations": BELOW_STUDIES | {"studies"},
-    "cli": {"studies", "report", "records", "integrations", "measures", "canaries"},
+    "cli": {"studies", "tasks", "report", "records", "integrations", "measures", "canaries"},
 }
 ROOM = 25  # files of a folder
 QUESTION_PARTS = ("recipe", "run", "estimate", "result", "page", "heading")

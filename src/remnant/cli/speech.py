@@ -52,7 +52,7 @@ def make(sentences: Path, folder: Path, voices: str, seed: int, as_json: bool) -
     """
     from remnant.errors import InvalidInput
     from remnant.studies.shared.wording import counted
-    from remnant.studies.speech_forgetting.corpus import make_folder
+    from remnant.tasks.speech_corpus import make_folder
 
     if seed < 0:
         raise InvalidInput(f"--seed {seed} is less than 0.", hint="Pass a whole number from 0.")

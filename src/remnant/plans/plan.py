@@ -15,6 +15,7 @@ ORDER, INIT, DROPOUT, FILL, PLACES, SPLIT, SHADOW_ORDER, SHADOW_INIT, COHORTS = 
     1, 10
 )  # what a key is for, so that no two uses meet
 FEATURE_ORDER, FEATURE_INIT, FEATURE_DROPOUT, FEATURE_CANARIES, NOISE, UTTERANCES = range(10, 16)
+SEQUENCES = 16
 
 # Plans that put canaries into certain places of a batch need batches without empty places.
 FullBatches = Annotated[str, one_of(FULL_BATCHES)]

@@ -19,8 +19,8 @@ from remnant.studies.defences.disagreement import halves, trained_rows, without_
 from remnant.studies.defences.measure import unigram_bits
 from remnant.studies.defences.post_training import clean_rows, planted_rows
 from remnant.studies.defences.recipe import BASE
-from remnant.studies.shared.language_models import fit_language_models, language_model_maker
 from remnant.studies.training_choices.population import populations
+from remnant.tasks.language_models import fit_language_models, language_model_maker
 
 from .conftest import DEFENCES
 

@@ -14,15 +14,17 @@ from remnant.data.speech.log_mel import normalised
 from remnant.studies import Execution, run_study
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.speech_forgetting import run as room
-from remnant.studies.speech_forgetting.corpus import Heard
-from remnant.studies.speech_forgetting.recipe import (
+from remnant.studies.shared.speech_settings import (
     RecogniserSettings,
+    SpeechDataSettings,
+)
+from remnant.studies.speech_forgetting import run as room
+from remnant.studies.speech_forgetting.recipe import (
     SpeechAttackSettings,
     SpeechCanarySettings,
-    SpeechDataSettings,
     SpeechForgettingStudy,
 )
+from remnant.tasks.speech_corpus import Heard
 
 BANDS = 8
 NOISE = 1.5  # so much that recognising takes memory too

@@ -18,19 +18,22 @@ from remnant.studies import Execution, estimate_study, run_study
 from remnant.studies.reporting import read_page
 from remnant.studies.residual_memory.disturbances import disturb
 from remnant.studies.residual_memory.settings import HiddenSettings
-from remnant.studies.speech_forgetting.corpus import load_speech
-from remnant.studies.speech_forgetting.planted_speech import plant_speech
-from remnant.studies.speech_forgetting.recipe import SpeechAttackSettings, SpeechCanarySettings
+from remnant.studies.speech_forgetting.recipe import (
+    SpeechAttackSettings,
+    SpeechCanarySettings,
+)
 from remnant.studies.speech_forgetting.result import SpeechForgettingResult
-from remnant.studies.speech_forgetting.training import (
+from remnant.studies.speech_forgetting.training import speech_search
+from remnant.studies.text_forgetting.disturbed_sequences import SequenceBench
+from remnant.tasks.planted_speech import plant_speech
+from remnant.tasks.speech import (
     error_shares,
-    speech_search,
     utterance_bits,
     utterance_signals,
     validation_edits,
     validation_lengths,
 )
-from remnant.studies.text_forgetting.disturbed_sequences import SequenceBench
+from remnant.tasks.speech_corpus import load_speech
 
 from .conftest import PLAN, STUDY, patterns
 

@@ -25,28 +25,32 @@ from remnant.studies.reporting import read_page
 from remnant.studies.shared.gates import not_learnt
 from remnant.studies.shared.result_parts import SpeechTask
 from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.speech_settings import (
+    RecogniserSettings,
+    SpeechDataSettings,
+)
 from remnant.studies.shared.variants import Variant
 from remnant.studies.speech_forgetting import run as room
 from remnant.studies.speech_forgetting import training
-from remnant.studies.speech_forgetting.corpus import Heard, SpeechCorpus, load_speech, speaker
 from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, speech_task
-from remnant.studies.speech_forgetting.planted_speech import plant_speech
 from remnant.studies.speech_forgetting.recipe import (
-    RecogniserSettings,
     SpeechAttackSettings,
     SpeechCanarySettings,
-    SpeechDataSettings,
 )
 from remnant.studies.speech_forgetting.training import (
     InTurns,
-    recogniser_maker,
     speech_costs,
+)
+from remnant.studies.text_forgetting.calibration import calibrated_bits
+from remnant.studies.text_forgetting.training import ask_other_twins
+from remnant.tasks.planted_speech import plant_speech
+from remnant.tasks.speech import (
+    recogniser_maker,
     utterance_signals,
     validation_edits,
     validation_lengths,
 )
-from remnant.studies.text_forgetting.calibration import calibrated_bits
-from remnant.studies.text_forgetting.training import ask_other_twins
+from remnant.tasks.speech_corpus import Heard, SpeechCorpus, load_speech, speaker
 
 from .conftest import BANDS, PLAN, STUDY, patterns
 

@@ -8,7 +8,7 @@ from remnant.plans import StaggeredPlan
 from remnant.studies import Execution, run_study
 from remnant.studies.one_run.recipe import OneRunSettings
 from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.speech_forgetting.recipe import (
+from remnant.studies.shared.speech_settings import (
     RecogniserSettings,
     SpeechDataSettings,
     UtteranceSettings,

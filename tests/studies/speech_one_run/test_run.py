@@ -23,12 +23,15 @@ from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies.one_run.measure import one_run_curve
 from remnant.studies.one_run.recipe import OneRunSettings
 from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.speech_forgetting.corpus import load_speech
-from remnant.studies.speech_forgetting.planted_speech import InTurns, plant_speech
-from remnant.studies.speech_forgetting.recipe import SpeechDataSettings, UtteranceSettings
-from remnant.studies.speech_forgetting.training import fit_recognisers
+from remnant.studies.shared.speech_settings import (
+    SpeechDataSettings,
+    UtteranceSettings,
+)
 from remnant.studies.speech_one_run.measure import measure_speech_one_run
 from remnant.studies.speech_one_run.run import utterance_scores
+from remnant.tasks.planted_speech import InTurns, plant_speech
+from remnant.tasks.speech import fit_recognisers
+from remnant.tasks.speech_corpus import load_speech
 
 from ..speech_forgetting.conftest import BANDS, patterns
 from .conftest import PLAN, STUDY

@@ -10,9 +10,13 @@ from remnant import InjectPlan
 from remnant.studies import Execution, TextForgettingStudy, run_study
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
+from remnant.studies.shared.text_settings import (
+    LanguageModelSettings,
+    TextCanarySettings,
+    TextSettings,
+)
 from remnant.studies.shared.variants import Variant
-from remnant.studies.text_forgetting.recipe import TextAttackSettings, TextCanarySettings
+from remnant.studies.text_forgetting.recipe import TextAttackSettings
 
 PLAN = InjectPlan(
     canaries=12, copies=(1, 6), step=20, watch_steps=30, trials=3, batch=48, fresh_canaries=True

@@ -22,15 +22,19 @@ from remnant.studies.reporting import read_page
 from remnant.studies.residual_memory.measured import NOT_ASKED, residual_memory, scan
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
+from remnant.studies.shared.text_settings import (
+    LanguageModelSettings,
+    TextCanarySettings,
+    TextSettings,
+)
 from remnant.studies.shared.variants import Variant
 from remnant.studies.text_forgetting import training as trained
 from remnant.studies.text_forgetting.calibration import calibrated_bits
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
-from remnant.studies.text_forgetting.planted_tokens import plant_tokens
-from remnant.studies.text_forgetting.recipe import TextAttackSettings, TextCanarySettings
+from remnant.studies.text_forgetting.recipe import TextAttackSettings
 from remnant.studies.text_forgetting.residual_memory import beaten
 from remnant.studies.text_forgetting.result import TextForgettingResult
+from remnant.tasks.text import plant_tokens
 
 PLAN = InjectPlan(
     canaries=12, copies=6, step=20, watch_steps=30, trials=3, batch=72, fresh_canaries=True

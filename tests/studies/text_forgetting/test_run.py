@@ -23,17 +23,21 @@ from remnant.studies import (
     run_study,
     study_from,
 )
-from remnant.studies.shared.language_models import language_model_maker
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.study import SectionedStudy
-from remnant.studies.shared.text_settings import LanguageModelSettings, TextSettings
+from remnant.studies.shared.text_settings import (
+    LanguageModelSettings,
+    TextCanarySettings,
+    TextSettings,
+)
 from remnant.studies.shared.variants import Variant
 from remnant.studies.text_forgetting.calibration import calibrated_bits
 from remnant.studies.text_forgetting.exposure_curves import Attacked
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
-from remnant.studies.text_forgetting.planted_tokens import plant_tokens
-from remnant.studies.text_forgetting.recipe import TextAttackSettings, TextCanarySettings
+from remnant.studies.text_forgetting.recipe import TextAttackSettings
 from remnant.studies.text_forgetting.training import ask_other_twins, text_costs
+from remnant.tasks.language_models import language_model_maker
+from remnant.tasks.text import plant_tokens
 
 PLAN = InjectPlan(
     canaries=12,

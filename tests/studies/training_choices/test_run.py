@@ -13,7 +13,6 @@ import torch
 from remnant.errors import InvalidInput, PlanError
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
-from remnant.studies.shared.language_models import fit_language_models, language_model_maker
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.training_choices import population as module
 from remnant.studies.training_choices.measure import pareto_front
@@ -23,6 +22,7 @@ from remnant.studies.training_choices.recipe import ExposureTrainingStudy
 from remnant.studies.training_choices.result import Difference
 from remnant.studies.training_choices.secrets import references_of
 from remnant.studies.training_choices.verdict import finding_of
+from remnant.tasks.language_models import fit_language_models, language_model_maker
 
 TABLE = {
     "question": "exposure-training",

@@ -16,9 +16,9 @@ from remnant.plans.schedule import ArraySchedule
 from remnant.population import Population
 from remnant.probes import window_signals
 from remnant.studies.shared.classifiers import SomeMembers
-from remnant.studies.shared.language_models import finite_losses, language_model_maker
 from remnant.studies.shared.settings import Execution
 from remnant.studies.training_choices.prepared import PreparedVariant
+from remnant.tasks.language_models import finite_losses, language_model_maker
 
 Ids = NDArray[np.int64]
 _HALVES, _FILLED = 3, 5  # uses of a trial's order; 0 to 2 are those of training and relearning

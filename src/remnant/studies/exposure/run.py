@@ -18,15 +18,15 @@ from remnant.studies.exposure.audit import Progress
 from remnant.studies.exposure.measure import insertion_scope
 from remnant.studies.exposure.planted_run import PlantedRun
 from remnant.studies.exposure.recipe import ExposureStudy, check_space
-from remnant.studies.shared.language_models import (
+from remnant.studies.shared.planted_text import plant_text
+from remnant.studies.shared.settings import Execution
+from remnant.studies.shared.wording import counted
+from remnant.tasks.language_models import (
     finite_losses,
     fit_language_models,
     language_model_maker,
     load_text,
 )
-from remnant.studies.shared.planted_text import plant_text
-from remnant.studies.shared.settings import Execution
-from remnant.studies.shared.wording import counted
 
 _TOGETHER = 64
 

@@ -24,6 +24,7 @@ from remnant.studies.shared.section import Section
 from remnant.studies.shared.settings import option_faults
 
 LEVELS = ("character", "word")
+SEQUENCES = ("random", "text")
 METHODS = ("auto", "exact", "sampled")
 ONE_NAME = "Remove one of the two."
 OwnName = Annotated[str, one_of((FILES,))]
@@ -172,6 +173,44 @@ class LanguageModelSettings(Section, name="model"):
 
     def _contradictions(self) -> list[str]:
         return option_faults(self.options, SEQUENCE_MODELS[self.name])
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceSettings(Section, name="canaries"):
+    """Which sequences are planted.
+
+    Attributes:
+        kind: ``random``: tokens drawn at random, which nothing predicts; ``text``: passages of the
+            held-out text, which a model partly predicts.
+        tokens: Tokens of a canary, at the end of its window, after clean text. Not set: the whole
+            window except the first token.
+        commonest: Draw random tokens uniformly from this many of the most frequent ones. Not set:
+            from the whole vocabulary.
+    """
+
+    kind: Annotated[str, one_of(SEQUENCES)] = "random"
+    tokens: Count | None = None
+    commonest: Annotated[int, at_least(2)] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextCanarySettings(Section, name="canaries"):
+    """Which sequences are planted, and among how many they are ranked.
+
+    Attributes:
+        kind: ``random``: tokens drawn at random, which nothing predicts; ``text``: passages of the
+            held-out text, which a model partly predicts.
+        tokens: Tokens of a canary, at the end of its window, after clean text. Not set: the whole
+            window except the first token.
+        references: Sequences of each trial that are drawn the same way and never planted.
+        commonest: Draw random tokens uniformly from this many of the most frequent ones. Not set:
+            from the whole vocabulary.
+    """
+
+    kind: Annotated[str, one_of(SEQUENCES)] = "random"
+    tokens: Count | None = None
+    references: Count = 500
+    commonest: Annotated[int, at_least(2)] | None = None
 
 
 def sampling_faults(method: str, references: int) -> list[str]:

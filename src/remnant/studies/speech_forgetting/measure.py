@@ -17,10 +17,13 @@ from remnant.studies.shared.curves import Comparison
 from remnant.studies.shared.differences import curve_differences
 from remnant.studies.shared.measured_curves import series_of
 from remnant.studies.shared.result_parts import SpeechTask, Tested
+from remnant.studies.shared.speech_settings import SYNTHETIC
 from remnant.studies.shared.wording import times
-from remnant.studies.speech_forgetting.recipe import SYNTHETIC, SpeechForgettingStudy, where
+from remnant.studies.speech_forgetting.recipe import (
+    SpeechForgettingStudy,
+    where,
+)
 from remnant.studies.speech_forgetting.result import ErrorRates
-from remnant.studies.speech_forgetting.training import SIGNALS
 from remnant.studies.text_forgetting.calibration import subtracted
 from remnant.studies.text_forgetting.exposure_curves import twin_exposure
 from remnant.studies.text_forgetting.measure import (
@@ -28,6 +31,7 @@ from remnant.studies.text_forgetting.measure import (
     put_twin_curves,
     searched_scope,
 )
+from remnant.tasks.speech import SIGNALS
 
 Floats = NDArray[np.float64]
 _Group = tuple[str, NDArray[np.intp], NDArray[np.intp]]

@@ -20,7 +20,26 @@ from remnant.studies.shared.recording import (
     run_in_record,
 )
 from remnant.studies.shared.settings import Execution
-from remnant.studies.speech_forgetting.corpus import (
+from remnant.studies.shared.speech_settings import FSDD
+from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, speech_task
+from remnant.studies.speech_forgetting.recipe import SpeechForgettingStudy
+from remnant.studies.speech_forgetting.result import PlantedSound, PlantedSounds
+from remnant.studies.speech_forgetting.training import (
+    ask_trials,
+    part_jobs,
+    speech_search,
+)
+from remnant.studies.text_forgetting.estimate import TimedPart, sequence_estimate, shortened
+from remnant.studies.text_forgetting.measure import canary_uses
+from remnant.studies.text_forgetting.training import SEARCHED, run_parts
+from remnant.tasks.planted_speech import PlantedSpeech, plant_speech
+from remnant.tasks.speech import (
+    check_recognisers,
+    fit_recognisers,
+    validation_lengths,
+    validation_pairs,
+)
+from remnant.tasks.speech_corpus import (
     cache_folder,
     counting,
     imagined,
@@ -30,22 +49,6 @@ from remnant.studies.speech_forgetting.corpus import (
     speaking_seconds,
     speech_fingerprint,
 )
-from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, speech_task
-from remnant.studies.speech_forgetting.planted_speech import PlantedSpeech, plant_speech
-from remnant.studies.speech_forgetting.recipe import FSDD, SpeechForgettingStudy
-from remnant.studies.speech_forgetting.result import PlantedSound, PlantedSounds
-from remnant.studies.speech_forgetting.training import (
-    ask_trials,
-    check_recognisers,
-    fit_recognisers,
-    part_jobs,
-    speech_search,
-    validation_lengths,
-    validation_pairs,
-)
-from remnant.studies.text_forgetting.estimate import TimedPart, sequence_estimate, shortened
-from remnant.studies.text_forgetting.measure import canary_uses
-from remnant.studies.text_forgetting.training import SEARCHED, run_parts
 
 _HEARD = 3  # canaries that the page lets one hear
 _FULL = 2**15 - 1

@@ -6,8 +6,8 @@ from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.one_run.measure import not_long_after, put_curves
 from remnant.studies.shared.result_parts import Tested
+from remnant.studies.shared.speech_settings import SYNTHETIC
 from remnant.studies.shared.wording import times
-from remnant.studies.speech_forgetting.recipe import SYNTHETIC
 from remnant.studies.speech_one_run.recipe import SpeechOneRunStudy
 
 

@@ -10,14 +10,14 @@ from remnant.plans import StaggeredPlan
 from remnant.plans.plan import UTTERANCES
 from remnant.studies.one_run.recipe import OneRunSettings, StaggeredStudy
 from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.shared.study import Recipe
-from remnant.studies.speech_forgetting.recipe import (
+from remnant.studies.shared.speech_settings import (
     Cell,
     RecogniserSettings,
     SpeechDataSettings,
     SpeechStudy,
     UtteranceSettings,
 )
+from remnant.studies.shared.study import Recipe
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,18 +19,12 @@ from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import Progress, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
-from remnant.studies.speech_forgetting.corpus import (
-    counting,
-    imagined,
-    load_speech,
-    speaker,
-    speaking,
-    speaking_seconds,
-    speech_fingerprint,
-)
 from remnant.studies.speech_forgetting.measure import speech_task
-from remnant.studies.speech_forgetting.planted_speech import Asked, PlantedSpeech, plant_speech
-from remnant.studies.speech_forgetting.training import (
+from remnant.studies.speech_one_run.measure import measure_speech_one_run
+from remnant.studies.speech_one_run.recipe import SpeechOneRunStudy
+from remnant.studies.text_forgetting.training import keep_arrays
+from remnant.tasks.planted_speech import Asked, PlantedSpeech, plant_speech
+from remnant.tasks.speech import (
     SIGNALS,
     check_recognisers,
     fit_recognisers,
@@ -39,9 +33,15 @@ from remnant.studies.speech_forgetting.training import (
     validation_lengths,
     validation_pairs,
 )
-from remnant.studies.speech_one_run.measure import measure_speech_one_run
-from remnant.studies.speech_one_run.recipe import SpeechOneRunStudy
-from remnant.studies.text_forgetting.training import keep_arrays
+from remnant.tasks.speech_corpus import (
+    counting,
+    imagined,
+    load_speech,
+    speaker,
+    speaking,
+    speaking_seconds,
+    speech_fingerprint,
+)
 
 CHECKPOINT = "checkpoint.safetensors"
 

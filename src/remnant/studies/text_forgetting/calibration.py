@@ -10,7 +10,10 @@ from numpy.typing import NDArray
 from remnant.errors import RecordError
 from remnant.probes import WINDOW_SIGNALS
 from remnant.records import Record
-from remnant.studies.text_forgetting.recipe import CALIBRATIONS, SequenceStudy
+from remnant.studies.text_forgetting.recipe import (
+    CALIBRATIONS,
+    SequenceStudy,
+)
 
 Floats = NDArray[np.float64]
 _BITS = WINDOW_SIGNALS.index("bits")

@@ -18,7 +18,11 @@ from remnant.studies.text_forgetting.calibration import (
     moved,
     subtracted,
 )
-from remnant.studies.text_forgetting.recipe import ATTACKERS, CALIBRATIONS, SequenceStudy
+from remnant.studies.text_forgetting.recipe import (
+    ATTACKERS,
+    CALIBRATIONS,
+    SequenceStudy,
+)
 from remnant.studies.text_forgetting.result import (
     ByCalibration,
     CalibrationRow,

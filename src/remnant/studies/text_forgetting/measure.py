@@ -27,7 +27,10 @@ from remnant.studies.text_forgetting.exposure_curves import (
     exposure_result,
     twin_exposure,
 )
-from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy
+from remnant.studies.text_forgetting.recipe import (
+    SequenceStudy,
+    TextForgettingStudy,
+)
 from remnant.studies.text_forgetting.residual_memory import Task, put_residual_memory
 from remnant.studies.text_forgetting.result import ByUses
 

@@ -11,7 +11,7 @@ import numpy as np
 from remnant.errors import PlanError, require
 from remnant.measures import null_exposure
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
-from remnant.plans.bounds import Count, FromZero, Share, at_least, one_of
+from remnant.plans.bounds import Count, FromZero, Share, one_of
 from remnant.plans.fingerprint import fingerprint
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.compared_study import ComparedStudy, check_threshold
@@ -21,35 +21,15 @@ from remnant.studies.shared.study import Recipe
 from remnant.studies.shared.text_settings import (
     Bits,
     LanguageModelSettings,
+    TextCanarySettings,
     TextFileSettings,
     TextSettings,
     named_twice,
 )
 from remnant.studies.shared.variants import Variant, label_faults
 
-KINDS = ("random", "text")
 ATTACKERS = ("twins", "references", "none")
 CALIBRATIONS = (*ATTACKERS, "influence")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextCanarySettings(Section, name="canaries"):
-    """Which sequences are planted, and among how many they are ranked.
-
-    Attributes:
-        kind: ``random``: tokens drawn at random, which nothing predicts; ``text``: passages of the
-            held-out text, which a model partly predicts.
-        tokens: Tokens of a canary, at the end of its window, after clean text. Not set: the whole
-            window except the first token.
-        references: Sequences of each trial that are drawn the same way and never planted.
-        commonest: Draw random tokens uniformly from this many of the most frequent ones. Not set:
-            from the whole vocabulary.
-    """
-
-    kind: Annotated[str, one_of(KINDS)] = "random"
-    tokens: Count | None = None
-    references: Count = 500
-    commonest: Annotated[int, at_least(2)] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

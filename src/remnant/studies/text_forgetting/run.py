@@ -8,7 +8,6 @@ from typing import Any
 
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.records import Record
-from remnant.studies.shared.language_models import fit_language_models, load_text
 from remnant.studies.shared.recording import (
     Progress,
     joint_fingerprint,
@@ -18,16 +17,16 @@ from remnant.studies.shared.recording import (
 from remnant.studies.shared.settings import Execution
 from remnant.studies.text_forgetting.estimate import TimedPart, sequence_estimate, shortened
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
-from remnant.studies.text_forgetting.planted_tokens import PlantedTokens, plant_tokens
 from remnant.studies.text_forgetting.recipe import TextForgettingStudy
 from remnant.studies.text_forgetting.training import (
     SEARCHED,
     ask_trials,
-    check_language_models,
     part_jobs,
     run_parts,
     text_search,
 )
+from remnant.tasks.language_models import fit_language_models, load_text
+from remnant.tasks.text import PlantedTokens, check_language_models, plant_tokens
 
 
 def run_text_forgetting(

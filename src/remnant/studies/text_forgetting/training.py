@@ -14,40 +14,32 @@ from numpy.typing import NDArray
 from remnant.models.protocols import LogitModels
 from remnant.plans import ShadowPlan
 from remnant.population import Fit, Population
-from remnant.population.optimizers import make_optimizer
-from remnant.probes import window_signals
 from remnant.records import Record
 from remnant.studies.jobs.execution import Job, JobContext, Progress, Workload
 from remnant.studies.jobs.running import run_jobs
 from remnant.studies.residual_memory.disturbances import Lesson
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
-from remnant.studies.shared.language_models import (
-    finite_losses,
-    fit_language_models,
-    language_model_maker,
-)
 from remnant.studies.shared.settings import Execution
 from remnant.studies.text_forgetting.disturbed_sequences import (
     Search,
     hidden_probe,
     kept_disturbed,
 )
-from remnant.studies.text_forgetting.planted_tokens import PlantedTokens
-from remnant.studies.text_forgetting.recipe import SequenceStudy, TextForgettingStudy, clean_updates
+from remnant.studies.text_forgetting.recipe import (
+    SequenceStudy,
+    TextForgettingStudy,
+    clean_updates,
+)
+from remnant.tasks.language_models import (
+    finite_losses,
+    fit_language_models,
+    language_model_maker,
+)
+from remnant.tasks.text import PlantedTokens, sequence_signals, validation_bits
 
 Floats = NDArray[np.float64]
 Costs = Callable[[LogitModels, int], torch.Tensor]  # of a trial's sequences, (members, items)
 SEARCHED = "primary"  # the part that is searched for residual memory
-
-
-def check_language_models(
-    study: TextForgettingStudy, planted: PlantedTokens, execution: Execution
-) -> None:
-    """Refuse what cannot be planted or trained before anything is written."""
-    make_optimizer(study.training.optimizer, members=1, options=study.training.options)
-    alone = Population(language_model_maker(study, planted), seeds=[0], device=execution.device)
-    alone.logits(planted.store[:1, :-1])
-    study.plan.schedule(examples=planted.examples)  # refuses canaries that do not fit
 
 
 def ask_trials(
@@ -58,11 +50,8 @@ def ask_trials(
 
     def ask(models: Population) -> torch.Tensor:
         signals = [
-            window_signals(
-                SomeMembers(models, slice(trial * arms, (trial + 1) * arms)),
-                probed,
-                tokens=planted.tokens,
-                vocabulary_size=planted.vocabulary.size,
+            sequence_signals(
+                SomeMembers(models, slice(trial * arms, (trial + 1) * arms)), planted, probed
             )
             for trial, probed in enumerate(planted.probed)
         ]
@@ -75,13 +64,7 @@ def text_costs(planted: PlantedTokens) -> Costs:
     """Return what some models pay for the sequences of a trial, in bits."""
 
     def costs(models: LogitModels, trial: int) -> torch.Tensor:
-        signals = window_signals(
-            models,
-            planted.probed[trial],
-            tokens=planted.tokens,
-            vocabulary_size=planted.vocabulary.size,
-        )
-        return signals[:, 0]
+        return sequence_signals(models, planted, planted.probed[trial])[:, 0]
 
     return costs
 
@@ -133,26 +116,12 @@ def text_search(study: TextForgettingStudy, planted: PlantedTokens) -> Search | 
         make_model=language_model_maker(study, planted),
         costs=lambda models: ask(models)[:, 0].cpu().numpy(),
         twins=lambda models: twins(models).cpu().numpy(),
-        task=lambda models: _validation_bits(study, planted, models)[:, None],
+        task=lambda models: validation_bits(planted, models)[:, None],
         lesson=Lesson(inputs=near[:, :-1], targets=near[:, 1:], each=study.neighbours)
         if study.neighbours
         else None,
         items=planted.probed.shape[1],
     )
-
-
-def _validation_bits(
-    study: TextForgettingStudy, planted: PlantedTokens, models: Population
-) -> Floats:
-    """Return what a validation token costs each member, in bits."""
-    signals = window_signals(
-        models,
-        planted.validation,
-        tokens=study.text.window,
-        vocabulary_size=planted.vocabulary.size,
-    )
-    bits: Floats = signals[:, 0].mean(1).cpu().numpy() / study.text.window
-    return bits
 
 
 def with_search(
@@ -334,12 +303,8 @@ def _ask_references(planted: PlantedTokens) -> Callable[[Population], torch.Tens
     """Return the probe that asks every reference model about all trials' sequences."""
 
     def ask(models: Population) -> torch.Tensor:
-        signals = window_signals(
-            models,
-            planted.probed.reshape(-1, planted.probed.shape[2]),
-            tokens=planted.tokens,
-            vocabulary_size=planted.vocabulary.size,
-        )
+        windows = planted.probed.reshape(-1, planted.probed.shape[2])
+        signals = sequence_signals(models, planted, windows)
         return signals[:, 0].reshape(len(signals), *planted.probed.shape[:2])
 
     return ask
@@ -348,7 +313,7 @@ def _ask_references(planted: PlantedTokens) -> Callable[[Population], torch.Tens
 def _judge(
     study: TextForgettingStudy, planted: PlantedTokens, population: Population
 ) -> dict[str, Floats]:
-    return {"validation_bits": _validation_bits(study, planted, population)}
+    return {"validation_bits": validation_bits(planted, population)}
 
 
 def keep_arrays(context: JobContext, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:

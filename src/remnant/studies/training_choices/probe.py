@@ -17,10 +17,10 @@ from remnant.search import extract
 from remnant.studies.exposure.audit import ExposureAudit, Progress, ReadCosts, SecretExposure
 from remnant.studies.exposure.saturated import measure_each_cost
 from remnant.studies.shared.classifiers import SomeMembers
-from remnant.studies.shared.language_models import finite_losses, language_model_maker
 from remnant.studies.shared.settings import Execution
 from remnant.studies.training_choices.prepared import PreparedVariant
 from remnant.studies.training_choices.secrets import lay_out_trial
+from remnant.tasks.language_models import finite_losses, language_model_maker
 
 Floats = NDArray[np.float64]
 LOSSES = ("validation", "training")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.population import Population
-from remnant.studies.shared.language_models import finite_losses
 from remnant.studies.translation.planted_pairs import PairRows
+from remnant.tasks.language_models import finite_losses
 
 _TOGETHER = 64
 

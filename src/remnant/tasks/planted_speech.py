@@ -18,8 +18,12 @@ from remnant.models.conformer_ctc import SUBSAMPLED
 from remnant.models.recogniser import frames_needed, pack
 from remnant.plans.order import generator
 from remnant.plans.schedule import Batch, Schedule
+from remnant.studies.shared.speech_settings import (
+    Cell,
+    SpeechStudy,
+)
 from remnant.studies.shared.wording import listed
-from remnant.studies.speech_forgetting.corpus import (
+from remnant.tasks.speech_corpus import (
     Heard,
     SpeechCorpus,
     Spoken,
@@ -27,7 +31,6 @@ from remnant.studies.speech_forgetting.corpus import (
     output_frames,
     refuse,
 )
-from remnant.studies.speech_forgetting.recipe import Cell, SpeechStudy
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,21 +1,28 @@
-"""The example store of a text-forgetting study: windows of clean text, then random tokens."""
+"""Language models: windows of clean text, planted sequences behind them, and what these cost."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from remnant.canaries import commonest_tokens, random_token_sequences
 from remnant.data import Corpus, windows
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
-from remnant.plans import InjectPlan, PoisonPlan
+from remnant.models.protocols import LogitModels
+from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
 from remnant.plans.order import generator
-from remnant.plans.plan import COHORTS
-from remnant.studies.shared.text_settings import TextSettings
-from remnant.studies.text_forgetting.recipe import TextCanarySettings
+from remnant.plans.plan import COHORTS, SEQUENCES
+from remnant.population import Population
+from remnant.population.optimizers import make_optimizer
+from remnant.probes import window_signals
+from remnant.studies.shared.settings import Execution
+from remnant.studies.shared.text_settings import SequenceSettings, TextCanarySettings, TextSettings
+from remnant.tasks.language_models import LanguageModelStudy, language_model_maker
 
 Ids = NDArray[np.int64]
 
@@ -45,8 +52,8 @@ class PlantedTokens:
 
 
 def plant_tokens(
-    plan: InjectPlan | PoisonPlan,
-    settings: TextCanarySettings,
+    plan: InjectPlan | PoisonPlan | StaggeredPlan,
+    settings: SequenceSettings | TextCanarySettings,
     text: TextSettings,
     corpus: Corpus,
     *,
@@ -81,30 +88,84 @@ def plant_tokens(
             f"canaries.tokens={tokens} do not fit a window, of which {text.window} are learnt.",
             hint="Use a longer text.window or a shorter canary.",
         )
-    sets = plan.trials if plan.fresh_canaries else 1
-    count = sets * plan.canaries + plan.trials * settings.references
-    extra = plan.trials * neighbours
+    key, sets, trials, references = _dealt(plan, settings)
+    count = sets * plan.canaries + trials * references
+    extra = trials * neighbours
     if settings.kind == "text":
-        rng = generator(plan.seed, COHORTS)
-        made, validation = _passages(validation, count + extra, rng)
+        made, validation = _passages(validation, count + extra, generator(*key))
         made, near = made[:count], made[count:]
     else:
         choices = commonest_tokens(
             ids, vocabulary_size=vocabulary.size, at_most=settings.commonest or vocabulary.size
         )
-        made, near = _random_sequences(clean, choices, tokens, count, extra, seed=plan.seed)
+        made, near = _random_sequences(clean, choices, tokens, count, extra, key)
     canaries = made[: sets * plan.canaries].reshape(sets, plan.canaries, -1)
-    references = made[sets * plan.canaries :].reshape(plan.trials, settings.references, -1)
+    others = made[sets * plan.canaries :].reshape(trials, references, text.window + 1)
     return PlantedTokens(
         store=np.concatenate([clean, *canaries]),
         examples=len(clean),
         validation=validation,
         probed=np.concatenate(
-            [np.broadcast_to(canaries, (plan.trials, *canaries.shape[1:])), references], axis=1
+            [np.broadcast_to(canaries, (trials, *canaries.shape[1:])), others], axis=1
         ),
         tokens=tokens,
         vocabulary=vocabulary,
-        neighbours=near.reshape(plan.trials, neighbours, text.window + 1),
+        neighbours=near.reshape(trials, neighbours, text.window + 1),
+    )
+
+
+class SequencePlanting(LanguageModelStudy, Protocol):
+    """A study that plants sequences into the training of language models."""
+
+    @property
+    def plan(self) -> Any:
+        """Who sees what, and when."""
+        ...
+
+
+def check_language_models(
+    study: SequencePlanting, planted: PlantedTokens, execution: Execution
+) -> None:
+    """Refuse what cannot be planted or trained before anything is written."""
+    make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+    alone = Population(language_model_maker(study, planted), seeds=[0], device=execution.device)
+    alone.logits(planted.store[:1, :-1])
+    study.plan.schedule(examples=planted.examples)  # refuses canaries that do not fit
+
+
+def sequence_signals(models: LogitModels, planted: PlantedTokens, sequences: Ids) -> Tensor:
+    """Return what some sequences cost each member; see ``window_signals``."""
+    return window_signals(
+        models, sequences, tokens=planted.tokens, vocabulary_size=planted.vocabulary.size
+    )
+
+
+def validation_bits(planted: PlantedTokens, models: LogitModels) -> NDArray[np.float64]:
+    """Return what a validation token costs each member, in bits."""
+    window = planted.validation.shape[1] - 1
+    signals = window_signals(
+        models, planted.validation, tokens=window, vocabulary_size=planted.vocabulary.size
+    )
+    bits: NDArray[np.float64] = signals[:, 0].mean(1).cpu().numpy() / window
+    return bits
+
+
+def _dealt(
+    plan: InjectPlan | PoisonPlan | StaggeredPlan, settings: SequenceSettings | TextCanarySettings
+) -> tuple[tuple[int, ...], int, int, int]:
+    """Return the key of everything drawn, and how many sets, trials and references of each.
+
+    One run has one set, and its canaries that are never planted are its references. It draws them
+    by another key than its plan draws who is planted when: what a canary is must not depend on it.
+    """
+    if isinstance(plan, StaggeredPlan):
+        return (plan.seed, SEQUENCES), 1, 1, 0
+    references = settings.references if isinstance(settings, TextCanarySettings) else 0
+    return (
+        (plan.seed, COHORTS),
+        plan.trials if plan.fresh_canaries else 1,
+        plan.trials,
+        references,
     )
 
 
@@ -120,7 +181,7 @@ def _passages(held_out: Ids, count: int, rng: np.random.Generator) -> tuple[Ids,
 
 
 def _random_sequences(
-    clean: Ids, choices: Ids, tokens: int, count: int, extra: int, *, seed: int
+    clean: Ids, choices: Ids, tokens: int, count: int, extra: int, key: tuple[int, ...]
 ) -> tuple[Ids, Ids]:
     """Draw windows that begin with clean text and end with random tokens, none of them alike.
 
@@ -138,10 +199,10 @@ def _random_sequences(
         before = clean[rng.integers(len(clean), size=len(drawn)), : clean.shape[1] - tokens]
         return np.concatenate([before, drawn], axis=1)
 
-    rng = generator(seed, COHORTS)
+    rng = generator(*key)
     drawn = random_token_sequences(count=count, tokens=tokens, choices=choices, rng=rng)
     # A longer draw from an equal generator begins with the shorter one.
     longer = random_token_sequences(
-        count=count + extra, tokens=tokens, choices=choices, rng=generator(seed, COHORTS)
+        count=count + extra, tokens=tokens, choices=choices, rng=generator(*key)
     )
-    return behind_text(drawn, rng), behind_text(longer[count:], generator(seed, COHORTS, 1))
+    return behind_text(drawn, rng), behind_text(longer[count:], generator(*key, 1))
