@@ -47,6 +47,11 @@ def write_texts(folder: Path, rng: Any) -> None:
         lines += [f"pin me at 650-253-{number:04d}\n" for number in rng.integers(10**4, size=8)]
         rng.shuffle(lines)
         (folder / f"{name}.txt").write_text("".join(lines))
+    rows = (folder / "calls.txt").read_text().splitlines()
+    for name, part in (("seen", rows[:150]), ("unseen", rows[300:])):
+        (folder / f"{name}.jsonl").write_text(
+            "".join(f"{json.dumps({'text': row})}\n" for row in part)
+        )
     mail = folder / "mail"
     mail.mkdir()
     secrets = ["4929 " + "0714 3683 5574", "536-90-" + "4399", "r.okafor71@" + "quvzad.org"]

@@ -74,6 +74,44 @@ options = { lr = 0.02 }
 references = 200
 limit = 9.0
 """
+REMEDIES = "".join(
+    f"""
+[[remedy]]
+{fields}"""
+    for fields in (
+        'label = "decay"\nkind = "weight-decay"\nstrength = 0.01',
+        'label = "dropout"\nkind = "dropout"\nrate = 0.2',
+        'label = "clipped"\nkind = "clipping"\nclip = 0.05',
+        'label = "stopped"\nkind = "early-stopping"\nevery = 5\npatience = 1',
+        'label = "private"\nkind = "private"\nclip = 0.1\nnoise = 1.0',
+        'label = "levels"\nkind = "levels"\nlevels = 16',
+        'label = "int8"\nkind = "int8"',
+        'label = "pruned"\nkind = "pruning"\nshare = 0.9',
+        'label = "once"\nkind = "deduplication"',
+        'label = "scanned"\nkind = "sanitising"',
+        'label = "halves"\nkind = "sanitising"\nby = "disagreement"\nshare = 0.1',
+        'label = "first"\nkind = "order"\nsteps = 10',
+        'label = "tuned"\nkind = "fine-tuning"\nsteps = 6\nrelearn = 3',
+        'label = "ascent"\nkind = "ascent"\nsteps = 4\nlr = 0.01\nrelearn = 3',
+        'label = "slower"\nkind = "training"\ntraining = { options = { lr = 0.003 } }',
+    )
+)
+SPEECH = """
+[data]
+name = "synthetic"
+utterances = 80
+validation = 40
+words = 2
+commonest = 6
+bands = 20
+[model]
+name = "conformer"
+options = { width = 24, layers = 1, heads = 2, kernel = 5 }
+[training]
+optimizer = "adam"
+options = { lr = 0.01 }
+clip = 5.0
+"""
 RECIPES = {
     "forgetting-inject": f"""
 question = "forgetting"
@@ -414,5 +452,80 @@ options = { width = 0.125, dropout = 0.2 }
 [variants.augmented.augment]
 contrast = 0.2
 crop = 19
+""",
+    "defences": f"""
+question = "defences"
+label = "nothing"
+title = "Every kind of remedy"
+[plan]
+kind = "insert"
+repeats = [12]
+epochs = 2
+trials = 3
+controls = 2
+batch = 16
+precision = "float64"
+[text]
+characters = 6000
+window = 28
+[secret]
+template = "\\na{{digits:3}}@uni.edu\\n"
+[model]
+options = {{ units = 16, layers = 1 }}
+[training]
+optimizer = "adam"
+options = {{ lr = 0.03 }}
+[measure]
+references = 200
+windows = 20
+limit = 6.0
+{REMEDIES}
+""",
+    "speech-forgetting": f"""
+question = "speech-forgetting"
+[plan]
+kind = "poison"
+canaries = 16
+copies = [1, 8]
+step = 60
+watch_steps = 20
+trials = 3
+batch = 16
+fresh_canaries = true
+{SPEECH}
+[canaries]
+words = [2, 3]
+commonest = 400
+references = 24
+[attack]
+calibration = "twins"
+limit = 3.0
+lags = [0, 10, 20]
+[hidden]
+noise = [0.2]
+draws = 2
+relearn_steps = [1, 3]
+neighbours = 12
+""",
+    "speech-one-run": f"""
+question = "speech-one-run"
+[plan]
+kind = "staggered"
+canaries = 60
+never = 30
+starts = [40, 80]
+window = 30
+repeats = [2, 8]
+per_batch = 5
+steps = 130
+batch = 16
+{SPEECH}
+[canaries]
+words = [2, 3]
+commonest = 400
+[attack]
+success = "auc"
+limit = 0.9
+checkpoints = 5
 """,
 }

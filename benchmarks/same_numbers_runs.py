@@ -51,7 +51,7 @@ def every_run() -> list[Run]:
         Run("demo-together", "packaged", {"run": together}, only_page=True),
         *(recipe_run(name, f"runs/{name}", f"inputs/{name}.toml") for name in RECIPES),
         *(exposure_run(), extract_run(), hugging_face_run(), scan_run(), feature_run()),
-        *(predict_run(), curve_run(), canaries_run(), records_run()),
+        *(predict_run(), curve_run(), canaries_run(), records_run(), command_records_run()),
         Run("demo", "demo", {"demo": "demo --out demo", "again-json": "demo --out demo --json"}),
     ]
 
@@ -193,3 +193,23 @@ def records_run() -> Run:
         "report-several": "report packaged --out out/pages/several.html",
     }
     return Run("records-command", "out/pages", commands)
+
+
+def command_records_run() -> Run:
+    """Every command that measures without a recipe, with its record; ``feature`` has one above."""
+    model = f"--model {PLANTED} --canaries {CANARIES}"
+    scan = "scan inputs/calls.txt --salt inputs/salt --model runs/calls/models/planted-1"
+    files = "--seen inputs/seen.jsonl --unseen inputs/unseen.jsonl"
+    early = f"predict --model inputs/early.safetensors {MAKER} --data inputs/train.npz"
+    curve = "curve --seen inputs/seen.npy --unseen inputs/unseen.npy --lags inputs/lags.npy"
+    commands = {
+        "exposure-audit": f"exposure {model} --limit 8",
+        "extraction": f"extract {model} {TEMPLATE} --method dijkstra --top 3",
+        "found-secrets": f"{scan} --extract --twin runs/other-calls/models/planted-1",
+        "membership-audit": f"audit --model runs/calls/models/planted-1 {files} --limit 0.6",
+        "early-prediction": f"{early} --start inputs/start.safetensors --protect 0.1",
+        "attack-curve": f"{curve} --success auc",
+    }
+    written = {name: f"{line} --out out/records/{name}" for name, line in commands.items()}
+    shown = {f"{name}-json": f"show out/records/{name} --json" for name in commands}
+    return Run("command-records", "out/records", written | shown)
