@@ -1,4 +1,4 @@
-"""Records that version 0.2.0 wrote before results were typed: one a question, still readable."""
+"""Records that versions 0.1, 0.2 and 0.3 wrote: one a question, still readable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from remnant.report.terminal import summary
 from remnant.studies.registry import QUESTIONS, load
 from remnant.studies.reporting import read_page
 
-STORED = {path.stem: path for path in (Path(__file__).parent / "stored_records").glob("*.zip")}
+FOLDER = Path(__file__).parent / "stored_records"
+STORED = {f"{path.parent.name}/{path.stem}": path for path in FOLDER.glob("*/*.zip")}
 
 
 @pytest.fixture(params=sorted(STORED))
@@ -28,8 +29,16 @@ def record(request, tmp_path):
     return Record.open(folder)
 
 
-def test_every_question_has_a_stored_record():
-    assert STORED.keys() == QUESTIONS.keys()
+@pytest.mark.parametrize("version", ["0.2", "0.3"])  # 0.1 had fewer questions
+def test_every_question_has_a_stored_record(version):
+    assert {name for name in STORED if name.startswith(version)} == {
+        f"{version}/{question}" for question in QUESTIONS
+    }
+
+
+def test_a_record_names_the_version_that_wrote_it(record, request):
+    written_by = record.attempts()[0]["versions"]["remnant"]
+    assert request.node.callspec.params["record"].startswith(written_by.removesuffix(".0"))
 
 
 def test_every_part_is_read_as_it_was_written(record):
