@@ -156,7 +156,7 @@ def write_both(folder: Path, commit: str | None) -> None:
     both = {
         path.relative_to(folder / state)
         for state in ("before", "after")
-        for path in (folder / state).rglob("*.*")
+        for path in (folder / state).glob("*/*")
     }
     for path in sorted(both):
         one, other = folder / "before" / path, folder / "after" / path
