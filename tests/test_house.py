@@ -22,9 +22,12 @@ BELOW_STUDIES = {
     *("measures", "canaries", "plans", "models", "theory", "data"),
     *("probes", "population", "search", "records", "privacy"),
 }
-# What a recipe says of data, canaries, model and training: the sections of a recipe are read by
-# tasks, and are checked and printed by studies.
-FED_BY = ("settings", "text_settings", "speech_settings", "wording")
+# Tasks read the sections of a recipe that say what a model is fed. Those of images take data,
+# canaries and training from where all studies of classifiers have them.
+FED_BY = (
+    *("settings", "text_settings", "speech_settings", "wording"),
+    *("classifiers", "image_canaries"),
+)
 # Every package may also import itself and ``remnant.errors``; ``remnant/__init__.py`` is exempt.
 MAY_IMPORT = {
     "measures": set(),

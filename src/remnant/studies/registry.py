@@ -17,6 +17,7 @@ from remnant.studies.shared.study import Recipe, Study
 
 if TYPE_CHECKING:
     from remnant.studies.shared.settings import Execution
+    from remnant.tasks.task import Task
 
 Progress = Callable[[str, int, int], None]
 ASSUMED = "forgetting"  # the question of a recipe that names none
@@ -38,6 +39,7 @@ class Question:
         run: Runs a study: ``run(study, folder, execution, *, progress=None)``.
         estimate: Times a few steps: ``estimate(study, execution)``.
         repeatable: Whether a record of it holds the whole recipe.
+        task: The file in ``remnant.tasks`` that its room is run over; empty where it has its own.
     """
 
     title: str
@@ -49,10 +51,20 @@ class Question:
     run: str = ""
     estimate: str = ""
     repeatable: bool = True
+    task: str = ""
 
 
 def _room(
-    room: str, title: str, *, run: str, result: str, repeatable: bool = True, beside: str = ""
+    room: str,
+    title: str,
+    *,
+    run: str,
+    result: str,
+    repeatable: bool = True,
+    beside: str = "",
+    task: str = "",
+    recipe: str = "recipe",
+    heading: str = "TITLE",
 ) -> Question:
     """Return the entry of a room whose files have the usual names.
 
@@ -63,18 +75,22 @@ def _room(
         result: The result class.
         repeatable: Whether a record of it holds the whole recipe.
         beside: The module in ``studies.beside``, where it is that of another room.
+        task: The file in ``remnant.tasks`` that the room is run over.
+        recipe, heading: The module with ``RECIPE``, and the name of the heading, of a room of
+            several questions.
     """
     home = f"remnant.studies.{room}"
     return Question(
         title=title,
         result=f"{home}.result:{result}",
         page=f"{home}.page:page",
-        heading=f"{home}.page:TITLE",
+        heading=f"{home}.page:{heading}",
         beside=f"remnant.studies.beside.{beside or room}:beside",
-        recipe=f"{home}.recipe:RECIPE",
+        recipe=f"{home}.{recipe}:RECIPE",
         run=f"{home}.run:run_{run}",
         estimate=f"{home}.run:estimate_{run}",
         repeatable=repeatable,
+        task=task,
     )
 
 
@@ -110,6 +126,7 @@ QUESTIONS: dict[str, Question] = {
         "How fast does one ordinary training run forget?",
         run="one_run",
         result="OneRunResult",
+        task="images",
     ),
     "text-forgetting": _room(
         "text_forgetting",
@@ -125,11 +142,13 @@ QUESTIONS: dict[str, Question] = {
         beside="text_forgetting",
     ),
     "speech-one-run": _room(
-        "speech_one_run",
+        "one_run",
         "How fast does one ordinary training run of a recogniser of speech forget?",
-        run="speech_one_run",
-        result="SpeechOneRunResult",
-        beside="one_run",
+        run="one_run",
+        result="OneRunResult",
+        task="speech",
+        recipe="speech_recipe",
+        heading="SPEECH_TITLE",
     ),
     "prediction": _room(
         "prediction",
@@ -242,6 +261,13 @@ def recipe_of(name: str) -> Recipe:
         )
     recipe: Recipe = load(QUESTIONS[name].recipe)
     return recipe
+
+
+def task_of(study: Study) -> Task[Any, Any]:
+    """Import and return the task that the room of a study is run over."""
+    from remnant.tasks import load_task
+
+    return load_task(QUESTIONS[study.QUESTION].task)
 
 
 def run_study(

@@ -11,7 +11,7 @@ from remnant.data import Corpus, load_corpus
 from remnant.data.corpus import load_own_text
 from remnant.errors import InvalidInput
 from remnant.models import Vocabulary, sequence_model_maker
-from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan
+from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.population import Fit, Population
 from remnant.studies.shared.settings import Execution, TrainingSettings
 from remnant.studies.shared.text_settings import (
@@ -95,7 +95,7 @@ def language_model_maker(study: LanguageModelStudy, planted: TextStore) -> Any:
 
 def fit_language_models(
     study: LanguageModelStudy,
-    plan: InsertPlan | InjectPlan | PoisonPlan | ShadowPlan,
+    plan: InsertPlan | InjectPlan | PoisonPlan | ShadowPlan | StaggeredPlan,
     planted: TextStore,
     execution: Execution,
     **choices: Any,

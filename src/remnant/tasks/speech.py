@@ -1,14 +1,16 @@
-"""Trains recognisers of speech, asks them about utterances, and judges what they hear."""
+"""Recognisers of speech: their training, what utterances cost them, and what they hear."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import stats
 from torch import Tensor, nn
 
 from remnant.measures.speech.error_rate import edit_distance
@@ -16,12 +18,23 @@ from remnant.models.protocols import LogitModels
 from remnant.models.recogniser import PackedRecogniser, backend_for, ctc_loss
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.plans.schedule import Schedule
-from remnant.population import Fit, Population
+from remnant.population import Checkpoint, Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes.recognition import greedy_tokens
 from remnant.studies.shared.settings import Execution
-from remnant.studies.shared.speech_settings import RECOGNISERS, SpeechStudy
-from remnant.tasks.planted_speech import Asked, InTurns, PlantedSpeech
+from remnant.studies.shared.speech_settings import RECOGNISERS, SYNTHETIC, SpeechStudy
+from remnant.studies.shared.wording import times
+from remnant.tasks.planted_speech import Asked, InTurns, PlantedSpeech, plant_speech
+from remnant.tasks.speech_corpus import (
+    counting,
+    load_speech,
+    speaker,
+    speaking,
+    speaking_seconds,
+    speech_fingerprint,
+)
+from remnant.tasks.speech_corpus import imagined as imagined_speech
+from remnant.tasks.task import Progress, ScopeWords, Source, Task, Trained, scored
 
 Floats = NDArray[np.float64]
 SIGNALS = ("bits", "edits")
@@ -235,3 +248,157 @@ def equal_pairs(lengths: Sequence[int]) -> list[tuple[int, int]]:
 
 def _words(tokens: Sequence[int], planted: PlantedSpeech) -> list[str]:
     return planted.vocabulary.decode([token - 1 for token in tokens]).split()
+
+
+def recognition(
+    edits: Floats, *, characters: int, words: int, pairs: int | None = None
+) -> dict[str, Any]:
+    """Return how well members recognise utterances that nobody was trained on.
+
+    Whether they learnt anything is a sign test over pairs of utterances whose transcripts are
+    equally long: what the members hear of the two is nearer to what was said than if it were
+    exchanged, in more pairs than a coin would give. Members that hear the same in all sounds, or
+    only how long they are, pass it no more often than by chance.
+
+    Args:
+        edits: Of ``validation_edits``, ``(members, 4, utterances)``.
+        characters, words: Of all validation utterances together.
+        pairs: How many pairs there are; None where it is not to be stored.
+    """
+    own, swapped, by_word, gained = np.moveaxis(edits, 1, 0)
+    nearer = gained.mean(axis=0)
+    decided = int(np.count_nonzero(nearer))
+    ahead = int(np.count_nonzero(nearer > 0))
+    test = stats.binomtest(ahead, decided, alternative="greater") if decided else None
+    return {
+        "character_error_rate": float(own.sum(axis=1).mean() / characters),
+        "word_error_rate": float(by_word.sum(axis=1).mean() / words),
+        "swapped_error_rate": float(swapped.sum(axis=1).mean() / characters),
+        "utterances": int(edits.shape[2]),
+        "p_value": 1.0 if test is None else float(test.pvalue),
+        "pairs": pairs,
+    }
+
+
+class Recognisers(Task[SpeechStudy, PlantedSpeech]):
+    """Recognisers of speech: minus what a transcript costs given its sound; see ``Task``."""
+
+    USEFUL = "validation_edits"
+
+    def load(
+        self,
+        study: SpeechStudy,
+        execution: Execution,
+        progress: Progress | None = None,
+        *,
+        imagined: bool = False,
+    ) -> Source:
+        """Read or speak the corpus; imagined sentences are noise of about their length."""
+        missing: set[str] = set()
+        if imagined:
+            speak = counting(imagined_speech(study.data), execution, missing)
+        else:
+            speak = speaker(study.data, execution, speaking(progress))
+        corpus = load_speech(study.data, execution, speak)
+        return Source((corpus, speak), corpus.origin, lambda: speaking_seconds(len(missing)))
+
+    def plant(
+        self,
+        study: SpeechStudy,
+        source: Source,
+        execution: Execution,
+        *,
+        pool_losses: Floats | None = None,
+    ) -> PlantedSpeech:
+        """Draw utterances, have them spoken, and put them behind the clean ones."""
+        planted = plant_speech(study, *source.data)
+        check_recognisers(study, planted, execution)
+        return planted
+
+    def fingerprint(self, source: Source, planted: PlantedSpeech) -> str:
+        """Return the digest of all utterances."""
+        return speech_fingerprint(planted.utterances)
+
+    def seeds(self, study: SpeechStudy) -> dict[str, int]:
+        """Return the seeds of plan and data."""
+        return {"plan": study.plan.seed, "data": study.data.seed}
+
+    def train(
+        self,
+        study: SpeechStudy,
+        plan: StaggeredPlan,
+        planted: PlantedSpeech,
+        execution: Execution,
+        *,
+        steps: Sequence[int] = (),
+        checkpoint: Checkpoint | None = None,
+        on_step: Callable[[int], None] | None = None,
+    ) -> Trained:
+        """Train recognisers and keep what the transcripts cost."""
+        fit, population = fit_recognisers(
+            study,
+            plan,
+            planted,
+            execution,
+            probes={"scores": partial(self.score, planted)} if steps else {},
+            probe_steps=steps,
+            checkpoint=checkpoint,
+            on_step=on_step,
+        )
+        return scored(fit, population)
+
+    def score(self, planted: PlantedSpeech, models: Population) -> Tensor:
+        """Return minus the cost of each transcript given its sound, in bits.
+
+        A canary of two speakers has the mean of both.
+        """
+        return -utterance_signals(models, planted.probed[0])[:, SIGNALS.index("bits")]
+
+    def judge(self, planted: PlantedSpeech, models: Population) -> Floats:
+        """Return ``validation_edits``."""
+        return validation_edits(models, planted)
+
+    def useful(
+        self, study: SpeechStudy, source: Source, planted: PlantedSpeech, judged: Floats
+    ) -> dict[str, Any]:
+        """Return error rates, and whether anything was learnt."""
+        characters, words = validation_lengths(planted)
+        pairs = validation_pairs(planted)
+        return recognition(judged, characters=characters, words=words, pairs=pairs)
+
+    def scope(self, study: SpeechStudy) -> ScopeWords:
+        """Return which utterances were planted, and which voices they have."""
+        own = study.canaries
+        lengths = " or ".join(map(str, own.words))
+        spoken = own.kind == "spoken"
+        what = (
+            f"transcripts of {lengths} random words, spoken by synthesizers"
+            if spoken
+            else f"utterances of the corpus with {lengths} random words as their transcript"
+        )
+        often = " or ".join(times(uses) for uses in study.plan.repeats)
+        before = ", less its cost before the window" if study.attack.calibrate else ""
+        voices = (
+            "real voices: synthesizers speak more alike than people do"
+            if study.data.name == SYNTHETIC or spoken
+            else "utterances with their true transcripts: wrong ones are learnt by heart"
+        )
+        return ScopeWords(
+            model=study.model.name,
+            data=f"{study.data.title} speech",
+            planted=f"canaries ({what}) planted {often}",
+            scored=(f"a transcript's CTC cost given its sound{before}",),
+            untested=(
+                voices,
+                "other speakers: intervals are over utterances, not over who speaks them",
+                "attackers without the sound: the cost is that of a transcript given its own sound",
+            ),
+            others="other recognisers and other speech",
+        )
+
+    def held(self, planted: PlantedSpeech) -> int:
+        """Return the bytes of what is trained on and of what is asked."""
+        return planted.inputs.nbytes + planted.probed[0].inputs.nbytes
+
+
+TASK = Recognisers()

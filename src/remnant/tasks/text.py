@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -10,19 +13,31 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.canaries import commonest_tokens, random_token_sequences
-from remnant.data import Corpus, windows
+from remnant.data import Corpus, corpus_fingerprint, windows
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.models.protocols import LogitModels
 from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
 from remnant.plans.order import generator
 from remnant.plans.plan import COHORTS, SEQUENCES
-from remnant.population import Population
+from remnant.population import Checkpoint, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
 from remnant.studies.shared.settings import Execution
-from remnant.studies.shared.text_settings import SequenceSettings, TextCanarySettings, TextSettings
-from remnant.tasks.language_models import LanguageModelStudy, language_model_maker
+from remnant.studies.shared.text_settings import (
+    SequenceSettings,
+    TextCanarySettings,
+    TextFileSettings,
+    TextSettings,
+)
+from remnant.studies.shared.wording import times
+from remnant.tasks.language_models import (
+    LanguageModelStudy,
+    fit_language_models,
+    language_model_maker,
+    load_text,
+)
+from remnant.tasks.task import Floats, Progress, ScopeWords, Source, Task, Trained, scored
 
 Ids = NDArray[np.int64]
 
@@ -123,6 +138,30 @@ class SequencePlanting(LanguageModelStudy, Protocol):
         ...
 
 
+class TextOneRun(SequencePlanting, Protocol):
+    """A study of one run of a language model: what training and scope need of it."""
+
+    @property
+    def data(self) -> TextFileSettings | None:
+        """The user's own text, in place of ``text.name``."""
+        ...
+
+    @property
+    def text(self) -> TextSettings:
+        """Which text."""
+        ...
+
+    @property
+    def canaries(self) -> SequenceSettings:
+        """Which sequences are planted."""
+        ...
+
+    @property
+    def attack(self) -> Any:
+        """Whether scores from before a window are subtracted, in ``calibrate``."""
+        ...
+
+
 def check_language_models(
     study: SequencePlanting, planted: PlantedTokens, execution: Execution
 ) -> None:
@@ -206,3 +245,115 @@ def _random_sequences(
         count=count + extra, tokens=tokens, choices=choices, rng=generator(*key)
     )
     return behind_text(drawn, rng), behind_text(longer[count:], generator(*key, 1))
+
+
+class LanguageModels(Task["TextOneRun", PlantedTokens]):
+    """Language models: minus what a sequence costs in bits is the score; see ``Task``."""
+
+    USEFUL = "validation_bits"
+
+    def load(
+        self,
+        study: TextOneRun,
+        execution: Execution,
+        progress: Progress | None = None,
+        *,
+        imagined: bool = False,
+    ) -> Source:
+        """Read the text."""
+        corpus = load_text(study.text, study.data, execution)
+        return Source(corpus, corpus.origin)
+
+    def plant(
+        self,
+        study: TextOneRun,
+        source: Source,
+        execution: Execution,
+        *,
+        pool_losses: Floats | None = None,
+    ) -> PlantedTokens:
+        """Cut the text into windows and put the sequences behind them."""
+        planted = plant_tokens(study.plan, study.canaries, study.text, source.data)
+        check_language_models(study, planted, execution)
+        return planted
+
+    def fingerprint(self, source: Source, planted: PlantedTokens) -> str:
+        """Return the digest of the text."""
+        return corpus_fingerprint(source.data)
+
+    def seeds(self, study: TextOneRun) -> dict[str, int]:
+        """Return the seeds of plan and text."""
+        return {"plan": study.plan.seed, "text": study.text.seed}
+
+    def train(
+        self,
+        study: TextOneRun,
+        plan: StaggeredPlan,
+        planted: PlantedTokens,
+        execution: Execution,
+        *,
+        steps: Sequence[int] = (),
+        checkpoint: Checkpoint | None = None,
+        on_step: Callable[[int], None] | None = None,
+    ) -> Trained:
+        """Train language models and keep what the sequences cost."""
+        fit, population = fit_language_models(
+            study,
+            plan,
+            planted,
+            execution,
+            probes={"scores": partial(self.score, planted)} if steps else {},
+            probe_steps=steps,
+            checkpoint=checkpoint,
+            on_step=on_step,
+        )
+        return scored(fit, population)
+
+    def score(self, planted: PlantedTokens, models: Population) -> Tensor:
+        """Return minus the cost of each sequence, in bits."""
+        return -sequence_signals(models, planted, planted.probed[0])[:, 0]
+
+    def judge(self, planted: PlantedTokens, models: Population) -> Floats:
+        """Return what a validation token costs each member, in bits."""
+        return validation_bits(planted, models)
+
+    def useful(
+        self, study: TextOneRun, source: Source, planted: PlantedTokens, judged: Floats
+    ) -> dict[str, Any]:
+        """Return bits a validation token beside those of a uniform guess."""
+        return {
+            "validation_bits": float(judged.mean()),
+            "validation_tokens": int(planted.validation[:, 1:].size),
+            "token": study.text.level,
+            "uniform_bits": math.log2(planted.vocabulary.size),
+        }
+
+    def scope(self, study: TextOneRun) -> ScopeWords:
+        """Return which sequences were planted, and which were not."""
+        own, text = study.canaries, study.text
+        tokens = text.window if own.tokens is None else own.tokens
+        what = "random" if own.kind == "random" else "held-out"
+        often = " or ".join(times(uses) for uses in study.plan.repeats)
+        before = ", less its cost before the window" if study.attack.calibrate else ""
+        others = {
+            "random": "text that a model can predict: random tokens are learnt as such, by heart",
+            "text": "text that no model can predict, such as passwords and numbers",
+        }
+        return ScopeWords(
+            model=study.model.name,
+            data=study.data.path if study.data else text.name,
+            planted=f"canaries (sequences of {tokens} {what} {text.level}s) planted {often}",
+            scored=(f"a sequence's cost given the text before it{before}",),
+            untested=(
+                others[own.kind],
+                "extraction: a score among controls does not say that a canary can be extracted",
+            ),
+            others="other models and other text",
+        )
+
+    def held(self, planted: PlantedTokens) -> int:
+        """Return the bytes of all windows."""
+        return planted.store.nbytes + planted.probed.nbytes
+
+
+TASK = LanguageModels()

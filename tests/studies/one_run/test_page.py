@@ -15,8 +15,8 @@ from remnant.studies.one_run.charts import effect_chart, line_keys, success_char
 from remnant.studies.one_run.formats import cohort_name, effect_number, effect_text
 from remnant.studies.one_run.page import TITLE, page
 from remnant.studies.one_run.result import OneRunResult
-from remnant.studies.one_run.score_words import LOG_ODDS
 from remnant.studies.shared.pages import read_run
+from remnant.tasks.score_words import LOG_ODDS
 
 
 @pytest.fixture(scope="module")

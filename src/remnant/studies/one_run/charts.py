@@ -11,7 +11,7 @@ from remnant.report.curve import Point, lag_text
 from remnant.report.numerals import count_text, counted, times_text
 from remnant.studies.one_run.formats import cohort_name, effect_text, success_text
 from remnant.studies.one_run.result import Cohort, OneRunCurves
-from remnant.studies.one_run.score_words import ScoreWords
+from remnant.tasks.score_words import ScoreWords
 
 _LAG = "Steps since the last use (lag)"
 

@@ -12,8 +12,9 @@ from remnant.measures import OneRunForgetting, Success, one_run_forgetting
 from remnant.plans import StaggeredPlan
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.one_run.recipe import OneRunStudy, StaggeredStudy
+from remnant.studies.one_run.recipe import StaggeredStudy
 from remnant.studies.one_run.result import COLUMNS, AttackerAtEnd, OneRunCurves
+from remnant.studies.registry import task_of
 from remnant.studies.shared.gates import put_verdict
 from remnant.studies.shared.result_parts import Tested
 
@@ -23,14 +24,8 @@ _SETTINGS = (
 )
 
 
-def measure_one_run(record: Record, study: OneRunStudy) -> None:
-    """Measure the run's curves, judge them, and put both into the record."""
-    put_curves(record, study)
-    put_parts(record, scope=_scope(study))
-
-
-def put_curves(record: Record, study: StaggeredStudy) -> None:
-    """Put the run's curves into the record, and their verdict.
+def measure_one_run(record: Record, study: StaggeredStudy) -> None:
+    """Measure the run's curves, judge them, and put both into the record; no canary is in it.
 
     Args:
         record: Holds ``scores``, and ``task``: a model that did not learn its task does not pass.
@@ -43,6 +38,7 @@ def put_curves(record: Record, study: StaggeredStudy) -> None:
         lambda: measured.verdict(study.attack.limit),
         task=record.results().get("task"),
     )
+    put_parts(record, scope=_scope(study))
 
 
 def one_run_curve(study: StaggeredStudy, scores: Any) -> OneRunForgetting:
@@ -128,7 +124,7 @@ def _known(column: NDArray[Any]) -> Any:
     return tuple(value if math.isfinite(value) else None for value in column.tolist())
 
 
-def not_long_after(plan: StaggeredPlan) -> tuple[str, ...]:
+def _not_long_after(plan: StaggeredPlan) -> tuple[str, ...]:
     """Return the line of the scope for a run that ends soon after its last window, if it does."""
     after = plan.total_steps - (plan.starts[-1] + plan.window)
     if len(plan.starts) == 1 or after > plan.window:
@@ -139,22 +135,24 @@ def not_long_after(plan: StaggeredPlan) -> tuple[str, ...]:
     )
 
 
-def _scope(study: OneRunStudy) -> Tested:
-    plan = study.plan
+def _scope(study: StaggeredStudy) -> Tested:
+    plan, words = study.plan, task_of(study).scope(study)
     return Tested(
         tested=(
-            f"STAGGERED: one run of {plan.total_steps} steps of {study.model.name} on "
-            f"{study.data.title}, {plan.canaries - plan.never} {study.canaries.kind} canaries "
-            f"planted in {len(plan.starts)} windows of {plan.window} steps",
+            f"STAGGERED: one run of {plan.total_steps} steps of {words.model} on "
+            f"{words.data}, {plan.canaries - plan.never} {words.planted} in {len(plan.starts)} "
+            f"windows of {plan.window} steps",
+            *words.scored,
             f"{plan.never} canaries drawn the same way, never planted: controls of every window",
         ),
         not_tested=(
             "how much another run would differ: there was one",
+            *words.untested,
             "adversaries who know the batch order, see gradients, or query the model while it "
             "trains",
             "whether what the attack no longer finds is gone or only hidden: no weight noise, no "
             "relearning, no scan of later checkpoints was run",
-            "lags beyond the end of the run, other models, other data and other kinds of canary",
-            *not_long_after(plan),
+            f"lags beyond the end of the run, {words.others}",
+            *_not_long_after(plan),
         ),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from remnant.records.typed import Absent
@@ -34,8 +34,7 @@ from remnant.studies.one_run.formats import (
     uses_text,
     whole_lag,
 )
-from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunParts, OneRunResult
-from remnant.studies.one_run.score_words import LOG_ODDS, ScoreWords
+from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunResult
 from remnant.studies.shared.pages import (
     UNDECIDED,
     RunFacts,
@@ -44,10 +43,13 @@ from remnant.studies.shared.pages import (
     scope_section,
     task_sentence,
 )
-from remnant.studies.shared.result_parts import SpeechTask
+from remnant.studies.shared.result_parts import LanguageTask, SpeechTask
 from remnant.studies.shared.wording import listed
+from remnant.tasks.score_words import LOG_ODDS, SEQUENCE_COST, TRANSCRIPT_COST, ScoreWords
 
 TITLE = "One-run forgetting"
+TEXT_TITLE = "One-run forgetting of text"
+SPEECH_TITLE = "One-run forgetting of speech"
 TITLES = {
     "PASS": "Within the limit at the end of this one run",
     "FAIL": "Still found beyond the limit at the end of this one run",
@@ -62,6 +64,14 @@ ADVICE = {
     "the first window. Change the recipe and run it in a new folder.",
 }
 _MOST_ROWS = 30
+_SCORES = {"text-one-run": SEQUENCE_COST, "speech-one-run": TRANSCRIPT_COST}
+_PLANTED = {  # by question and kind of canary
+    ("text-one-run", "random"): "Canaries are sequences of random tokens behind clean text.",
+    ("text-one-run", "text"): "Canaries are passages of held-out text.",
+    ("speech-one-run", "spoken"): "Canaries are sentences of random words, spoken by synthetic "
+    "voices.",
+    ("speech-one-run", "wrong"): "Canaries are recordings with random words as a wrong transcript.",
+}
 _WHAT = {
     "tpr": "the share of the planted canaries that the attacker finds",
     "precision": "the share of the canaries named by the attacker that had been planted, with as "
@@ -87,20 +97,10 @@ class _Scored:
 
 def page(result: OneRunResult, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
-    yield from run_blocks(result, run, LOG_ODDS)
-
-
-def run_blocks(
-    result: OneRunParts, run: RunFacts, words: ScoreWords, *, planted: str = ""
-) -> Iterator[Block]:
-    """Yield the blocks of the page of one run.
-
-    Args:
-        result: What was measured.
-        run: What was run.
-        words: What the score of the attack is.
-        planted: What the canaries are, as a sentence; empty where any example may be one.
-    """
+    words = _SCORES.get(run.question, LOG_ODDS)
+    canaries = run.recipe.get("canaries")
+    kind = canaries.get("kind") if isinstance(canaries, Mapping) else None
+    planted = _PLANTED.get((run.question, str(kind)), "")
     curves = result.one_run
     limit = None if isinstance(result.verdict, Absent) else result.verdict.limit
     reading = None if isinstance(curves, Absent) else end_reading(curves, limit)
@@ -141,7 +141,7 @@ def end_reading(curves: OneRunCurves, limit: float | None) -> Reading | None:
     )
 
 
-def _tiles(curves: OneRunCurves, result: OneRunParts) -> Iterator[Tile]:
+def _tiles(curves: OneRunCurves, result: OneRunResult) -> Iterator[Tile]:
     judged = curves.judged
     curve = judged.curve
     which = f"planted {times_text(judged.repeats)}, from step {count_text(judged.start)}"
@@ -157,7 +157,7 @@ def _tiles(curves: OneRunCurves, result: OneRunParts) -> Iterator[Tile]:
         yield Tile("Limit", curve.show(verdict.limit), remark)
 
 
-def _plain_words(result: OneRunParts, planted: str) -> Iterator[Block]:
+def _plain_words(result: OneRunResult, planted: str) -> Iterator[Block]:
     curves = result.one_run
     if isinstance(curves, Absent):
         yield prose(f"Attack success in this run was not measured: {curves.reason}.", tone="lead")
@@ -165,8 +165,9 @@ def _plain_words(result: OneRunParts, planted: str) -> Iterator[Block]:
         yield prose(" ".join(filter(None, (planted, _what_was_done(curves)))), tone="lead")
         yield prose(_what_was_found(curves), tone="lead")
     yield prose(f"{ONE_RUN} {_undetected_sentence(result)}", tone="lead", depth="summary")
-    speech = isinstance(result.task, SpeechTask)  # a terminal shows error rates as of twins
-    yield prose(task_sentence(result.task), tone="lead", depth="summary" if speech else "page")
+    # A terminal shows bits a token and error rates as of twins.
+    shown: Depth = "summary" if isinstance(result.task, LanguageTask | SpeechTask) else "page"
+    yield prose(task_sentence(result.task), tone="lead", depth=shown)
 
 
 def success_blocks(
@@ -340,7 +341,7 @@ def measure_sentence(curves: OneRunCurves) -> str:
     return f"Success is {_WHAT[curves.rate]}{allowed}; guessing gives {guess}."
 
 
-def _undetected_sentence(result: OneRunParts) -> str:
+def _undetected_sentence(result: OneRunResult) -> str:
     """What a success near chance does not mean."""
     listed_there = not isinstance(result.scope, Absent) and result.scope.not_tested
     where = "; “Not tested” lists the searches that were not run" if listed_there else ""

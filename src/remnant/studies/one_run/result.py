@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from remnant.errors import require
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
 from remnant.studies.question_result import QuestionResult
-from remnant.studies.shared.result_parts import ClassifierTask, Gate, Task, Tested
+from remnant.studies.shared.result_parts import Gate, Task, Tested
 
 COLUMNS = (
     *("success", "low", "high", "effect", "effect_low", "effect_high"),
@@ -85,7 +85,8 @@ class OneRunCurves:
         lags: Mean number of steps since the last use, one a row.
         success, low, high: Attack success with its interval.
         effect, effect_low, effect_high: Rise of the mean score by planting: of a classifier, of
-            the log-odds in nats; of a recogniser, bits that the transcript costs less.
+            the log-odds in nats; of a language model or recogniser, bits that a sequence or
+            transcript costs less.
         cohort, repeats, n_seen: Number of the window, uses of each canary, canaries.
         checkpoint: The step after which the row was scored, counted from 0.
         ends: Where windows are those of the last uses of logged examples: the step after the last
@@ -258,26 +259,18 @@ class OneRunCurves:
         return furthest
 
 
-class OneRunParts(Protocol):
-    """The parts of a result that every result of one run has."""
-
-    @property
-    def verdict(self) -> Gate | Absent: ...  # noqa: D102
-    @property
-    def one_run(self) -> OneRunCurves | Absent: ...  # noqa: D102
-    @property
-    def task(self) -> Task | Absent: ...  # noqa: D102
-    @property
-    def scope(self) -> Tested | Absent: ...  # noqa: D102
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class OneRunResult(QuestionResult):
-    """What a run of the question ``one-run`` recorded."""
+    """What a run of ``one-run``, ``text-one-run`` or ``speech-one-run`` recorded.
+
+    Attributes:
+        one_run: Attack success at every checkpoint, and what planting did to the scores.
+        task: How well the model does what it was trained for.
+    """
 
     verdict: Gate | Absent
     one_run: OneRunCurves | Absent
-    task: ClassifierTask | Absent
+    task: Task | Absent
     scope: Tested | Absent
 
     @classmethod

@@ -202,10 +202,12 @@ class SpeechStudy(SectionedStudy):
 
     Attributes:
         plan: Who hears what, and when.
+        attack: How success is measured.
         data, canaries, model, training: The sections of its recipe.
     """
 
     plan: Any
+    attack: Any
     data: SpeechDataSettings
     canaries: UtteranceSettings
     model: RecogniserSettings

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from remnant.measures import ExposureCurve
 from remnant.records import Record
@@ -31,7 +30,7 @@ from remnant.studies.text_forgetting.measure import (
     put_twin_curves,
     searched_scope,
 )
-from remnant.tasks.speech import SIGNALS
+from remnant.tasks.speech import SIGNALS, recognition
 
 Floats = NDArray[np.float64]
 _Group = tuple[str, NDArray[np.intp], NDArray[np.intp]]
@@ -66,30 +65,12 @@ def speech_task(
 ) -> SpeechTask:
     """Return how well the planted members recognise utterances that nobody was trained on.
 
-    Whether they learnt anything is a sign test over pairs of utterances whose transcripts are
-    equally long: what the members hear of the two is nearer to what was said than if it were
-    exchanged, in more pairs than a coin would give. Members that hear the same in all sounds, or
-    only how long they are, pass it no more often than by chance.
-
     Args:
-        edits: Of ``validation_edits``, ``(members, 4, utterances)``.
-        characters, words: Of all validation utterances together.
+        edits, characters, words, pairs: As for ``recognition``.
         planted: The planted members.
-        pairs: How many pairs there are; None where it is not to be stored.
     """
-    own, swapped, by_word, gained = np.moveaxis(edits[planted], 1, 0)
-    nearer = gained.mean(axis=0)
-    decided = int(np.count_nonzero(nearer))
-    ahead = int(np.count_nonzero(nearer > 0))
-    test = stats.binomtest(ahead, decided, alternative="greater") if decided else None
-    return SpeechTask(
-        character_error_rate=float(own.sum(axis=1).mean() / characters),
-        word_error_rate=float(by_word.sum(axis=1).mean() / words),
-        swapped_error_rate=float(swapped.sum(axis=1).mean() / characters),
-        utterances=int(edits.shape[2]),
-        p_value=1.0 if test is None else float(test.pvalue),
-        pairs=pairs,
-    )
+    edits = edits[planted]
+    return SpeechTask(**recognition(edits, characters=characters, words=words, pairs=pairs))
 
 
 def _task_of(numbers: Floats) -> Mapping[str, Any]:

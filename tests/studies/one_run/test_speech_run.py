@@ -20,21 +20,20 @@ from remnant.plans.plan import COHORTS
 from remnant.probes import transcript_costs
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
-from remnant.studies.one_run.measure import one_run_curve
+from remnant.studies.one_run.measure import measure_one_run, one_run_curve
 from remnant.studies.one_run.recipe import OneRunSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.speech_settings import (
     SpeechDataSettings,
     UtteranceSettings,
 )
-from remnant.studies.speech_one_run.measure import measure_speech_one_run
-from remnant.studies.speech_one_run.run import utterance_scores
 from remnant.tasks.planted_speech import InTurns, plant_speech
-from remnant.tasks.speech import fit_recognisers
+from remnant.tasks.speech import TASK, fit_recognisers
 from remnant.tasks.speech_corpus import load_speech
 
 from ..speech_forgetting.conftest import BANDS, patterns
-from .conftest import PLAN, STUDY
+from .conftest import SPEECH as STUDY
+from .conftest import SPEECH_PLAN as PLAN
 
 
 def made(**changes):
@@ -59,8 +58,8 @@ def wrong(**changes):
     )
 
 
-def test_what_was_planted_is_found_and_what_was_not_is_not_yet(whole_run):
-    record = Record.open(whole_run)
+def test_what_was_planted_is_found_and_what_was_not_is_not_yet(spoken_run):
+    record = Record.open(spoken_run)
     found = record.results()["one_run"]
     rows = list(zip(found["cohort"], found["repeats"], found["checkpoint"], strict=True))
     for window, end in ((0, 89), (1, 139)):
@@ -78,16 +77,16 @@ def test_what_was_planted_is_found_and_what_was_not_is_not_yet(whole_run):
     assert task["character_error_rate"] < task["swapped_error_rate"]
 
 
-def test_the_curve_is_that_of_the_scores(whole_run, tmp_path):
-    record = Record.open(whole_run)
+def test_the_curve_is_that_of_the_scores(spoken_run, tmp_path):
+    record = Record.open(spoken_run)
     again = one_run_curve(STUDY, record.array("scores"))
     found = record.results()
     for name in ("lags", "success", "low", "high", "effect", "repeats"):
         np.testing.assert_allclose(found["one_run"][name], getattr(again, name))
     assert found["verdict"]["outcome"] == again.verdict(0.9).outcome
-    shutil.copytree(whole_run, tmp_path / "copy")
+    shutil.copytree(spoken_run, tmp_path / "copy")
     with Record.open(tmp_path / "copy", write=True) as copy:
-        measure_speech_one_run(copy, STUDY)
+        measure_one_run(copy, STUDY)
     assert Record.open(tmp_path / "copy").results() == found
 
 
@@ -147,17 +146,9 @@ def test_scores_are_those_of_a_plain_loop():
     study = made(plan=plan, attack=OneRunSettings(success="auc", limit=0.9, checkpoints=3))
     planted = planted_speech(study)
     steps = (2, 10)
-    asked = planted.probed[0]
-    fit, _ = fit_recognisers(
-        study,
-        plan,
-        planted,
-        Execution(),
-        probes={"scores": lambda models: utterance_scores(models, asked)},
-        probe_steps=steps,
-    )
+    trained = TASK.train(study, plan, planted, Execution(), steps=steps)
     by_hand = plain_loop(study, planted, steps)
-    np.testing.assert_allclose(fit.probes["scores"][:, 0], -by_hand, rtol=1e-7)
+    np.testing.assert_allclose(trained.scores[:, 0], -by_hand, rtol=1e-7)
     assert np.abs(by_hand[1] - by_hand[0]).min() > 1e-3, "training changed them"
 
 
@@ -186,7 +177,7 @@ def test_canaries_and_controls_are_drawn_alike_and_apart_from_the_plan():
     assert torch.equal(planted.targets, others.targets)
 
 
-def test_two_speakers_take_turns_and_each_use_is_in_the_ledger(whole_run):
+def test_two_speakers_take_turns_and_each_use_is_in_the_ledger(spoken_run):
     planted = planted_speech()
     plain = PLAN.schedule(examples=planted.examples)
     schedule = InTurns(plain, planted.second)
@@ -203,13 +194,13 @@ def test_two_speakers_take_turns_and_each_use_is_in_the_ledger(whole_run):
     assert not used[1, ~two].any()
     both = two & (PLAN.repeats_of == 8)
     assert (np.minimum(*used[:, both]) > 0).mean() > 0.8
-    ledger = Record.open(whole_run).ledger()
+    ledger = Record.open(spoken_run).ledger()
     assert ledger["uses"].sum() == PLAN.repeats_of.sum()
     assert set(ledger["canary"].tolist()) == set(np.flatnonzero(PLAN.cohort_of >= 0).tolist())
 
 
 def test_the_same_study_gives_the_same_results_also_after_a_cut(
-    whole_run, tmp_path, pattern_speech
+    spoken_run, tmp_path, pattern_speech
 ):
     class Cut(Exception):
         pass
@@ -225,29 +216,29 @@ def test_the_same_study_gives_the_same_results_also_after_a_cut(
     begun = []
     run_study(STUDY, tmp_path / "cut", eager, progress=lambda part, done, of: begun.append(done))
     assert begun[0] >= 119, "it goes on where it was cut"
-    one, other = Record.open(tmp_path / "cut"), Record.open(whole_run)
+    one, other = Record.open(tmp_path / "cut"), Record.open(spoken_run)
     assert one.results() == other.results()
     for name in one.array_names():
         np.testing.assert_array_equal(one.array(name), other.array(name))
     assert not list((tmp_path / "cut").glob("checkpoint*"))
-    before = (whole_run / "record.sqlite").stat().st_mtime_ns
-    run_study(STUDY, whole_run, Execution())
-    assert (whole_run / "record.sqlite").stat().st_mtime_ns == before
+    before = (spoken_run / "record.sqlite").stat().st_mtime_ns
+    run_study(STUDY, spoken_run, Execution())
+    assert (spoken_run / "record.sqlite").stat().st_mtime_ns == before
 
 
 def test_the_same_study_gives_the_same_bits_elsewhere(
-    whole_run, tmp_path, pattern_speech, elsewhere, same_run
+    spoken_run, tmp_path, pattern_speech, elsewhere, same_run
 ):
     run_study(STUDY, tmp_path / "elsewhere", elsewhere())
-    same_run(whole_run, tmp_path / "elsewhere")
+    same_run(spoken_run, tmp_path / "elsewhere")
 
 
-def test_no_canary_is_in_the_record(whole_run):
-    record = Record.open(whole_run)
+def test_no_canary_is_in_the_record(spoken_run):
+    record = Record.open(spoken_run)
     words = json.dumps(record.results()) + json.dumps(record.summary())
     for canary in planted_speech().planted:
         assert canary.transcript not in words
-    kept = {path.name for path in whole_run.iterdir()}
+    kept = {path.name for path in spoken_run.iterdir()}
     assert kept <= {"arrays", "record.lock", "record.sqlite"}
 
 
@@ -262,14 +253,14 @@ def test_wrong_transcripts_are_taken_out_of_the_clean_speech():
 
 @pytest.mark.parametrize(("changes", "said"), [({}, True), ({"steps": 180}, False)])
 def test_a_run_that_ends_soon_after_its_last_window_says_so(
-    whole_run, tmp_path, monkeypatch, changes, said
+    spoken_run, tmp_path, monkeypatch, changes, said
 ):
-    shutil.copytree(whole_run, tmp_path / "copy")
+    shutil.copytree(spoken_run, tmp_path / "copy")
     study = planned(**changes)
     scores = np.zeros((len(study.probe_steps()), PLAN.canaries))
     with Record.open(tmp_path / "copy", write=True) as record:
         monkeypatch.setattr(record, "array", lambda name: {"scores": scores}[name])
-        measure_speech_one_run(record, study)
+        measure_one_run(record, study)
     untested = " ".join(Record.open(tmp_path / "copy").results()["scope"]["not_tested"])
     assert ("30 steps after the last window, which hides" in untested) is said
 
@@ -285,34 +276,34 @@ def test_a_model_that_learnt_nothing_does_not_pass(tmp_path, monkeypatch, patter
     assert Record.open(tmp_path / "run").results()["verdict"]["outcome"] != "PASS"
     passing(monkeypatch)
     with Record.open(tmp_path / "run", write=True) as record:
-        measure_speech_one_run(record, idle)
+        measure_one_run(record, idle)
     verdict = Record.open(tmp_path / "run").results()["verdict"]
     assert verdict["outcome"] == "INCONCLUSIVE", "not even where its curve would"
     assert "is no nearer to what was said" in verdict["claim"]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_an_attack_that_sees_nothing_does_not_pass(whole_run, tmp_path, monkeypatch, seed):
-    shutil.copytree(whole_run, tmp_path / "copy")
-    shape = Record.open(whole_run).array("scores").shape
+def test_an_attack_that_sees_nothing_does_not_pass(spoken_run, tmp_path, monkeypatch, seed):
+    shutil.copytree(spoken_run, tmp_path / "copy")
+    shape = Record.open(spoken_run).array("scores").shape
     blind = np.random.default_rng(seed).normal(size=shape) if seed else np.zeros(shape)
     with Record.open(tmp_path / "copy", write=True) as record:
         monkeypatch.setattr(record, "array", lambda name: {"scores": blind}[name])
-        measure_speech_one_run(record, STUDY)
+        measure_one_run(record, STUDY)
     verdict = Record.open(tmp_path / "copy").results()["verdict"]
     assert verdict["outcome"] != "PASS", verdict
     assert verdict["claim"].startswith("No claim")
 
 
-def test_a_model_that_learnt_its_task_and_forgot_passes(whole_run, tmp_path, monkeypatch):
-    shutil.copytree(whole_run, tmp_path / "copy")
+def test_a_model_that_learnt_its_task_and_forgot_passes(spoken_run, tmp_path, monkeypatch):
+    shutil.copytree(spoken_run, tmp_path / "copy")
     steps, rng = np.array(STUDY.probe_steps()), np.random.default_rng(0)
     scores = rng.normal(size=(len(steps), PLAN.canaries))
     fresh = (steps[:, None] - 1 >= PLAN.last_seen) & (PLAN.last_seen >= 0)
     scores += 4.0 * fresh * (steps[:, None] - 1 < PLAN.last_seen + 35)
     with Record.open(tmp_path / "copy", write=True) as record:
         monkeypatch.setattr(record, "array", lambda name: {"scores": scores}[name])
-        measure_speech_one_run(record, STUDY)
+        measure_one_run(record, STUDY)
     verdict = Record.open(tmp_path / "copy").results()["verdict"]
     assert verdict["outcome"] == "PASS", verdict
 

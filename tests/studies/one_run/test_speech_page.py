@@ -9,20 +9,21 @@ import pytest
 from remnant.records import Record
 from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Figure, Prose, Section, Table, walk
+from remnant.studies.one_run.page import SPEECH_TITLE as TITLE
+from remnant.studies.one_run.page import page
+from remnant.studies.one_run.result import OneRunResult
 from remnant.studies.reporting import read_page, write_report
 from remnant.studies.shared.pages import read_run
-from remnant.studies.speech_one_run.page import TITLE, page
-from remnant.studies.speech_one_run.result import SpeechOneRunResult
 
 
 @pytest.fixture(scope="module")
-def record(whole_run):
-    return Record.open(whole_run)
+def record(spoken_run):
+    return Record.open(spoken_run)
 
 
 @pytest.fixture(scope="module")
 def result(record):
-    return read_result(record, SpeechOneRunResult)
+    return read_result(record, OneRunResult)
 
 
 def test_every_part_is_read_back_as_it_was_stored(record, result):
@@ -75,14 +76,12 @@ def test_effects_are_in_bits(record, result):
     assert "Effect (bits)" in [column.name for column in tables["checkpoints"].columns]
 
 
-def test_a_page_without_curves_says_why(record, changed, whole_run, page_text):
-    cut = changed(whole_run, absent={"one_run": "it was cut short", "task": "no time"})
+def test_a_page_without_curves_says_why(record, changed, spoken_run, page_text):
+    cut = changed(spoken_run, absent={"one_run": "it was cut short", "task": "no time"})
     text = page_text(read_page(cut).blocks)
     assert "Attack success in this run was not measured: it was cut short." in text
     assert "usefulness was not measured: no time" in text
-    bare = SpeechOneRunResult(
-        **dict.fromkeys(("verdict", "one_run", "task", "scope"), Absent("none"))
-    )
+    bare = OneRunResult(**dict.fromkeys(("verdict", "one_run", "task", "scope"), Absent("none")))
     run = dataclasses.replace(read_run(record), recipe={"canaries": {"kind": "wrong"}})
     assert "log-odds" not in page_text(page(bare, run))
 
@@ -93,9 +92,9 @@ def test_wrong_transcripts_have_a_sentence_of_their_own(record, result, page_tex
     assert "Canaries are recordings with random words as a wrong transcript. 48 canaries" in text
 
 
-def test_the_report_is_written(whole_run, tmp_path):
+def test_the_report_is_written(spoken_run, tmp_path):
     report = tmp_path / "report.html"
-    write_report(whole_run, report)
+    write_report(spoken_run, report)
     document = report.read_text(encoding="utf-8")
     assert TITLE in document
     assert "Cost saved by planting (bits)" in document
