@@ -145,7 +145,7 @@ QUESTIONS: dict[str, Question] = {
         "one_run",
         "How fast does one ordinary training run of a recogniser of speech forget?",
         run="one_run",
-        result="OneRunResult",
+        result="SpeechOneRunResult",
         task="speech",
         recipe="speech_recipe",
         heading="SPEECH_TITLE",

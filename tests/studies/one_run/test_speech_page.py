@@ -11,7 +11,7 @@ from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Figure, Prose, Section, Table, walk
 from remnant.studies.one_run.page import SPEECH_TITLE as TITLE
 from remnant.studies.one_run.page import page
-from remnant.studies.one_run.result import OneRunResult
+from remnant.studies.one_run.result import SpeechOneRunResult
 from remnant.studies.reporting import read_page, write_report
 from remnant.studies.shared.pages import read_run
 
@@ -23,7 +23,7 @@ def record(spoken_run):
 
 @pytest.fixture(scope="module")
 def result(record):
-    return read_result(record, OneRunResult)
+    return read_result(record, SpeechOneRunResult)
 
 
 def test_every_part_is_read_back_as_it_was_stored(record, result):
@@ -81,7 +81,9 @@ def test_a_page_without_curves_says_why(record, changed, spoken_run, page_text):
     text = page_text(read_page(cut).blocks)
     assert "Attack success in this run was not measured: it was cut short." in text
     assert "usefulness was not measured: no time" in text
-    bare = OneRunResult(**dict.fromkeys(("verdict", "one_run", "task", "scope"), Absent("none")))
+    bare = SpeechOneRunResult(
+        **dict.fromkeys(("verdict", "one_run", "task", "scope"), Absent("none"))
+    )
     run = dataclasses.replace(read_run(record), recipe={"canaries": {"kind": "wrong"}})
     assert "log-odds" not in page_text(page(bare, run))
 

@@ -17,10 +17,10 @@ from remnant.studies.beside.checks import (
     still_detected,
     task_learnt,
 )
-from remnant.studies.one_run.result import OneRunCurves, OneRunResult
+from remnant.studies.one_run.result import OneRunCurves, OneRunParts
 
 
-def beside(result: OneRunResult) -> tuple[Check, ...]:
+def beside(result: OneRunParts) -> tuple[Check, ...]:
     """The controls of one run and what contradicts its outcome."""
     outcome, curves = outcome_of(result.verdict), result.one_run
     if isinstance(curves, Absent):

@@ -34,7 +34,7 @@ from remnant.studies.one_run.formats import (
     uses_text,
     whole_lag,
 )
-from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunResult
+from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunParts, SpeechOneRunResult
 from remnant.studies.shared.pages import (
     UNDECIDED,
     RunFacts,
@@ -45,7 +45,7 @@ from remnant.studies.shared.pages import (
 )
 from remnant.studies.shared.result_parts import LanguageTask, SpeechTask
 from remnant.studies.shared.wording import listed
-from remnant.tasks.score_words import LOG_ODDS, SEQUENCE_COST, TRANSCRIPT_COST, ScoreWords
+from remnant.tasks.score_words import LOG_ODDS, TRANSCRIPT_COST, ScoreWords
 
 TITLE = "One-run forgetting"
 TEXT_TITLE = "One-run forgetting of text"
@@ -64,13 +64,12 @@ ADVICE = {
     "the first window. Change the recipe and run it in a new folder.",
 }
 _MOST_ROWS = 30
-_SCORES = {"text-one-run": SEQUENCE_COST, "speech-one-run": TRANSCRIPT_COST}
-_PLANTED = {  # by question and kind of canary
-    ("text-one-run", "random"): "Canaries are sequences of random tokens behind clean text.",
-    ("text-one-run", "text"): "Canaries are passages of held-out text.",
-    ("speech-one-run", "spoken"): "Canaries are sentences of random words, spoken by synthetic "
+_SCORES: dict[type[OneRunParts], ScoreWords] = {SpeechOneRunResult: TRANSCRIPT_COST}
+_PLANTED: dict[tuple[type[OneRunParts], str], str] = {  # by result and kind of canary
+    (SpeechOneRunResult, "spoken"): "Canaries are sentences of random words, spoken by synthetic "
     "voices.",
-    ("speech-one-run", "wrong"): "Canaries are recordings with random words as a wrong transcript.",
+    (SpeechOneRunResult, "wrong"): "Canaries are recordings with random words as a wrong "
+    "transcript.",
 }
 _WHAT = {
     "tpr": "the share of the planted canaries that the attacker finds",
@@ -95,12 +94,12 @@ class _Scored:
     effect: Point | None
 
 
-def page(result: OneRunResult, run: RunFacts) -> Iterator[Block]:
+def page(result: OneRunParts, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
-    words = _SCORES.get(run.question, LOG_ODDS)
+    words = _SCORES.get(type(result), LOG_ODDS)
     canaries = run.recipe.get("canaries")
     kind = canaries.get("kind") if isinstance(canaries, Mapping) else None
-    planted = _PLANTED.get((run.question, str(kind)), "")
+    planted = _PLANTED.get((type(result), str(kind)), "")
     curves = result.one_run
     limit = None if isinstance(result.verdict, Absent) else result.verdict.limit
     reading = None if isinstance(curves, Absent) else end_reading(curves, limit)
@@ -141,7 +140,7 @@ def end_reading(curves: OneRunCurves, limit: float | None) -> Reading | None:
     )
 
 
-def _tiles(curves: OneRunCurves, result: OneRunResult) -> Iterator[Tile]:
+def _tiles(curves: OneRunCurves, result: OneRunParts) -> Iterator[Tile]:
     judged = curves.judged
     curve = judged.curve
     which = f"planted {times_text(judged.repeats)}, from step {count_text(judged.start)}"
@@ -157,7 +156,7 @@ def _tiles(curves: OneRunCurves, result: OneRunResult) -> Iterator[Tile]:
         yield Tile("Limit", curve.show(verdict.limit), remark)
 
 
-def _plain_words(result: OneRunResult, planted: str) -> Iterator[Block]:
+def _plain_words(result: OneRunParts, planted: str) -> Iterator[Block]:
     curves = result.one_run
     if isinstance(curves, Absent):
         yield prose(f"Attack success in this run was not measured: {curves.reason}.", tone="lead")
@@ -341,7 +340,7 @@ def measure_sentence(curves: OneRunCurves) -> str:
     return f"Success is {_WHAT[curves.rate]}{allowed}; guessing gives {guess}."
 
 
-def _undetected_sentence(result: OneRunResult) -> str:
+def _undetected_sentence(result: OneRunParts) -> str:
     """What a success near chance does not mean."""
     listed_there = not isinstance(result.scope, Absent) and result.scope.not_tested
     where = "; “Not tested” lists the searches that were not run" if listed_there else ""

@@ -12,7 +12,7 @@ from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECK
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
 from remnant.studies.question_result import QuestionResult
-from remnant.studies.shared.result_parts import Gate, Task, Tested
+from remnant.studies.shared.result_parts import ClassifierTask, Gate, SpeechTask, Task, Tested
 
 COLUMNS = (
     *("success", "low", "high", "effect", "effect_low", "effect_high"),
@@ -260,8 +260,8 @@ class OneRunCurves:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class OneRunResult(QuestionResult):
-    """What a run of ``one-run``, ``text-one-run`` or ``speech-one-run`` recorded.
+class OneRunParts(QuestionResult):
+    """What one run recorded, whatever it trained.
 
     Attributes:
         one_run: Attack success at every checkpoint, and what planting did to the scores.
@@ -281,6 +281,20 @@ class OneRunResult(QuestionResult):
             absent = {"absent": "no canary was scored after its window"}
             return parts | {"one_run": absent}
         return parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class OneRunResult(OneRunParts):
+    """What a run of the question ``one-run`` recorded."""
+
+    task: ClassifierTask | Absent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SpeechOneRunResult(OneRunParts):
+    """What a run of the question ``speech-one-run`` recorded."""
+
+    task: SpeechTask | Absent
 
 
 def _gap(point: Point, other: Point) -> float:
