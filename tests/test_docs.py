@@ -36,6 +36,20 @@ def test_the_example_with_scores_of_your_own_models_runs(capsys):
     assert "Positive control: the attack found them at lag 0." in capsys.readouterr().out
 
 
+def test_the_example_of_results_in_python_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs" / "results-in-python.md").read_text()
+    first, second = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (command,) = re.findall(r"```sh\n(remnant .*?)\n```", page)
+    names: dict[str, object] = {}
+    exec(compile(first, "results-in-python.md", "exec"), names)
+    remnant_command = Path(sys.executable).with_name("remnant")
+    subprocess.run([remnant_command, *command.split()[1:]], check=True, timeout=3600)
+    exec(compile(second, "results-in-python.md", "exec"), names)
+    assert "FINDING" in capsys.readouterr().out
+    assert (tmp_path / "curve.pdf").read_bytes().startswith(b"%PDF")
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\(([^)#\s]+)", page.read_text()):

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from remnant.integrations.early_prediction import EarlyPrediction
     from remnant.integrations.membership.images import audit_images
     from remnant.integrations.membership.labelled_texts import audit_text_classifier
+    from remnant.integrations.membership.outcome import MembershipAudit
     from remnant.integrations.membership.scores import audit_scores
     from remnant.integrations.membership.texts import audit_texts
-    from remnant.integrations.training.audit import Audit
+    from remnant.integrations.training.audit import Audit, AuditOutcome
     from remnant.measures.epsilon.attack_rates import EpsilonLowerBound, epsilon_lower_bound
     from remnant.measures.epsilon.canaries_needed import CanariesNeeded, canaries_needed
     from remnant.measures.epsilon.from_scores import ScoresEpsilon, epsilon_from_scores
@@ -57,8 +58,16 @@ if TYPE_CHECKING:
     )
     from remnant.population import Population
     from remnant.probes.influence import InfluenceCheckpoints, self_influence
-    from remnant.search import ExactExposure, Extraction, exact_exposure, extract
+    from remnant.records.typed import Result
+    from remnant.search import (
+        ExactExposure,
+        ExactExposures,
+        Extraction,
+        exact_exposure,
+        extract,
+    )
     from remnant.studies.exposure.audit import ExposureAudit, measure_exposure
+    from remnant.studies.question_result import load
 
 __version__ = "0.3.0"
 
@@ -67,9 +76,10 @@ _NAMES = {
     "integrations.early_prediction": ("EarlyPrediction",),
     "integrations.membership.images": ("audit_images",),
     "integrations.membership.labelled_texts": ("audit_text_classifier",),
+    "integrations.membership.outcome": ("MembershipAudit",),
     "integrations.membership.scores": ("audit_scores",),
     "integrations.membership.texts": ("audit_texts",),
-    "integrations.training.audit": ("Audit",),
+    "integrations.training.audit": ("Audit", "AuditOutcome"),
     "measures.epsilon.attack_rates": ("EpsilonLowerBound", "epsilon_lower_bound"),
     "measures.epsilon.canaries_needed": ("CanariesNeeded", "canaries_needed"),
     "measures.epsilon.from_scores": ("ScoresEpsilon", "epsilon_from_scores"),
@@ -102,8 +112,10 @@ _NAMES = {
     ),
     "population": ("Population",),
     "probes.influence": ("InfluenceCheckpoints", "self_influence"),
-    "search": ("ExactExposure", "Extraction", "exact_exposure", "extract"),
+    "records.typed": ("Result",),
+    "search": ("ExactExposure", "ExactExposures", "Extraction", "exact_exposure", "extract"),
     "studies.exposure.audit": ("ExposureAudit", "measure_exposure"),
+    "studies.question_result": ("load",),
 }
 _HOME = {name: f"remnant.{module}" for module, names in _NAMES.items() for name in names}
 # Packages that are named whole: ``remnant.theory.renyi_bound``.
@@ -111,11 +123,13 @@ _ROOMS = {"theory"}
 
 __all__ = [
     "Audit",
+    "AuditOutcome",
     "CanariesNeeded",
     "CounterfactualMemorization",
     "EarlyPrediction",
     "EpsilonLowerBound",
     "ExactExposure",
+    "ExactExposures",
     "Exposure",
     "ExposureAudit",
     "ExposureCurve",
@@ -131,6 +145,7 @@ __all__ = [
     "LiraLeaveOneOut",
     "MScore",
     "Mahalanobis",
+    "MembershipAudit",
     "OneRunEpsilon",
     "OneRunForgetting",
     "Patch",
@@ -140,6 +155,7 @@ __all__ = [
     "PredictionQuality",
     "Psmi",
     "PsmiFit",
+    "Result",
     "Rmia",
     "ScoresEpsilon",
     "ShadowPlan",
@@ -164,6 +180,7 @@ __all__ = [
     "instance_scores",
     "lira",
     "lira_leave_one_out",
+    "load",
     "m_score",
     "mahalanobis",
     "measure_exposure",

@@ -13,10 +13,20 @@ from html.parser import HTMLParser
 import pytest
 
 from remnant.errors import RecordError
-from remnant.report.blocks import Headline, Page, Reading, Section, Table, prose, section
+from remnant.report.blocks import (
+    Headline,
+    Page,
+    Reading,
+    Section,
+    Table,
+    Tile,
+    Tiles,
+    prose,
+    section,
+)
 from remnant.report.first_screen import DamagedRun, overall
 from remnant.report.gauge import gauge, reading_text
-from remnant.report.html import render, write_page
+from remnant.report.html import fragment, render, write_page
 
 HOSTILE = "</script></style><script>alert('x')</script><img src=x onerror=\"alert(1)\">{}%s"
 VOID = {"meta", "link", "img", "br", "hr", "input"}
@@ -279,3 +289,16 @@ def test_control_characters_are_shown_as_their_codes(make_page):
     document = render([make_page(blocks=(prose("a\x00\x1b[31m\u202eb\nc"),))])
     assert r"a\u0000\u001b[31m\u202eb" in document
     assert not set(document) & set("\x00\x1b\u202e")
+
+
+def test_a_piece_for_a_notebook_is_escaped_and_keeps_its_style_to_itself():
+    attack = "<script>alert(1)</script>"
+    shown = fragment([Headline("FAIL", attack, attack), Tiles((Tile(attack, attack),))])
+    assert "<script" not in shown
+    assert shown.count("&lt;script&gt;") == 4
+    (style,) = re.findall("<style>(.*?)</style>", shown, flags=re.DOTALL)
+    assert style.startswith(".remnant-result{&{color-scheme")
+    assert style.endswith("}}")
+    assert ":root" not in style
+    assert "\nbody{margin" not in style
+    assert fragment([prose("one")]) == fragment([prose("one")]) != fragment([prose("two")])

@@ -12,11 +12,14 @@ import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from remnant.errors import InvalidInput, RecordError
 from remnant.records.outcomes import current_results
 from remnant.records.store import Record
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _VERSION_ROW = "format"
 _PAGE_ROW = "page_only"
@@ -40,9 +43,12 @@ class Result:
 
     Attributes:
         VERSION: Of the parts' form. A class whose form changes raises it and overrides ``upgrade``.
+        ROWS: Paths of the tables that hold the main rows, such as ``"exposure.canaries"``; see
+            ``records.frames``. A path that ends at another result stands for that one's rows.
     """
 
     VERSION: ClassVar[int] = 1
+    ROWS: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def upgrade(cls, parts: dict[str, Any], version: int) -> dict[str, Any]:
@@ -58,6 +64,21 @@ class Result:
         parts = {name: getattr(self, name) for name in data}
         data |= {n: {"absent": p.reason} for n, p in parts.items() if isinstance(p, Absent)}
         return data | ({_VERSION_ROW: {"version": self.VERSION}} if self.VERSION > 1 else {})
+
+    def to_frame(self, rows: str | None = None) -> DataFrame:
+        """Return the main rows as a data frame of pandas: points of a curve, canaries, samples.
+
+        Args:
+            rows: Path of another table through the parts, such as ``"curve_aa"``.
+
+        Raises:
+            InvalidInput: There is no such table; all are named.
+            NotEnoughEvidence: The rows were not measured; the reason is given.
+            MissingExtra: pandas is not installed.
+        """
+        from remnant.records.frames import frame_of
+
+        return frame_of(self, rows)
 
     def __repr__(self) -> str:
         """The class, the outcome and what it rests on, in one line."""
@@ -113,7 +134,7 @@ def plain(part: Any) -> Any:
             field.name: plain(getattr(part, field.name))
             for field in dataclasses.fields(part)
             if not field.metadata.get("page_only")
-            and not (field.metadata.get("left_out_if_none") and _unsaid(part, field.name))
+            and not (field.metadata.get("left_out_if_none") and unsaid(part, field.name))
         }
     if isinstance(part, Mapping):
         return {name: plain(value) for name, value in part.items()}
@@ -122,7 +143,8 @@ def plain(part: Any) -> Any:
     return part
 
 
-def _unsaid(part: Any, name: str) -> bool:
+def unsaid(part: Any, name: str) -> bool:
+    """Whether a field is None, and no field ``NAME_reason`` says why."""
     return getattr(part, name) is None and getattr(part, f"{name}_reason", None) is None
 
 

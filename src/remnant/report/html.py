@@ -20,7 +20,7 @@ from remnant.report.blocks import Block, Headline, Page, Pictures, Sounds, Tiles
 from remnant.report.first_screen import DamagedRun
 from remnant.report.html_blocks import BlockWriter
 
-__all__ = ["DamagedRun", "render", "write_page"]
+__all__ = ["DamagedRun", "fragment", "render", "write_page"]
 
 # What HTML forbids, and characters that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -60,7 +60,28 @@ def render(pages: Sequence[Page], *, name: str = "", damaged: Sequence[DamagedRu
         runs=[_run(page, ident) for page, ident in zip(pages, idents, strict=True)],
         fingerprints=[page.fingerprint[:12] for page in pages if page.fingerprint],
     )
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
+    return _visible(document)
+
+
+def fragment(blocks: Sequence[Block]) -> str:
+    """Render blocks as a piece of HTML for a page that is not ours, such as a notebook.
+
+    Guarantees:
+        * As in ``render``, texts are escaped and nothing outside is referred to; no script.
+        * The style holds for nothing but the piece.
+        * The same blocks give the same piece.
+    """
+    alone = BlockWriter(ident="", level=2, name="result").page(blocks)
+    ident = hashlib.sha256(alone.encode("utf-8", "replace")).hexdigest()[:8]
+    body = BlockWriter(ident=f"r{ident}-", level=2, name="result").page(blocks)
+    # Rules within a rule hold for what is inside of it; a page's own become those of the piece.
+    style = re.sub(r"(?m)(^|\{):root\{", r"\1&{", _asset("style.css"))
+    style = re.sub(r"(?m)^body\{margin:0;", "&{padding:.75rem;", style)
+    piece = Markup(
+        '<div class="remnant-result">\n<style>.remnant-result{{{}}}</style>\n'
+        "<article>\n{}</article>\n</div>\n"
+    ).format(Markup(style), body)
+    return _visible(piece)
 
 
 def write_page(path: Path, document: str, *, private: bool = False) -> Path:
@@ -113,6 +134,11 @@ def _with_headline(page: Page, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """A study without a headline says that there is no verdict."""
     there = any(isinstance(block, Headline) for block in page.blocks)
     return blocks if there or not page.question else (page.headline, *blocks)
+
+
+def _visible(document: str) -> str:
+    """The document with codes for control characters."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
 def _title(pages: Sequence[Page], name: str, damaged: Sequence[DamagedRun]) -> str:

@@ -12,10 +12,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remnant.errors import InvalidInput
+from remnant.errors import InvalidInput, RecordError
+from remnant.records.listing import SHADOW_POOL
 from remnant.studies.shared.study import Recipe, Study
 
 if TYPE_CHECKING:
+    from remnant.records import Record
     from remnant.studies.shared.settings import Execution
     from remnant.tasks.task import Task
 
@@ -246,6 +248,28 @@ def load(reference: str) -> Any:
     """
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)
+
+
+def question_of(record: Record) -> Question:
+    """Return the question of a record.
+
+    Raises:
+        RecordError: It is not one of ours.
+    """
+    if record.question == SHADOW_POOL:
+        raise RecordError(
+            f"{record.folder} is a pool of shadow models’ scores, and no run.",
+            hint="Name the run that was made with it.",
+        )
+    question = QUESTIONS.get(record.question)
+    if question is None:
+        *others, last = QUESTIONS
+        raise RecordError(
+            f"{record.folder} asks the question {record.question[:40]!r}; a report can be made for "
+            f"{', '.join(others)} and {last}.",
+            hint="Use the version of Remnant that wrote it.",
+        )
+    return question
 
 
 def recipe_of(name: str) -> Recipe:

@@ -19,7 +19,7 @@ from remnant.records.typed import read_result
 from remnant.report.blocks import Block, Headline, Page, Tiles, checks_json, prose
 from remnant.report.html import DamagedRun, render, write_page
 from remnant.studies.recipe_text import recipe_text
-from remnant.studies.registry import QUESTIONS, load
+from remnant.studies.registry import QUESTIONS, load, question_of
 from remnant.studies.shared.pages import RunFacts, read_run
 
 REPORT_FILE = "report.html"
@@ -42,20 +42,7 @@ def read_page(record: Record) -> Page:
         RecordError: The question is not one of ours, or a result is there but not in the form it
             should have.
     """
-    if record.question == SHADOW_POOL:
-        raise RecordError(
-            f"{record.folder} is a pool of shadow models’ scores, and no run.",
-            hint="Name the run that was made with it.",
-        )
-    question = QUESTIONS.get(record.question)
-    if question is None:
-        *others, last = QUESTIONS
-        raise RecordError(
-            f"{record.folder} asks the question {record.question[:40]!r}; a report can be made for "
-            f"{', '.join(others)} and {last}.",
-            hint="Use the version of Remnant that wrote it.",
-        )
-    run = read_run(record)
+    question, run = question_of(record), read_run(record)
     result = read_result(record, load(question.result))
     execution = record.execution
     blocks = tuple(load(question.page)(result, run))

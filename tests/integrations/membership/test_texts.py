@@ -43,6 +43,7 @@ def test_a_fine_tuned_model_remembers_its_texts(models_and_texts):
     assert ended.blind_auc.low < 0.5 < ended.blind_auc.high
     assert len(ended.risks) == len(models_and_texts.seen)
     assert not ended.risks.mask.any()
+    assert "FAIL</span>" in ended._repr_html_()
 
 
 def test_planted_passages_come_out_verbatim(models_and_texts):

@@ -73,6 +73,9 @@ class MembershipAudit:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.outcome}: {self.sentence})"
 
+    def _repr_html_(self) -> str:
+        return self.result._repr_html_()
+
     @property
     def outcome(self) -> str:
         """``PASS``, ``FAIL`` or ``INCONCLUSIVE``; ``FINDING`` where no limit was set."""

@@ -31,7 +31,7 @@ class Scale:
 
     def __call__(self, value: float) -> float:
         """Where the value falls, in pixels."""
-        low, here, high = self._bend(self.low), self._bend(value), self._bend(self.high)
+        low, here, high = self.bend(self.low), self.bend(value), self.bend(self.high)
         if low == high:  # closer than the bend can tell: there it is straight
             low, here, high = self.low, value, self.high
         share = (here - low) / (high - low)
@@ -49,7 +49,8 @@ class Scale:
         positive = [tick for tick in ticks if tick >= self.low]
         return [*negative, *([0.0] if self.low <= 0 <= self.high else []), *positive]
 
-    def _bend(self, value: float) -> float:
+    def bend(self, value: float) -> float:
+        """Map a value to the axis before it is stretched to pixels."""
         if self.kind == "linear":
             return value
         if self.kind == "apart":

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from remnant.errors import require
 from remnant.records.typed import Absent
@@ -205,6 +205,8 @@ class DefencesVerdict(Gate):
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class DefencesResult(QuestionResult):
     """What a run of the question ``defences`` recorded."""
+
+    ROWS: ClassVar[tuple[str, ...]] = ("defences.remedies",)
 
     verdict: DefencesVerdict | Absent
     defences: Defences | Absent

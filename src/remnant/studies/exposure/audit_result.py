@@ -10,7 +10,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from remnant.measures.exposure.by_rank import NULL_MEAN_BITS
 from remnant.records.typed import Result, optional, page_only
@@ -146,6 +146,8 @@ class ExposureAuditResult(Result):
         reference_fault: Why the reference models cannot be used; None where they can.
         equal: How many canaries and controls were equal to others; None where none were.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("sets.canaries", "sets.controls")
 
     sets: tuple[ExtrapolatedSet | AuditedSet, ...]
     verdict: ExposureJudgement | None
@@ -307,6 +309,8 @@ class ExtractResult(Result):
         arithmetic: How a model of low precision was held to float64.
         hidden: What is shown in place of a secret.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("candidates",)
 
     template: str
     space: int | None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
@@ -22,6 +23,8 @@ TITLE = EXTRACT_TITLE
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Stored(QuestionResult):
     """What the record holds; ``measured`` is what the command prints as JSON."""
+
+    ROWS: ClassVar[tuple[str, ...]] = ("measured",)
 
     verdict: Finding | Absent
     measured: ExtractResult | Absent

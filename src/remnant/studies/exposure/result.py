@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from remnant.errors import InvalidInput
 from remnant.measures.exposure.by_rank import is_found
@@ -474,6 +474,8 @@ class ExposureResult(QuestionResult):
         costs: Of the references in the first model.
         extraction: What a search could extract.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("exposure.canaries", "exposure.controls")
 
     verdict: ExposureGate | Absent
     exposure: Exposures | Absent

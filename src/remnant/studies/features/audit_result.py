@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent, optional
@@ -268,6 +268,8 @@ class GatedAudit(Audit):
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FeatureAuditResult(QuestionResult):
     """What an audit of one patch stores."""
+
+    ROWS: ClassVar[tuple[str, ...]] = ("audit.scores",)
 
     verdict: Finding | Gate | Absent
     scope: Tested | Absent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from remnant.errors import InvalidInput
 from remnant.records.typed import Absent, optional
@@ -363,6 +363,8 @@ class Features:
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FeaturesResult(QuestionResult):
     """What a study of unique features stores."""
+
+    ROWS: ClassVar[tuple[str, ...]] = ("features.variants",)
 
     verdict: Finding | Gate | Absent
     task: ClassifierTask | Absent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
@@ -23,6 +24,8 @@ TITLE = "Attack success against lag"
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Stored(QuestionResult):
     """What the record holds; ``measured`` is what the command prints as JSON."""
+
+    ROWS: ClassVar[tuple[str, ...]] = ("measured",)
 
     verdict: Finding | Absent
     measured: CurveResult | Absent

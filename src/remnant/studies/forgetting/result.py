@@ -197,6 +197,7 @@ class ForgettingResult(QuestionResult):
         returning: Lost canaries that were found at a later checkpoint.
     """
 
+    ROWS: ClassVar[tuple[str, ...]] = ("curve",)
     VERSION: ClassVar[int] = 2
 
     verdict: Finding | Gate | Absent

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from remnant.canaries.natural import (
     CleanedCopies,
@@ -242,6 +242,8 @@ class ScanResult(Result):
         twin: None without a twin.
         verdict: None where the scan is no gate.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("secrets",)
 
     remnant: str = "scan"
     kinds: dict[str, KindCount]

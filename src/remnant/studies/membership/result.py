@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from remnant.measures import Success
 from remnant.records.typed import Absent, optional
@@ -305,6 +305,8 @@ class MembershipResult(QuestionResult):
         risks: The records at the highest risk.
         scope: What was tested and what was not.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("attacks.rows",)
 
     verdict: Gate | Finding | Absent
     judged: JudgedSuccess | Absent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from remnant.errors import require
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
@@ -149,6 +149,13 @@ class OneRunCurves:
         require(faults)
 
     @property
+    def rows(self) -> tuple[dict[str, float | None], ...]:
+        """One row a cohort and checkpoint."""
+        names = ("lags", *COLUMNS)
+        rows = zip(*(getattr(self, name) for name in names), strict=True)
+        return tuple(dict(zip(names, row, strict=True)) for row in rows)
+
+    @property
     def who(self) -> str:
         """Whose success it is, in words."""
         return self.attacker or (TWO_CHECKPOINTS if self.calibrated else MODEL_ALONE)
@@ -267,6 +274,8 @@ class OneRunParts(QuestionResult):
         one_run: Attack success at every checkpoint, and what planting did to the scores.
         task: How well the model does what it was trained for.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("one_run.rows",)
 
     verdict: Gate | Absent
     one_run: OneRunCurves | Absent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from remnant.errors import require
 from remnant.records.typed import Absent, optional
@@ -405,6 +405,8 @@ class PredictionResult(QuestionResult):
         task: How useful the models are.
         scope: What was tested.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("protect.samples",)
 
     verdict: Finding | Absent
     prediction: PredictorComparison | Absent

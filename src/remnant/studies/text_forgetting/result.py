@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from remnant.errors import InvalidInput
 from remnant.records.typed import Absent, optional
@@ -194,6 +195,8 @@ class SequenceResult(QuestionResult):
         hidden: Attack success and exposure after the models were disturbed.
         returning: Lost canaries that were found at a later checkpoint.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("curve_exposure",)
 
     verdict: Finding | Gate | Absent
     scope: Tested | Absent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.typed import Absent, optional
@@ -319,6 +319,12 @@ class TrainingAuditResult(QuestionResult):
         detection: Attack success on examples of one's own, which have no exposure.
         epsilon: A lower bound on the training's ε.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = (
+        "exposure.canaries",
+        "exposure.controls",
+        "detection.examples",
+    )
 
     verdict: ExposureGate | Finding | Absent
     exposure: Exposures | Absent

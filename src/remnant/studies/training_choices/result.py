@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from remnant.errors import require
 from remnant.records.typed import Absent
@@ -426,6 +426,8 @@ class TrainingFinding(Finding):
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class TrainingResult(QuestionResult):
     """What a run of the question ``exposure-training`` recorded."""
+
+    ROWS: ClassVar[tuple[str, ...]] = ("training.variants",)
 
     verdict: TrainingFinding | Absent
     training: TrainingChoices | Absent
