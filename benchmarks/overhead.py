@@ -203,8 +203,8 @@ def scored_rows(model: Any, canaries: int) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         audit = make_audit(Path(folder) / "audit", character_tokenizer(), canaries, None)
         audit.start(model, preflight=False)
-        audit._watcher.detach()
-        return audit._rows
+        audit._training.watcher.detach()
+        return audit._training.costs.rows
 
 
 def scoring_table(sizes: Sizes, args: Any) -> None:

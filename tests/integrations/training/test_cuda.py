@@ -60,6 +60,9 @@ def test_the_audit_changes_no_weight(tiny, tokenizer, tmp_path):
 
 def test_costs_are_those_of_the_cpu(tiny, tokenizer, tmp_path):
     model, audit = trained(tiny, tokenizer, tmp_path / "a", "cuda", audited=True)
-    here = score_rows(model, audit._rows, vocabulary=80, processes=Processes())
-    there = score_rows(model.cpu(), audit._rows, vocabulary=80, processes=Processes())
+    rows = audit._training.costs.rows
+    here = score_rows(model, rows, vocabulary=80, processes=Processes())
+    there = score_rows(
+        model.cpu(), audit._training.costs.rows, vocabulary=80, processes=Processes()
+    )
     assert np.abs(here - there).max() < 1e-2

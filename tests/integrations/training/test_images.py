@@ -98,7 +98,7 @@ def test_scores_are_log_odds_of_the_label(tmp_path):
     audit.start(model, preflight=False)
     with torch.no_grad():
         logits = model(torch.from_numpy(audit.canaries.images)).double().numpy()
-    np.testing.assert_allclose(-audit._scores[0], log_odds(logits, audit.canaries.labels))
+    np.testing.assert_allclose(-audit._training.scores[0], log_odds(logits, audit.canaries.labels))
 
 
 def test_a_classifier_that_learns_nothing_is_inconclusive(tmp_path):
@@ -294,7 +294,7 @@ def test_reference_models_are_scored_as_the_model_is(tmp_path):
     expected = np.stack([log_odds(each, audit.canaries.labels) for each in logits])
     stored = Record.open(audit.out).array("reference_scores")
     np.testing.assert_allclose(stored, expected)
-    less = -audit._scores[max(audit._scores)] - expected.mean(axis=0)
+    less = -audit._training.scores[max(audit._training.scores)] - expected.mean(axis=0)
     repeats = np.array(audit.canaries.repeats)
     for level in detected.levels:
         seen = less[: len(repeats)][repeats == level.repeats]

@@ -103,7 +103,7 @@ def test_no_text_is_in_the_report_or_the_log(overfit):
 
 def test_auc_is_of_the_rise_in_bits_a_token(overfit):
     audit, ended = overfit
-    rises = audit._scores[0] - audit._scores[max(audit._scores)]
+    rises = audit._training.scores[0] - audit._training.scores[max(audit._training.scores)]
     repeats = np.array(audit.canaries.repeats)
     seen, unseen = rises[:28][repeats == 8], rises[28:]
     wins = (seen[:, None] > unseen).mean() + (seen[:, None] == unseen).mean() / 2

@@ -81,19 +81,19 @@ def test_a_staggered_training_shows_a_falling_curve(trained):
 
 def test_the_numbers_are_those_of_a_direct_call(trained):
     audit, ended = trained
-    steps = sorted(audit._scores)
+    steps = sorted(audit._training.scores)
     uses, count = audit.uses(), 24
     last, first = np.full(48, -1), np.full(48, -1)
     for canary in range(count):
         mine = uses[uses[:, 1] == canary, 0]
         first[canary], last[canary] = mine.min(), mine.max()
     direct = one_run_forgetting(
-        scores=-np.array([audit._scores[step][:48] for step in steps]),
+        scores=-np.array([audit._training.scores[step][:48] for step in steps]),
         checkpoints=np.array(steps) - 1,
         last_seen=last,
         first_seen=first,
         repeats=np.repeat([REPEATS, 0], count),
-        cohorts=np.concatenate([audit._windows.window, np.full(count, -1)]),
+        cohorts=np.concatenate([audit._settings.windows.window, np.full(count, -1)]),
         calibrate=True,
         success="auc",
         rng=np.random.default_rng([audit.canaries.seed, 4]),
@@ -121,7 +121,7 @@ def test_each_canary_is_in_one_window(tiny, tokenizer, tmp_path):
     rows = audit.prepare(tiny.texts(300))
     ends = []
     for window in range(3):
-        mine = {texts[i] for i in np.flatnonzero(audit._windows.window == window)}
+        mine = {texts[i] for i in np.flatnonzero(audit._settings.windows.window == window)}
         places = [i for i, row in enumerate(rows) if row in mine]
         assert len(places) == 8 * REPEATS
         ends.append((places[0], places[-1]))

@@ -183,8 +183,8 @@ def failing(kind: str, folder: Path) -> dict[str, Any]:
         except (RemnantError, Broken, OSError) as fault:
             said[name] = str(fault)
         finally:
-            if audit._watcher is not None:
-                audit._watcher.detach()
+            if audit._training is not None:
+                audit._training.watcher.detach()
 
     said: dict[str, Any] = {}
     attempt(
@@ -203,27 +203,19 @@ def failing(kind: str, folder: Path) -> dict[str, Any]:
     attempt(
         "measure",
         broken_rank=0,
-        breaks=lambda audit, loader: setattr(
-            audit, "_measure_secrets", broken_measure(audit, Broken("the walk broke"))
-        ),
+        breaks=lambda audit, loader: break_the_walk(Broken("the walk broke")),
     )
     return {"rank": rank, "said": said}
 
 
-def broken_measure(audit: Any, fault: Exception) -> Any:
-    """The final measurement with a walk that fails."""
-    whole = type(audit)._measure_secrets
+def break_the_walk(fault: Exception) -> None:
+    """Let the walk of the final measurement fail in this process, from here on."""
+    from remnant.integrations.training.finishing import FinalMeasure
 
-    def measure(*args: Any, **named: Any) -> Any:
-        from remnant.integrations.training.finishing import FinalMeasure
+    def fail(self: Any, model: Any) -> Any:
+        raise fault
 
-        def fail(self: Any, model: Any) -> Any:
-            raise fault
-
-        FinalMeasure._by_walk = fail
-        return whole(audit, *args, **named)
-
-    return measure
+    FinalMeasure._by_walk = fail
 
 
 KINDS = {

@@ -23,6 +23,7 @@ from remnant.errors import InvalidInput, require
 from remnant.integrations.training.recognition import TokenMatcher
 from remnant.integrations.training.scoring import preserved_randomness
 
+Context = tuple[int, ...]
 _CHUNK = 512  # rows that are looked at together
 _COLLATED = 128  # rows with a canary that are collated and checked
 _LONGEST = 4096
@@ -160,6 +161,31 @@ def encode_text(tokenizer: Any, text: str) -> list[int]:
     except TypeError:
         ids = tokenizer.encode(text)
     return [int(token) for token in ids]
+
+
+def contexts_in(loader: Any, canaries: PlantedTexts, matcher: TokenMatcher) -> list[Context]:
+    """Check the data of a loader, and return the tokens that come before canaries in its rows.
+
+    Args:
+        loader: With ``dataset`` and ``collate_fn``; nothing is checked where it has no dataset.
+        canaries: Canaries and controls.
+        matcher: Knows their tokens.
+
+    Raises:
+        InvalidInput: The canaries cannot be learnt: they are cut off, masked, removed or changed.
+    """
+    secret_start = common_start(matcher.cores)
+    dataset = getattr(loader, "dataset", None)
+    if dataset is None:
+        return []
+    collate = getattr(loader, "collate_fn", None)
+    seen = scan(dataset, collate, matcher)
+    if seen is None:
+        return []
+    check_copies(seen, canaries)
+    if collate is not None:
+        check_collated(dataset, collate, matcher, seen, secret_start)
+    return seen.contexts
 
 
 def scan(

@@ -89,7 +89,7 @@ class StreamCheck:
             f"None of the canaries was in the batches up to step {step}: they may be cut off or "
             f"filtered away. {_HINT}",
             RemnantWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
     def _counts(self, processes: Processes) -> tuple[int, int, int, int]:
