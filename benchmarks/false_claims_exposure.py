@@ -36,7 +36,8 @@ from scipy import special
 from remnant.canaries import CanarySet, Template, distinct_canaries
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import exposure, pooled_exposure_test
-from remnant.studies.exposure.verdict import CanaryPool, MeasuredCanary, judge_exposure
+from remnant.studies.exposure.result import CanaryExposure
+from remnant.studies.exposure.verdict import CanaryPool, judge_exposure
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -166,8 +167,8 @@ def _noise(name: str, judged: int | None, share: float | None, copied: float = 0
     law = LAWS[name]
 
     def audit(rng: np.random.Generator, trainings: int) -> bool:
-        canaries: list[MeasuredCanary] = []
-        controls: list[MeasuredCanary] = []
+        canaries: list[CanaryExposure] = []
+        controls: list[CanaryExposure] = []
         for trial in range(trainings):
             every = CANARIES + OFTEN + CONTROLS
             costs = 20.0 + law.draw(rng, (every + 1000,)) + 3.0 * law.draw(rng, (1,))
@@ -280,8 +281,8 @@ def _planted(
 
     Costs of the cheapest share ``cap`` of all secrets are one number.
     """
-    canaries: list[MeasuredCanary] = []
-    controls: list[MeasuredCanary] = []
+    canaries: list[CanaryExposure] = []
+    controls: list[CanaryExposure] = []
     learnt = np.full((len(bits), OFTEN), 19.0) if learnt is None else learnt
     for trial, (once, often) in enumerate(zip(bits, learnt, strict=True)):
         every = np.concatenate([once, often, -np.log2(rng.uniform(size=CONTROLS))])
@@ -302,19 +303,23 @@ def _planted(
 
 def _measured(
     bits: Floats, low: Floats, high: Floats, trial: int, *, sampled: bool, tied: Bools | None = None
-) -> list[MeasuredCanary]:
+) -> list[CanaryExposure]:
     planted = [1] * (bits.size - OFTEN - CONTROLS) + [64] * OFTEN + [0] * CONTROLS
     tied = np.zeros(bits.size, dtype=bool) if tied is None else tied
     return [
-        MeasuredCanary(
+        CanaryExposure(
             name="canary" if many else "control",
             repeats=many,
             trial=trial,
+            uses=many,
             bits=float(one),
             low=float(least),
             high=float(most),
+            rank=None if sampled else 1,
+            cost=0.0,
             saturated=not math.isfinite(most),
-            sampled=sampled,
+            skew_normal_bits=None,
+            twin_bits=None,
             tied=bool(ties),
         )
         for many, one, least, most, ties in zip(planted, bits, low, high, tied, strict=True)
@@ -322,8 +327,8 @@ def _measured(
 
 
 def _passed(
-    canaries: list[MeasuredCanary],
-    controls: list[MeasuredCanary],
+    canaries: list[CanaryExposure],
+    controls: list[CanaryExposure],
     trainings: int,
     judged: int | None,
     share: float | None,

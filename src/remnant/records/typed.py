@@ -127,13 +127,14 @@ def plain(part: Any) -> Any:
     """Return a part as plain data: what ``load`` makes the same part of.
 
     A field whose metadata has ``left_out_if_none`` is left out where it is None and no field
-    ``NAME_reason`` says why, one that has ``page_only`` always.
+    ``NAME_reason`` says why, one that has ``page_only`` or ``in_memory`` always.
     """
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         return {
-            field.name: plain(getattr(part, field.name))
+            field.name: None if _is_none(part, field) else plain(getattr(part, field.name))
             for field in dataclasses.fields(part)
             if not field.metadata.get("page_only")
+            and not field.metadata.get("in_memory")
             and not (field.metadata.get("left_out_if_none") and unsaid(part, field.name))
         }
     if isinstance(part, Mapping):
@@ -146,6 +147,21 @@ def plain(part: Any) -> Any:
 def unsaid(part: Any, name: str) -> bool:
     """Whether a field is None, and no field ``NAME_reason`` says why."""
     return getattr(part, name) is None and getattr(part, f"{name}_reason", None) is None
+
+
+def _is_none(part: Any, field: dataclasses.Field[Any]) -> bool:
+    """Whether the field has the number that stands for None in memory."""
+    return "none" in field.metadata and bool(getattr(part, field.name) == field.metadata["none"])
+
+
+def none_as(number: float) -> Any:
+    """A required field of type ``float`` whose None in the plain data is this number in memory."""
+    return dataclasses.field(metadata={"none": number})
+
+
+def in_memory(default: Any) -> Any:
+    """A field that is needed while a result is made, and stored nowhere."""
+    return dataclasses.field(default=default, metadata={"in_memory": True})
 
 
 def optional() -> Any:
@@ -356,7 +372,9 @@ def _dataclass(made: Any, value: Any, place: str, faults: list[str]) -> Any:
         required = (
             field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
         )
-        if field.name in value:
+        if "none" in field.metadata and value.get(field.name, 0) is None:
+            given[field.name] = field.metadata["none"]
+        elif field.name in value:
             given[field.name] = load(hints[field.name], value[field.name], there, faults)
         elif required and _is_union(hints[field.name]) and _takes_none(hints[field.name]):
             given[field.name] = None

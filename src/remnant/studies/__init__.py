@@ -5,12 +5,14 @@ Names are imported on first use: reading a record must not load PyTorch.
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from remnant.studies.exposure.audit import ExposureAudit, SecretExposure, measure_exposure
+    from remnant.studies.exposure.audit import ExposureAudit, measure_exposure
     from remnant.studies.exposure.recipe import ExposureStudy
+    from remnant.studies.exposure.result import CanaryExposure
     from remnant.studies.exposure.run import estimate_exposure, run_exposure
     from remnant.studies.forgetting.recipe import ForgettingStudy
     from remnant.studies.forgetting.run import estimate_forgetting, run_forgetting
@@ -27,12 +29,12 @@ if TYPE_CHECKING:
     )
 
 _HOME = {
+    "CanaryExposure": "remnant.studies.exposure.result",
     "Execution": "remnant.studies.shared.settings",
     "ExposureAudit": "remnant.studies.exposure.audit",
     "ExposureStudy": "remnant.studies.exposure.recipe",
     "ExposureTrainingStudy": "remnant.studies.training_choices.recipe",
     "ForgettingStudy": "remnant.studies.forgetting.recipe",
-    "SecretExposure": "remnant.studies.exposure.audit",
     "Study": "remnant.studies.shared.study",
     "TextForgettingStudy": "remnant.studies.text_forgetting.recipe",
     "estimate_exposure": "remnant.studies.exposure.run",
@@ -51,12 +53,12 @@ _HOME = {
 }
 
 __all__ = [
+    "CanaryExposure",
     "Execution",
     "ExposureAudit",
     "ExposureStudy",
     "ExposureTrainingStudy",
     "ForgettingStudy",
-    "SecretExposure",
     "Study",
     "TextForgettingStudy",
     "estimate_exposure",
@@ -76,6 +78,14 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "SecretExposure":
+        warnings.warn(
+            "remnant.studies.SecretExposure is called CanaryExposure now; the old name will be "
+            "removed.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        name = "CanaryExposure"
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

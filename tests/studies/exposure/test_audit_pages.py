@@ -71,12 +71,10 @@ def test_the_plain_data_are_what_was_measured(measured, drawn, reveal):
     for row, canary, secret in zip(rows, exposure.each, secrets, strict=True):
         kept = {"name", "repeats", "method", "exact", "bits", "low", "rank", "saturated", "cost"}
         shown = {name: row[name] for name in kept}
-        assert shown == {
-            name: getattr(canary if hasattr(canary, name) else canary.found, name) for name in kept
-        }
+        assert shown == {name: getattr(canary, name) for name in kept}
         assert row.get("secret") == (secret if reveal else None)
         assert ("secret" in row, "skew_normal_bits" in row) == (reveal, fit)
-        assert ("rank_low" in row) is (canary.found.rank is not None)
+        assert ("rank_low" in row) is (canary.rank is not None)
     assert ("ks_pvalue" in data) is fit
     for mean, group in zip(data["means"], exposure.groups, strict=True):
         assert (mean["repeats"], mean["n"], mean["mean_low"], mean["p_value"]) == (
@@ -96,13 +94,13 @@ def test_every_number_is_on_the_page_and_no_secret(measured, drawn, share, all_t
     blocks = list(exposure_page(ExposureAuditResult(sets=(audited,), verdict=verdict)))
     shown = all_text(blocks, "show")
     for canary in exposure.each[: len(drawn.canaries) + 10]:
-        bits = canary.found.bits if canary.at_least is None else canary.at_least
+        bits = canary.bits if canary.at_least is None else canary.at_least
         assert f"{bits:.2f}" in shown
-        assert f"{canary.found.cost:.2f}" in shown
-        if canary.found.rank is None:
-            assert f"{canary.found.low:.2f} to {canary.found.high:.2f}" in shown
+        assert f"{canary.cost:.2f}" in shown
+        if canary.rank is None:
+            assert f"{canary.low:.2f} to {canary.high:.2f}" in shown
         else:
-            assert whole_text(canary.found.rank).replace("\u202f", " ") in shown
+            assert whole_text(canary.rank).replace("\u202f", " ") in shown
     for group in exposure.groups:
         assert f"{group.mean_low:.2f}" in shown
         assert group.p_value is None or f"{group.p_value:.2g}" in shown

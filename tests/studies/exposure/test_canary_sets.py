@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ import torch
 from remnant.canaries import Canary, CanarySet, Template
 from remnant.measures import pooled_exposure_test
 from remnant.studies.exposure import audit as exposure_audit
-from remnant.studies.exposure.audit import SecretExposure, measure_exposure
-from remnant.studies.exposure.canary_sets import CanaryExposure, _group, measure_canaries
+from remnant.studies.exposure.audit import measure_exposure
+from remnant.studies.exposure.canary_sets import _group, measure_canaries
+from remnant.studies.exposure.result import CanaryExposure
 
 TEMPLATE = Template("{digits:4}")
 
@@ -77,10 +79,11 @@ def test_each_agrees_with_an_audit_of_all_and_the_groups_with_their_members(cana
     audit = measure_exposure(
         model, TEMPLATE, secrets=secrets, rng=rng(), method="exact", references=0
     )
-    assert [one.found for one in found.each] == list(audit.each)
-    assert found.each[1].found.rank == 1
+    named = zip(audit.each, names, [1, 16, 1, 0, 0], strict=True)
+    assert list(found.each) == [replace(one, name=n, repeats=times) for one, n, times in named]
+    assert found.each[1].rank == 1
     assert [(group.repeats, group.n) for group in found.groups] == [(1, 2), (16, 1), (0, 2)]
-    bits = [found.each[0].found.bits, found.each[2].found.bits]
+    bits = [found.each[0].bits, found.each[2].bits]
     assert found.groups[0].mean_bits == pytest.approx(sum(bits) / 2)
     assert found.groups[0].median_bits == pytest.approx(sum(bits) / 2), "of two, the mean"
     assert found.groups[0].p_value == pytest.approx(pooled_exposure_test(bits).p_value)
@@ -110,11 +113,11 @@ def test_nothing_is_fitted_unless_a_fit_is_asked_for(canaries, method, monkeypat
     options = {"method": method, "references": 500}
     plain = measure_canaries(Lover("4711"), canaries, rng=rng(), fit=False, **options)
     assert (plain.extrapolated, fits) == (None, [])
-    assert {one.found.skew_normal_bits for one in plain.each} == {None}
+    assert {one.skew_normal_bits for one in plain.each} == {None}
     fitted = measure_canaries(Lover("4711"), canaries, rng=rng(), fit=True, **options)
     assert fitted.extrapolated is not None
     assert fits == [500]
-    assert [one.found.bits for one in fitted.each] == [one.found.bits for one in plain.each]
+    assert [one.bits for one in fitted.each] == [one.bits for one in plain.each]
 
 
 def test_a_saturated_canary_is_ranked_in_a_walk_of_its_own(canaries):
@@ -125,12 +128,12 @@ def test_a_saturated_canary_is_ranked_in_a_walk_of_its_own(canaries):
         *("sampled", "exact", "sampled"),
         *("sampled", "sampled"),
     ]
-    assert found.each[1].found.rank == 1
-    assert found.each[1].found.bits == math.log2(10_000)
+    assert found.each[1].rank == 1
+    assert found.each[1].bits == math.log2(10_000)
     assert not found.groups[1].at_least
     sampled = measure_canaries(model, canaries, rng=rng(), references=500, method="sampled")
     assert sampled.walked == ()
-    assert sampled.each[1].found.saturated
+    assert sampled.each[1].saturated
     assert sampled.groups[1].at_least
     others = [0, 2, 3, 4]
     assert [found.each[at] for at in others] == [sampled.each[at] for at in others]
@@ -162,10 +165,18 @@ def test_exact_bits_in_the_place_of_saturated_ones_keep_the_size_of_the_test():
         bits = np.where(k > 0, np.log2((references + 1) / (k + 1)), -np.log2(shares[:, 0]))
         rows = [
             CanaryExposure(
-                "canary",
-                1,
-                "sampled" if n else "exact",
-                SecretExposure(b, b, b, 1.0, None, None, False, None),
+                name="canary",
+                trial=0,
+                repeats=1,
+                uses=0,
+                bits=b,
+                low=b,
+                high=b,
+                rank=None if n else 1,
+                cost=1.0,
+                saturated=False,
+                skew_normal_bits=None,
+                twin_bits=None,
             )
             for n, b in zip(k.tolist(), bits.tolist(), strict=True)
         ]
@@ -180,26 +191,26 @@ def test_a_walk_that_a_budget_ended_gives_bounds_that_are_not_tested(canaries):
     assert [one.ended for one in found.each] == [True] * 5
     assert not any(one.exact for one in found.each)
     for one in found.each:
-        assert one.found.rank_low < one.found.rank
-        assert one.at_least == one.found.low
+        assert one.rank_low < one.rank
+        assert one.at_least == one.low
     for group in found.groups:
         assert (group.at_least, group.p_value) == (True, None)
         assert group.p_value_reason == "a budget ended the walk, and bounds are not tested"
     whole = measure_canaries(Lover("4711"), canaries, rng=rng(), method="exact")
     assert [(one.ended, one.exact, one.at_least) for one in whole.each] == [(False, True, None)] * 5
     for bound, one in zip(found.each, whole.each, strict=True):
-        assert bound.found.rank_low <= one.found.rank <= bound.found.rank
+        assert bound.rank_low <= one.rank <= bound.rank
 
 
 def test_a_saturated_value_is_at_least_the_lower_end_of_its_interval(canaries):
     model = Lover("4711", share=1 - 1e-6)
     found = measure_canaries(model, canaries, rng=rng(), references=500, method="sampled")
     one, group = found.each[1], found.groups[1]
-    assert one.found.saturated
-    assert one.at_least == one.found.low < one.found.bits
-    assert (group.mean_low, group.mean_bits) == (one.found.low, one.found.bits)
+    assert one.saturated
+    assert one.at_least == one.low < one.bits
+    assert (group.mean_low, group.mean_bits) == (one.low, one.bits)
     assert found.groups[0].mean_low == found.groups[0].mean_bits
-    assert group.median_bits == one.found.low, "saturated values enter with their lower ends"
+    assert group.median_bits == one.low, "saturated values enter with their lower ends"
     assert group.median.at_least
 
 
@@ -211,7 +222,7 @@ def test_sampling_that_drew_all_secrets_is_exact(canaries, references):
     exact = measure_canaries(model, canaries, rng=rng(), method="exact")
     for one, other in zip(sampled.each, exact.each, strict=True):
         assert (one.method, one.ended, one.exact) == ("exact", False, True)
-        assert one.found.rank_low <= other.found.rank <= one.found.rank
-        assert one.found.bits == pytest.approx(other.found.bits, abs=0.01)
+        assert one.rank_low <= other.rank <= one.rank
+        assert one.bits == pytest.approx(other.bits, abs=0.01)
     fewer = measure_canaries(model, canaries, rng=rng(), method="sampled", references=9994)
     assert fewer.method == "sampled"

@@ -8,7 +8,7 @@ import pytest
 from remnant.canaries import Template, make_canary_set
 from remnant.measures.statistics.trial_mean import trial_mean
 from remnant.search import Extraction
-from remnant.studies.exposure.audit import ExposureAudit, SecretExposure
+from remnant.studies.exposure.audit import ExposureAudit
 from remnant.studies.exposure.measure import (
     TrialExposure,
     TrialSearch,
@@ -17,12 +17,16 @@ from remnant.studies.exposure.measure import (
     extractions,
     reference_costs,
 )
-from remnant.studies.exposure.result import ExposedCanary, Exposures
+from remnant.studies.exposure.result import CanaryExposure, Exposures
 
 TEMPLATE = Template("pin {digits:4}")
-EXACT = SecretExposure(13.3, 13.3, 13.3, 2.0, 1, 1, False, None)
-SAMPLED = SecretExposure(2.0, 1.5, 2.5, 9.0, None, None, False, None)
-SATURATED = SecretExposure(9.97, 8.09, 13.3, 3.0, None, None, True, None)
+PLAIN = {"uses": 0, "rank": None, "saturated": False, "skew_normal_bits": None, "twin_bits": None}
+SECRET = PLAIN | {"name": "secret 1", "trial": 0, "repeats": 0}
+EXACT = CanaryExposure(**(SECRET | {"rank": 1}), bits=13.3, low=13.3, high=13.3, cost=2.0)
+SAMPLED = CanaryExposure(**SECRET, bits=2.0, low=1.5, high=2.5, cost=9.0)
+SATURATED = CanaryExposure(
+    **(SECRET | {"saturated": True}), bits=9.97, low=8.09, high=13.3, cost=3.0
+)
 EXPECTED = "the walk was expected to take about {} nodes of 100 allowed"
 
 
@@ -102,7 +106,7 @@ def test_a_search_says_how_many_secrets_it_was_asked_for():
 
 def row(repeats, bits, low=None, high=None, *, saturated=False, trial=0):
     low, high = bits if low is None else low, bits if high is None else high
-    return ExposedCanary(
+    return CanaryExposure(
         name="canary",
         trial=trial,
         repeats=repeats,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.records.outcomes import RULES
-from remnant.records.typed import Absent, plain, read_result, result_from
+from remnant.records.typed import Absent, load, plain, read_result, result_from
 from remnant.studies.exposure.result import (
-    ExposedCanary,
+    CanaryExposure,
     ExposureByRepeats,
     ExposureResult,
     Level,
@@ -58,13 +59,13 @@ def test_means_are_those_of_the_rows(changed):
     assert exposure.least_planted(1) == exposure.canaries[:1]
 
 
-def canary(name="canary 1", **changes) -> ExposedCanary:
+def canary(name="canary 1", **changes) -> CanaryExposure:
     fields = {
         "name": name, "trial": 0, "repeats": 4, "uses": 12, "bits": 9.97, "low": 8.09,
         "high": 19.93, "rank": None, "cost": 3.0, "saturated": True, "skew_normal_bits": None,
         "twin_bits": None,
     }  # fmt: skip
-    return ExposedCanary(**(fields | changes))
+    return CanaryExposure(**(fields | changes))
 
 
 def test_the_most_exposed_is_the_one_planted_least_and_bounds_count_as_such():
@@ -206,3 +207,21 @@ def test_all_faults_are_listed_and_no_value_is_shown(changed):
     for words in ("certified is a str", "bits is a str", "canary is an int"):
         assert words in str(caught.value)
     assert "281265017" not in str(caught.value)
+
+
+def test_an_end_or_a_cost_without_a_number_is_none_in_the_record_and_infinite_in_memory():
+    row = canary(low=-math.inf, high=math.inf, cost=math.inf, rank_low=3, ended=True)
+    stored = plain(row)
+    assert json.loads(json.dumps(stored, allow_nan=False)) == stored
+    assert (stored["low"], stored["high"], stored["cost"]) == (None, None, None)
+    assert not {"rank_low", "ended", "tied"} & stored.keys()
+    faults: list[str] = []
+    assert load(CanaryExposure, stored, "row", faults) == replace(row, rank_low=None, ended=False)
+    assert faults == []
+    assert (row.estimate.low, row.estimate.high) == (None, None)
+
+
+def test_the_older_name_of_the_class_warns():
+    with pytest.warns(DeprecationWarning, match="CanaryExposure"):
+        from remnant.studies import SecretExposure
+    assert SecretExposure is CanaryExposure

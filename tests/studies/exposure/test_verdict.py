@@ -13,19 +13,20 @@ from remnant.errors import NotEnoughEvidence
 from remnant.measures import exposure, pooled_exposure_test
 from remnant.measures.exposure.by_rank import limit_for
 from remnant.records.outcomes import RULES
+from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.exposure.verdict import (
     CanaryPool,
-    MeasuredCanary,
     canaries_needed,
     judge_exposure,
 )
 
 CEILING = 20.0
+UNUSED = {"uses": 0, "cost": 0.0, "skew_normal_bits": None, "twin_bits": None}  # by the gate
 
 
 def canary(repeats, bits, low=None, high=None, *, trial=0, saturated=False, sampled=None):
     low, high = bits if low is None else low, bits if high is None else high
-    return MeasuredCanary(
+    return CanaryExposure(
         name="canary" if repeats else "control",
         repeats=repeats,
         trial=trial,
@@ -33,7 +34,8 @@ def canary(repeats, bits, low=None, high=None, *, trial=0, saturated=False, samp
         low=low,
         high=high,
         saturated=saturated,
-        sampled=low < high if sampled is None else sampled,
+        rank=None if (low < high if sampled is None else sampled) else 1,
+        **UNUSED,
     )
 
 
@@ -417,7 +419,7 @@ def test_costs_that_are_capped_do_not_pass():
             space=10**6,
         )
         rows = [
-            MeasuredCanary(
+            CanaryExposure(
                 name=f"canary {i}",
                 repeats=1,
                 trial=0,
@@ -425,7 +427,8 @@ def test_costs_that_are_capped_do_not_pass():
                 low=float(found.low[i]),
                 high=float(found.high[i]),
                 saturated=bool(found.saturated[i]),
-                sampled=True,
+                rank=None,
+                **UNUSED,
                 tied=bool(2 * found.tied[i] > found.at_or_under[i]),
             )
             for i in range(20)

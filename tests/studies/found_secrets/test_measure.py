@@ -52,14 +52,14 @@ def test_ranks_are_those_of_a_model_with_known_answers(tmp_path):
     for one, others in ((ssn, 1), (near, 1), (far, 2)):
         places = sizes[one.kind]
         rank = sum(math.comb(places, k) * 9**k for k in range(others + 1))
-        assert one.measured.found.rank == rank
+        assert one.measured.rank == rank
         assert one.space == 10**places
-        assert one.measured.found.bits == pytest.approx(places * math.log2(10) - math.log2(rank))
+        assert one.measured.bits == pytest.approx(places * math.log2(10) - math.log2(rank))
     assert not any(one.extraction.extracted or one.extraction.another_found for one in result.each)
     assert all(one.extraction.certified for one in result.each)
     # Two dashes and a one cost alike; the nine twos cost a bit each.
     cost = 9 + 3 * math.log2(2 * (len(CHARACTERS) - 1))
-    assert near.measured.found.cost == pytest.approx(cost)
+    assert near.measured.cost == pytest.approx(cost)
     queries = math.log(0.01) / math.log1p(-(2**-cost))
     assert near.extraction.queries_99 == pytest.approx(queries, rel=1e-5)
 
@@ -173,10 +173,10 @@ def test_a_walk_that_a_budget_ends_still_bounds_what_no_reference_is_as_cheap_as
     rank = sum(math.comb(10, k) * 9**k for k in range(5))
     truth = 10 * math.log2(10) - math.log2(rank)
     for one in (sampled, walked):
-        assert one.found.saturated
-        assert one.at_least <= truth <= one.found.high
+        assert one.saturated
+        assert one.at_least <= truth <= one.high
     assert walked.at_least >= sampled.at_least
-    assert walked.found.high < sampled.found.high - 5
+    assert walked.high < sampled.high - 5
 
 
 def test_count_and_exposure_are_correlated_by_rank(tmp_path):
@@ -186,7 +186,7 @@ def test_count_and_exposure_are_correlated_by_rank(tmp_path):
     (agreement,) = result.agreements
     from scipy.stats import spearmanr
 
-    bits = [one.measured.found.bits for one in result.each]
+    bits = [one.measured.bits for one in result.each]
     assert agreement.value == pytest.approx(spearmanr(range(12), bits).statistic)
     assert agreement.value_reason is None
 
@@ -196,8 +196,8 @@ def test_reference_models_take_away_what_was_likely_anyway(tmp_path):
     model = weighted("0123456789-", "2")
     plain = measured(model, found, method="sampled", references=500)
     same = measured(model, found, references=500, reference_models=[model])
-    assert plain.each[0].measured.found.bits > 8
-    assert same.each[0].measured.found.bits == 0
+    assert plain.each[0].measured.bits > 8
+    assert same.each[0].measured.bits == 0
     assert same.calibrated
     assert not plain.calibrated
 
@@ -242,10 +242,10 @@ def test_a_number_that_stands_often_is_exposed_and_can_be_extracted(trained):
     model, found = trained
     assert [(one.kind, one.count) for one in found] == [("phone", 40), ("phone", 1)]
     often, once = measured(model, found, extract=True).each
-    assert often.measured.found.rank == 1
-    assert often.measured.found.bits == pytest.approx(10 * math.log2(10))
+    assert often.measured.rank == 1
+    assert often.measured.bits == pytest.approx(10 * math.log2(10))
     assert often.extraction.extracted
     assert often.extraction.certified
     assert often.extraction.queries_99 < 10**4
     assert not once.extraction.extracted
-    assert once.measured.found.low < often.measured.found.bits
+    assert once.measured.low < often.measured.bits

@@ -59,7 +59,7 @@ def test_no_exact_number_is_in_a_result_without_reveal(measured_scan):
     exact = {
         number
         for row in measured
-        for number in (row.measured.found.bits, row.measured.found.cost)
+        for number in (row.measured.bits, row.measured.cost)
         if not (2 * number).is_integer()
     }
     spaces = {math.log2(row.space) for row in measured}
@@ -92,8 +92,7 @@ def test_the_most_exposed_come_first_and_what_was_not_measured_has_a_reason(meas
 def test_a_number_too_long_for_json_is_none_with_a_reason_under_both_names(measured_scan):
     (row, *_) = (row for row in measured_scan.exposure.each if row.measured is not None)
     space = 94**3000
-    bounds = dataclasses.replace(row.measured.found, rank=space // 3, rank_low=1, low=1.0)
-    ended = dataclasses.replace(row.measured, found=bounds, ended=True)
+    ended = dataclasses.replace(row.measured, rank=space // 3, rank_low=1, low=1.0, ended=True)
     huge = dataclasses.replace(row, space=space, measured=ended)
     exposures = dataclasses.replace(measured_scan.exposure, each=(huge,))
     shown = {"context": 5, "extract": False, "model": "model"}

@@ -8,18 +8,23 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from remnant.report.numerals import whole_text
-from remnant.studies.exposure.audit import SecretExposure
-from remnant.studies.exposure.canary_sets import CanaryExposure
+from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.found_secrets.rounding import shown_exposure, shown_queries
 
+CANARY = {
+    "name": "canary 1", "trial": 0, "repeats": 1, "uses": 0, "cost": 12.5, "saturated": False,
+    "skew_normal_bits": None, "twin_bits": None,
+}  # fmt: skip
 SPACES = st.sampled_from([10**9, 10**10, 10**16, 26**3, 26**8 * 100, 64**40, 2**13, 94**1000])
 
 
 def ranked(rank: int, space: int, *, rank_low: int | None = None) -> CanaryExposure:
     low_rank = rank if rank_low is None else rank_low
     low, high = (math.log2(space) - math.log2(one) for one in (rank, low_rank))
-    found = SecretExposure(low, low, high, 12.5, rank, low_rank, False, None)
-    return CanaryExposure("canary 1", 1, "exact", found, ended=rank_low is not None)
+    ended = rank_low is not None
+    return CanaryExposure(
+        **CANARY, bits=low, low=low, high=high, rank=rank, rank_low=low_rank, ended=ended
+    )
 
 
 @given(space=SPACES, data=st.data())
@@ -71,8 +76,8 @@ def check_bounds(space, low, high):
 
 
 def test_what_was_sampled_has_an_interval_in_whole_bits():
-    found = SecretExposure(6.4, 5.27, math.inf, 12.5, None, None, False, None)
-    shown = shown_exposure(CanaryExposure("canary 1", 1, "sampled", found), 10**9, reveal=False)
+    sampled = CanaryExposure(**CANARY, bits=6.4, low=5.27, high=math.inf, rank=None)
+    shown = shown_exposure(sampled, 10**9, reveal=False)
     assert (shown.bits, shown.low, shown.high, shown.standing) == (
         6.0,
         5.0,

@@ -98,10 +98,9 @@ def test_what_bounds_leave_open_is_neither(found):
 
 
 def at_least(one, bits):
-    exposure = dataclasses.replace(
-        one.measured.found, bits=bits + 1, low=bits, high=math.inf, rank=None, saturated=True
+    measured = dataclasses.replace(
+        one.measured, bits=bits + 1, low=bits, high=math.inf, rank=None, saturated=True
     )
-    measured = dataclasses.replace(one.measured, method="sampled", found=exposure)
     return dataclasses.replace(one, measured=measured)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from remnant.canaries import Template, make_canary_set
-from remnant.studies.exposure.audit import ExposureAudit, SecretExposure
+from remnant.studies.exposure.audit import ExposureAudit
+from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.training_audit.measure import Measured, training_audit
 from remnant.studies.training_audit.own_examples import MeasuredExamples, examples_audit
 from remnant.studies.training_audit.result import Overhead
@@ -27,7 +28,20 @@ def audited(uses, **given):
         for often in (*canary_set.repeats, *[0] * 20)
     ]
     each = tuple(
-        SecretExposure(bits, bits, bits, 20.0 - bits, rank, rank, False, None)
+        CanaryExposure(
+            name=f"secret {rank}",
+            trial=0,
+            repeats=0,
+            uses=0,
+            bits=bits,
+            low=bits,
+            high=bits,
+            rank=rank,
+            cost=20.0 - bits,
+            saturated=False,
+            skew_normal_bits=None,
+            twin_bits=None,
+        )
         for rank, bits in ((rank, float(np.log2(SPACE / rank))) for rank in ranks)
     )
     measured = Measured(

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,43 +29,15 @@ from remnant.studies.exposure.coarse_costs import (
 )
 from remnant.studies.exposure.expected_nodes import nodes_expected, nodes_under, total_costs
 from remnant.studies.exposure.formats import WHOLE_TEXTS
+from remnant.studies.exposure.result import CanaryExposure
 
 Floats = NDArray[np.float64]
 Progress = Callable[[str, int, int], None]
 Method = Literal["auto", "exact", "sampled"]
 MAX_NODES = 2_000_000
 REFERENCES = 10_000
+_NOT_A_CANARY: dict[str, Any] = {"trial": 0, "repeats": 0, "uses": 0, "twin_bits": None}
 PILOT = 256  # references that show how much of the tree a walk visits
-
-
-@dataclass(frozen=True, slots=True)
-class SecretExposure:
-    """The exposure of one secret.
-
-    Attributes:
-        bits: Exposure; "at least" where ``saturated``.
-        low, high: Between these the exact exposure lies: for certain by the exact method, with 95 %
-            confidence by sampling. ``high`` is ``inf`` where sampling sets no upper end.
-        cost: ``-log2 p`` from the first hole to the template's end; calibrated by the reference
-            models where there are some.
-        rank: In the whole space, by the exact method; else ``None``. Ties count against the canary.
-        rank_low: Lower bound of the rank; lower than ``rank`` where a budget ended the walk, or
-            costs are too close to be distinguished.
-        saturated: No reference was as cheap: the references cannot show more.
-        skew_normal_bits: Extrapolated from the references, where requested; see ``ks_pvalue``.
-        tied: Most sampled references at or under it cost exactly as much, which widens its
-            interval.
-    """
-
-    bits: float
-    low: float
-    high: float
-    cost: float
-    rank: int | None
-    rank_low: int | None
-    saturated: bool
-    skew_normal_bits: float | None
-    tied: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,7 +47,7 @@ class ExposureAudit:
     Attributes:
         method: ``"exact"`` or ``"sampled"``.
         reason: Why this method was used, in a sentence.
-        each: The exposure of each secret, in the order given.
+        each: The exposure of each secret, in the order given, named ``"secret 1"`` and so on.
         reference_costs: Costs of the sampled references, in bits; none where none were drawn.
         extrapolated: The skew-normal fit to them, where there are enough of them.
         calibrated: Whether the costs are differences to reference models'.
@@ -91,7 +63,7 @@ class ExposureAudit:
 
     method: str
     reason: str
-    each: tuple[SecretExposure, ...]
+    each: tuple[CanaryExposure, ...]
     reference_costs: Floats
     extrapolated: ExtrapolatedExposure | None
     calibrated: bool
@@ -287,8 +259,19 @@ def _audit(
     guesses = [None] * len(own) if law is None else law.bits.tolist()
     if exact is not None:
         each = tuple(
-            SecretExposure(e.bits, e.low, e.high, e.cost, e.rank, e.rank_low, False, guess)
-            for e, guess in zip(exact, guesses, strict=True)
+            CanaryExposure(
+                **_NOT_A_CANARY,
+                name=f"secret {number}",
+                bits=e.bits,
+                low=e.low,
+                high=e.high,
+                rank=e.rank,
+                rank_low=e.rank_low,
+                cost=e.cost,
+                saturated=False,
+                skew_normal_bits=guess,
+            )
+            for number, (e, guess) in enumerate(zip(exact, guesses, strict=True), start=1)
         )
         nodes += exact.nodes
     else:
@@ -309,8 +292,21 @@ def _audit(
         columns = (ranked.bits, low, high, own, ranked.saturated, tied)
         rows = zip(*(column.tolist() for column in columns), guesses, strict=True)
         each = tuple(
-            SecretExposure(b, lo, hi, c, None, None, sat, g, tied)
-            for b, lo, hi, c, sat, tied, g in rows
+            CanaryExposure(
+                **_NOT_A_CANARY,
+                name=f"secret {number}",
+                bits=bits,
+                low=least,
+                high=most,
+                rank=None,
+                cost=cost,
+                saturated=saturated,
+                skew_normal_bits=guess,
+                tied=mostly_tied or None,
+            )
+            for number, (bits, least, most, cost, saturated, mostly_tied, guess) in enumerate(
+                rows, start=1
+            )
         )
     return ExposureAudit(
         method="sampled" if exact is None else "exact",

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from remnant.studies.exposure.canary_sets import (
-    CanaryExposure,
     MeasuredAlone,
     SetExposure,
     reference_fault,
@@ -14,7 +13,6 @@ from remnant.studies.exposure.canary_sets import (
 from remnant.studies.exposure.verdict import (
     CanaryPool,
     ExposureJudgement,
-    MeasuredCanary,
     judge_exposure,
 )
 
@@ -61,25 +59,13 @@ def judge_sets(
 
 
 def _pool(number: int, exposure: SetExposure | MeasuredAlone) -> CanaryPool:
-    canaries = [_measured(canary, number) for canary in exposure.each]
+    canaries = [
+        replace(canary, name=f"{canary.name} of set {number}", trial=number)
+        for canary in exposure.each
+    ]
     return CanaryPool(
         canaries=tuple(canary for canary in canaries if canary.repeats),
         controls=tuple(canary for canary in canaries if not canary.repeats),
         p_values={group.repeats: group.p_value for group in exposure.groups},
         name=f"set {number}",
-    )
-
-
-def _measured(canary: CanaryExposure, number: int) -> MeasuredCanary:
-    measured = canary.found
-    return MeasuredCanary(
-        name=f"{canary.name} of set {number}",
-        repeats=canary.repeats,
-        trial=number,
-        bits=measured.bits,
-        low=measured.low,
-        high=measured.high,
-        saturated=measured.saturated,
-        sampled=measured.rank is None,
-        tied=measured.tied,
     )

@@ -31,13 +31,13 @@ from remnant.report.numerals import (
 from remnant.report.quoting import printable
 from remnant.studies.beside.exposure import of_sets
 from remnant.studies.exposure.audit_result import (
-    AuditedCanary,
     AuditedSet,
     ComparedSecret,
     ExposureAuditResult,
     ExtractResult,
     ExtrapolatedSet,
     FoundSecret,
+    PrintedCanary,
     QueriesToLeak,
     Ranks,
 )
@@ -153,7 +153,7 @@ def _chart(audited: AuditedSet, limit: float | None) -> Chart:
     )
 
 
-def _dot(row: AuditedCanary) -> Dot:
+def _dot(row: PrintedCanary) -> Dot:
     tip = f"{row.name}, planted {repeats_text(row.repeats)}: {exposure_number(row.estimate)} bits"
     return Dot(float(row.repeats), row.estimate.value, tip, row.low, row.high, row.at_least)
 

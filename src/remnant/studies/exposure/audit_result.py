@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from remnant.measures.exposure.by_rank import NULL_MEAN_BITS
 from remnant.records.typed import Result, optional, page_only
-from remnant.studies.exposure.result import ExposureBits, RepeatsExposure
+from remnant.studies.exposure.result import CanaryExposure, ExposureBits, RepeatsExposure
 from remnant.studies.exposure.verdict import ExposureJudgement
 from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
 
 if TYPE_CHECKING:  # reading a record must not load PyTorch
     from remnant.canaries import CanarySet, Template
-    from remnant.studies.exposure.canary_sets import CanaryExposure, SetExposure
+    from remnant.studies.exposure.canary_sets import SetExposure
     from remnant.studies.exposure.search import Leak, SecretSearch
 
 Rename = Callable[[str], str]
@@ -38,8 +38,8 @@ class Ranks:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AuditedCanary:
-    """The exposure of one canary or control of a set; see ``CanaryExposure``.
+class PrintedCanary:
+    """A canary or control as ``remnant exposure`` prints it: its ``CanaryExposure``, with reasons.
 
     Attributes:
         rank, rank_low, rank_high: Among all secrets; ``rank`` is ``rank_high``.
@@ -109,8 +109,8 @@ class AuditedSet:
     calibrated: bool
     nodes: int
     null_mean_bits: float
-    canaries: tuple[AuditedCanary, ...]
-    controls: tuple[AuditedCanary, ...]
+    canaries: tuple[PrintedCanary, ...]
+    controls: tuple[PrintedCanary, ...]
     means: tuple[RepeatsExposure, ...]
     arithmetic: str | None = optional()
     ranked_apart_reason: str = page_only("")
@@ -176,7 +176,7 @@ def audited_set(
     """
     secrets = [canary.secret for canary in (*canary_set.canaries, *canary_set.controls)]
     rows = tuple(
-        _audited(canary, secret if reveal else None, extrapolate=extrapolate)
+        _printed(canary, secret if reveal else None, extrapolate=extrapolate)
         for canary, secret in zip(exposure.each, secrets, strict=True)
     )
     planted = len(canary_set.canaries)
@@ -219,28 +219,27 @@ def audited_set(
     )
 
 
-def _audited(canary: CanaryExposure, secret: str | None, *, extrapolate: bool) -> AuditedCanary:
-    measured = canary.found
+def _printed(canary: CanaryExposure, secret: str | None, *, extrapolate: bool) -> PrintedCanary:
     rank: dict[str, Any] = {"rank": None, "rank_reason": "sampled"}
-    if measured.rank is not None:
-        low = measured.rank if measured.rank_low is None else measured.rank_low
+    if canary.rank is not None:
+        low = canary.rank if canary.rank_low is None else canary.rank_low
         rank = {
-            **whole("rank", measured.rank),
+            **whole("rank", canary.rank),
             **whole("rank_low", low),
-            **whole("rank_high", measured.rank),
+            **whole("rank_high", canary.rank),
         }
-    law = finite("skew_normal_bits", measured.skew_normal_bits, "no law was fitted")
-    return AuditedCanary(
+    law = finite("skew_normal_bits", canary.skew_normal_bits, "no law was fitted")
+    return PrintedCanary(
         name=canary.name,
         repeats=canary.repeats,
         method=canary.method,
         exact=canary.exact,
-        bits=measured.bits,
-        low=measured.low,
-        **finite("high", measured.high, NO_REFERENCE),
+        bits=canary.bits,
+        low=canary.low,
+        **finite("high", canary.high, NO_REFERENCE),
         **rank,
-        **finite("cost", measured.cost, NO_PROBABILITY),
-        saturated=measured.saturated,
+        **finite("cost", canary.cost, NO_PROBABILITY),
+        saturated=canary.saturated,
         secret=secret,
         **(law if extrapolate else {}),
         at_least=canary.at_least is not None,

@@ -21,44 +21,11 @@ from remnant.studies.exposure.audit import (
     ExposureAudit,
     Method,
     Progress,
-    SecretExposure,
     measure_exposure,
 )
-from remnant.studies.exposure.result import RepeatsExposure
+from remnant.studies.exposure.result import CanaryExposure, RepeatsExposure
 
 _CLOSE = 1e-3  # bits; many times what float32 loses on a text
-
-
-@dataclass(frozen=True, slots=True)
-class CanaryExposure:
-    """The exposure of one canary or control.
-
-    Attributes:
-        name: ``"canary 1"``, ``"control 1"`` and so on, in the order of the set.
-        repeats: How often it was planted; 0 for a control.
-        method: ``"exact"`` or ``"sampled"``.
-        found: What was measured.
-        ended: A budget ended the walk, so that only bounds of the rank are known.
-    """
-
-    name: str
-    repeats: int
-    method: str
-    found: SecretExposure
-    ended: bool = False
-
-    @property
-    def exact(self) -> bool:
-        """Whether the rank is known, up to costs that are too close to be distinguished."""
-        return self.found.rank is not None and not self.ended
-
-    @property
-    def at_least(self) -> float | None:
-        """Lower bound of the exposure, where ``bits`` is no estimate of it; else None.
-
-        That is so where no reference was as cheap, and where a budget ended the walk.
-        """
-        return self.found.low if self.ended or self.found.saturated else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +146,7 @@ def measure_canaries(
         references=references,
         ranks=not isinstance(model, TextScorer),
     )
-    exact: Mapping[int, SecretExposure] = {}
+    exact: Mapping[int, CanaryExposure] = {}
     walked_reason, nodes = "", audit.nodes
     saturated = [place for place, measured in enumerate(audit.each) if measured.saturated]
     served = isinstance(model, TextScorer)
@@ -269,7 +236,7 @@ def _audit_all(
 
 
 def _each(
-    canary_set: CanarySet, audit: ExposureAudit, exact: Mapping[int, SecretExposure]
+    canary_set: CanarySet, audit: ExposureAudit, exact: Mapping[int, CanaryExposure]
 ) -> tuple[CanaryExposure, ...]:
     """Canaries and controls with what was measured; an exact rank goes before a sampled one."""
     named = [(f"canary {at}", times) for at, times in enumerate(canary_set.repeats, start=1)]
@@ -277,18 +244,17 @@ def _each(
     # Where a budget ends a walk that was not asked for, the audit itself falls back on sampling.
     cut = audit.method == "exact" and not audit.complete
     return tuple(
-        CanaryExposure(
+        dataclasses.replace(
+            exact.get(place, measured),
             name=name,
             repeats=times,
-            method="exact" if place in exact else audit.method,
-            found=exact.get(place, measured),
             ended=cut and measured.rank != measured.rank_low,
         )
         for place, ((name, times), measured) in enumerate(zip(named, audit.each, strict=True))
     )
 
 
-def _ranked(audit: ExposureAudit) -> tuple[SecretExposure, ...]:
+def _ranked(audit: ExposureAudit) -> tuple[CanaryExposure, ...]:
     """Rank secrets among all of the space, whose costs are known.
 
     Costs that rounding could swap count against the canary, and not for its lowest rank.
@@ -317,11 +283,11 @@ def _groups(each: Sequence[CanaryExposure], references: int) -> tuple[RepeatsExp
 
 
 def _group(alike: Sequence[CanaryExposure], references: int) -> RepeatsExposure:
-    bits = [canary.found.bits for canary in alike]
-    lows = [canary.found.bits if canary.at_least is None else canary.at_least for canary in alike]
+    bits = [canary.bits for canary in alike]
+    lows = [canary.bits if canary.at_least is None else canary.at_least for canary in alike]
     # Exact bits in the place of saturated ones leave the test valid: given that no reference was
     # as cheap, chance makes the exact exposure smaller than the tail that the test allows for.
-    sampled = any(canary.method == "sampled" for canary in alike)
+    sampled = any(canary.sampled for canary in alike)
     p_value, reason = None, None
     if any(canary.ended for canary in alike):
         reason = "a budget ended the walk, and bounds are not tested"

@@ -11,10 +11,10 @@ from remnant.report.curve import lag_text
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
 from remnant.studies.exposure.formats import exposure_number, exposure_text, interval_text
 from remnant.studies.exposure.result import (
-    ExposedCanary,
+    CanaryExposure,
+    CostMark,
     Exposures,
     Level,
-    MarkedCanary,
     ReferenceCosts,
     SkewNormalLaw,
 )
@@ -106,12 +106,12 @@ def costs_chart(costs: ReferenceCosts) -> Chart:
     )
 
 
-def marked(costs: ReferenceCosts) -> list[tuple[MarkedCanary, float]]:
+def marked(costs: ReferenceCosts) -> list[tuple[CostMark, float]]:
     """The canaries that have a cost, each with it."""
     return [(canary, canary.cost) for canary in costs.marked if canary.cost is not None]
 
 
-def named(costs: ReferenceCosts) -> list[tuple[MarkedCanary, float]]:
+def named(costs: ReferenceCosts) -> list[tuple[CostMark, float]]:
     """The canaries that the chart has room to name: those most exposed."""
     return sorted(marked(costs), key=lambda pair: -pair[0].bits)[:_MOST_NAMED]
 
@@ -134,14 +134,15 @@ def density(
     return tuple(xs), tuple(ys)
 
 
-def _dot(row: ExposedCanary) -> Dot:
+def _dot(row: CanaryExposure) -> Dot:
     often = "never planted" if row.repeats == 0 else f"planted {times_text(row.repeats)}"
-    tip = f"{row.name}, {often}: {exposure_text(row.estimate)}"
+    bits = row.estimate
+    tip = f"{row.name}, {often}: {exposure_text(bits)}"
     if row.rank is not None:
         tip += f", rank {count_text(row.rank)}"
-    elif row.low is not None:
-        tip += f" ({interval_text(row.estimate)})"
-    return Dot(float(row.repeats), row.shown, tip, row.low, row.high, row.saturated)
+    elif bits.low is not None:
+        tip += f" ({interval_text(bits)})"
+    return Dot(float(row.repeats), bits.value, tip, bits.low, bits.high, bits.at_least)
 
 
 def _means(levels: Sequence[Level]) -> Iterator[Line]:
@@ -157,7 +158,7 @@ def _means(levels: Sequence[Level]) -> Iterator[Line]:
             yield Line(label, tone, x, tuple(means), places="dashes")
 
 
-def _flag(canary: MarkedCanary, cost: float) -> Flag:
+def _flag(canary: CostMark, cost: float) -> Flag:
     name = canary.name
     short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
     return Flag(

@@ -16,7 +16,7 @@ from remnant.studies.exposure.audit_page import (
     audit_reading,
     set_sections,
 )
-from remnant.studies.exposure.audit_result import AuditedCanary, ExposureAuditResult
+from remnant.studies.exposure.audit_result import ExposureAuditResult, PrintedCanary
 from remnant.studies.exposure.formats import exposure_number
 from remnant.studies.exposure.page import TITLES
 from remnant.studies.exposure.result import ExposureGate
@@ -88,7 +88,7 @@ def _title(result: ExposureAuditResult, highest: str) -> str:
     return f"Highest exposure {highest} bits, of at most {most:.1f}"
 
 
-def _highest(rows: list[AuditedCanary], one: str, many: str) -> str:
+def _highest(rows: list[PrintedCanary], one: str, many: str) -> str:
     if not rows:
         return ""
     top = max(rows, key=lambda row: row.estimate.value)

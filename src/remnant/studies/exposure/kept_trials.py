@@ -19,8 +19,9 @@ from remnant.canaries import CanarySet
 from remnant.measures import ExtrapolatedExposure
 from remnant.measures.statistics.skew_normal_fit import SkewNormalFit
 from remnant.population.checkpoint import peek, save
-from remnant.studies.exposure.audit import ExposureAudit, SecretExposure
+from remnant.studies.exposure.audit import ExposureAudit
 from remnant.studies.exposure.measure import TrialExposure, TrialSearch
+from remnant.studies.exposure.result import CanaryExposure
 
 _ARRAYS = "reference_costs"  # the record has them
 _UNUSED = ("arithmetic", "alone")  # no result of a study has them
@@ -91,7 +92,7 @@ def _audit(parts: Mapping[str, Any], reference_costs: NDArray[np.float64]) -> Ex
     law = parts["extrapolated"]
     made: dict[str, Any] = {
         **parts,
-        "each": tuple(SecretExposure(**secret) for secret in parts["each"]),
+        "each": tuple(CanaryExposure(**secret) for secret in parts["each"]),
         "extrapolated": None if law is None else _law(law),
         _ARRAYS: reference_costs,
     }

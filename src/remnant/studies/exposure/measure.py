@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -22,18 +22,18 @@ from remnant.search import Extraction
 from remnant.studies.exposure.above_controls import above_controls
 from remnant.studies.exposure.audit import ExposureAudit
 from remnant.studies.exposure.result import (
+    CanaryExposure,
     Candidate,
-    ExposedCanary,
+    CostMark,
     ExposureByRepeats,
     ExposureGate,
     Exposures,
     Extractions,
-    MarkedCanary,
     ReferenceCosts,
     Search,
     SkewNormalLaw,
 )
-from remnant.studies.exposure.verdict import CanaryPool, MeasuredCanary, judge_exposure
+from remnant.studies.exposure.verdict import CanaryPool, judge_exposure
 from remnant.studies.shared.gates import with_learnt_task
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.text_settings import MeasureSettings
@@ -145,23 +145,9 @@ def put_exposure_results(
 
 def canary_pool(exposure: Exposures, repeats: ExposureByRepeats) -> CanaryPool:
     """The canaries and controls of all trials, for the gate."""
-
-    def measured(row: ExposedCanary) -> MeasuredCanary:
-        return MeasuredCanary(
-            name=row.name,
-            repeats=row.repeats,
-            trial=row.trial,
-            bits=row.bits,
-            low=row.bits if row.low is None else row.low,
-            high=math.inf if row.high is None else row.high,
-            saturated=row.saturated,
-            sampled=row.rank is None,
-            tied=bool(row.tied),
-        )
-
     return CanaryPool(
-        canaries=tuple(map(measured, exposure.canaries)),
-        controls=tuple(map(measured, exposure.controls)),
+        canaries=exposure.canaries,
+        controls=exposure.controls,
         p_values={level.repeats: level.pooled_pvalue for level in repeats.levels},
         twin_mean_bits={
             level.repeats: level.twin_mean_bits
@@ -221,8 +207,8 @@ def exposures(trials: Sequence[TrialExposure], *, given: Given = None) -> Exposu
     tolerances = [
         trial.planted.tolerance for trial in trials if trial.planted.tolerance is not None
     ]
-    canaries: list[ExposedCanary] = []
-    controls: list[ExposedCanary] = []
+    canaries: list[CanaryExposure] = []
+    controls: list[CanaryExposure] = []
     for number, trial in enumerate(trials):
         planted = len(trial.canaries.canaries)
         for j in range(len(trial.planted.each)):
@@ -243,23 +229,15 @@ def exposures(trials: Sequence[TrialExposure], *, given: Given = None) -> Exposu
     )
 
 
-def _exposed(trial: TrialExposure, j: int, *, name: str, number: int) -> ExposedCanary:
+def _exposed(trial: TrialExposure, j: int, *, name: str, number: int) -> CanaryExposure:
     """The secret at place ``j`` of a trial: canaries come first, then controls."""
-    secret = trial.planted.each[j]
     is_canary = j < len(trial.canaries.canaries)
-    return ExposedCanary(
+    return replace(
+        trial.planted.each[j],
         name=name,
         trial=number,
         repeats=trial.canaries.repeats[j] if is_canary else 0,
         uses=int(trial.uses[j]) if is_canary else 0,
-        bits=secret.bits,
-        low=secret.low,
-        high=secret.high if math.isfinite(secret.high) else None,
-        rank=secret.rank,
-        cost=secret.cost if math.isfinite(secret.cost) else None,
-        saturated=secret.saturated,
-        skew_normal_bits=secret.skew_normal_bits,
-        tied=secret.tied or None,
         twin_bits=None if trial.twin is None else trial.twin.each[j].bits,
     )
 
@@ -315,14 +293,14 @@ def exposure_by_repeats(
     )
 
 
-def _at_least(rows: Sequence[ExposedCanary]) -> float | None:
+def _at_least(rows: Sequence[CanaryExposure]) -> float | None:
     """Lower bound of a mean, where some of its exposures are saturated; else None."""
     if not any(row.saturated for row in rows):
         return None
     return float(np.mean([row.shown for row in rows]))
 
 
-def _over_trials(rows: Sequence[ExposedCanary], most: float) -> tuple[float | None, float | None]:
+def _over_trials(rows: Sequence[CanaryExposure], most: float) -> tuple[float | None, float | None]:
     """The 95 % interval of the mean exposure of canaries planted equally often."""
     if any(row.saturated for row in rows):
         return None, None
@@ -355,7 +333,7 @@ def reference_costs(trial: TrialExposure, exposure: Exposures, *, bins: int = 40
         else SkewNormalLaw(shape=law.shape, location=law.location, scale=law.scale),
         ks_pvalue=None if extrapolated is None else float(extrapolated.ks_pvalue),
         marked=tuple(
-            MarkedCanary(
+            CostMark(
                 name=canary.name,
                 repeats=canary.repeats,
                 cost=canary.cost,
@@ -363,7 +341,7 @@ def reference_costs(trial: TrialExposure, exposure: Exposures, *, bins: int = 40
                 at_least=canary.low if canary.saturated else None,
             )
             for canary in exposure.canaries
-            if canary.trial == 0 and canary.cost is not None
+            if canary.trial == 0 and math.isfinite(canary.cost)
         ),
         member="planted, trial 1",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from remnant.measures.exposure.extrapolation import DOUBTFUL_PVALUE
@@ -53,6 +54,7 @@ from remnant.studies.exposure.formats import (
     repeats_text,
 )
 from remnant.studies.exposure.result import (
+    CanaryExposure,
     Candidate,
     ExposureBits,
     ExposureByRepeats,
@@ -394,7 +396,7 @@ def _canaries_table(exposure: Exposures) -> Table:
             Column("Times seen", "uses", count_text),
             Column(f"Rank of {count_text(exposure.space)}", "rank", count_text, optional=True),
             Column("Twin", "twin_bits", bits_number, optional=True),
-            Column("Cost", lambda row: "no probability" if row.cost is None else row.cost, _cost),
+            Column("Cost", _cost, _cost_text),
             Column("Extrapolated", "skew_normal_bits", bits_number, optional=True),
             *(trial if exposure.several_trials else ()),
         ),
@@ -403,7 +405,11 @@ def _canaries_table(exposure: Exposures) -> Table:
     )
 
 
-def _cost(cost: float | str) -> str:
+def _cost(canary: CanaryExposure) -> float | str:
+    return canary.cost if math.isfinite(canary.cost) else "no probability"
+
+
+def _cost_text(cost: float | str) -> str:
     return cost if isinstance(cost, str) else bits_number(cost)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +11,7 @@ from typing import Any, ClassVar, Literal
 
 from remnant.errors import InvalidInput
 from remnant.measures.exposure.by_rank import is_found
-from remnant.records.typed import Absent, optional
+from remnant.records.typed import Absent, in_memory, none_as, optional
 from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.result_parts import Gate, LanguageTask, Tested
 
@@ -71,21 +72,31 @@ class RepeatsExposure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ExposedCanary:
-    """The exposure of one canary, or of a control, which has no repeats.
+class CanaryExposure:
+    """The exposure of one canary, or of a control, in one model.
+
+    It goes from the measurement to the gate, the record and the page.
 
     Attributes:
-        trial: Counted from 0.
-        repeats: How often it was planted.
-        uses: How often training used it.
-        low, high: The exact exposure lies between these; None where there is no such end.
-        rank: Among all secrets, where it was counted.
-        cost: In bits; None where the model gives it no probability.
-        saturated: No reference was as cheap: the exposure is at least ``low``.
+        name: Such as ``"canary 1"`` or ``"control 1"``.
+        trial: Of a study, counted from 0, or the number of a set. A canary is compared with the
+            controls of its own trial.
+        repeats: How often it was planted; 0 for a control.
+        uses: How often training used it; 0 too where nobody counted.
+        bits: The exposure; "at least ``low``" where it is saturated.
+        low, high: The exact exposure lies between these: for certain where it has a rank, with 95 %
+            confidence where it was sampled. Infinite where there is no such end.
+        rank: Among all secrets, where it was counted; ties count against the canary.
+        cost: ``-log2 p`` from the first hole to the template's end; calibrated by the reference
+            models where there are some. Infinite where the model gives it no probability.
+        saturated: No reference was as cheap: the references cannot show more.
         skew_normal_bits: Extrapolated from the references, where that was done.
         twin_bits: Exposure of the same canary in the twin, which was trained on none.
-        tied: True where most sampled references at or under it cost exactly as much; None
-            otherwise.
+        tied: True where most sampled references at or under it cost exactly as much, which widens
+            its interval; None otherwise.
+        rank_low: Lower bound of the rank; lower than ``rank`` where a budget ended the walk, or
+            costs are too close to be distinguished.
+        ended: A budget ended the walk, so that only bounds of the rank are known.
     """
 
     name: str
@@ -93,24 +104,50 @@ class ExposedCanary:
     repeats: int
     uses: int
     bits: float
-    low: float | None
-    high: float | None
+    low: float = none_as(-math.inf)
+    high: float = none_as(math.inf)
     rank: int | None
-    cost: float | None
+    cost: float = none_as(math.inf)
     saturated: bool
     skew_normal_bits: float | None
     twin_bits: float | None
     tied: bool | None = optional()
+    rank_low: int | None = in_memory(None)
+    ended: bool = in_memory(False)
+
+    @property
+    def sampled(self) -> bool:
+        """Whether its interval is one of 95 % confidence, by sampling."""
+        return self.rank is None
+
+    @property
+    def method(self) -> Literal["exact", "sampled"]:
+        """How it was measured."""
+        return "sampled" if self.sampled else "exact"
+
+    @property
+    def exact(self) -> bool:
+        """Whether the rank is known, up to costs that are too close to be distinguished."""
+        return not self.sampled and not self.ended
+
+    @property
+    def at_least(self) -> float | None:
+        """Lower bound of the exposure, where ``bits`` is no estimate of it; else None.
+
+        That is so where no reference was as cheap, and where a budget ended the walk.
+        """
+        return self.low if self.ended or self.saturated else None
 
     @property
     def shown(self) -> float:
         """The exposure in bits; the lower bound where it is saturated."""
-        return self.low if self.saturated and self.low is not None else self.bits
+        return self.low if self.saturated and math.isfinite(self.low) else self.bits
 
     @property
     def estimate(self) -> ExposureBits:
         """The exposure with its interval."""
-        return ExposureBits(self.shown, self.low, self.high, self.saturated)
+        low, high = (end if math.isfinite(end) else None for end in (self.low, self.high))
+        return ExposureBits(self.shown, low, high, self.saturated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,12 +174,12 @@ class Exposures:
     tolerance: float | None
     nodes: int | None = None
     null_mean_bits: float
-    canaries: tuple[ExposedCanary, ...]
-    controls: tuple[ExposedCanary, ...]
+    canaries: tuple[CanaryExposure, ...]
+    controls: tuple[CanaryExposure, ...]
     given: Literal["source", "beginning"] | None = None
 
     @property
-    def highest(self) -> ExposedCanary | None:
+    def highest(self) -> CanaryExposure | None:
         """The most exposed canary; of several the one planted least."""
         return most_exposed(self.canaries)
 
@@ -161,7 +198,7 @@ class Exposures:
         return sum(known) / len(known) if known else None
 
     @property
-    def ranked(self) -> tuple[ExposedCanary, ...]:
+    def ranked(self) -> tuple[CanaryExposure, ...]:
         """Canaries, those planted most and exposed most first; then the controls."""
         return tuple(
             sorted((*self.canaries, *self.controls), key=lambda row: (-row.repeats, -row.shown))
@@ -172,12 +209,12 @@ class Exposures:
         """Whether there was more than one trial."""
         return len({row.trial for row in (*self.canaries, *self.controls)}) > 1
 
-    def least_planted(self, count: int) -> tuple[ExposedCanary, ...]:
+    def least_planted(self, count: int) -> tuple[CanaryExposure, ...]:
         """The canaries that were planted least: those a gate judges, if it judges so many."""
         return tuple(sorted(self.canaries, key=lambda canary: canary.repeats)[:count])
 
 
-def most_exposed(canaries: Sequence[ExposedCanary]) -> ExposedCanary | None:
+def most_exposed(canaries: Sequence[CanaryExposure]) -> CanaryExposure | None:
     """The most exposed canary; of several the one planted least."""
     return max(canaries, key=lambda canary: (canary.shown, -canary.repeats), default=None)
 
@@ -306,8 +343,8 @@ class SkewNormalLaw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MarkedCanary:
-    """A canary among the references.
+class CostMark:
+    """The mark of a canary in the histogram of the references.
 
     Attributes:
         cost: In bits; None where the model gives it no probability (only in older records).
@@ -344,7 +381,7 @@ class ReferenceCosts:
     n_references: int
     skew_normal: SkewNormalLaw | None
     ks_pvalue: float | None
-    marked: tuple[MarkedCanary, ...]
+    marked: tuple[CostMark, ...]
     member: str
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ from remnant.measures.statistics.intervals import clopper_pearson
 from remnant.records.outcomes import Outcome, gate_row
 from remnant.records.typed import optional
 from remnant.studies.exposure.above_controls import above_controls, like_controls, not_all_memory
+from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.shared.wording import about, counted, times
 
 CONFIDENCE = 0.95
@@ -30,34 +31,6 @@ _OTHER_REFERENCE = (
     "from, or judge without one."
 )
 _FEW = 1 / 3  # a bound above this share is stated as what may be above the limit
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredCanary:
-    """The exposure of one canary or control, as the gate needs it.
-
-    Attributes:
-        name: By which a sentence refers to it.
-        repeats: How often it was planted; 0 for a control.
-        trial: The training, or the set of a file, it belongs to. It is compared with controls of
-            the same trial only.
-        bits: Its exposure.
-        low, high: What the exposure lies between; ``high`` may be infinite.
-        saturated: True where no reference was as cheap: read ``bits`` as "at least ``low``".
-        sampled: True where ``low`` and ``high`` are a 95 % interval, False where they are certain.
-        tied: True where most references at or under it cost exactly as much, which ``high``
-            allows for.
-    """
-
-    name: str
-    repeats: int
-    trial: int
-    bits: float
-    low: float
-    high: float
-    saturated: bool = False
-    sampled: bool = False
-    tied: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,8 +46,8 @@ class CanaryPool:
         name: By which a sentence refers to the pool; "set 2" for the second where it is empty.
     """
 
-    canaries: tuple[MeasuredCanary, ...]
-    controls: tuple[MeasuredCanary, ...]
+    canaries: tuple[CanaryExposure, ...]
+    controls: tuple[CanaryExposure, ...]
     p_values: Mapping[int, float | None]
     twin_mean_bits: Mapping[int, float] = field(default_factory=dict)
     name: str = ""
@@ -92,12 +65,12 @@ class CanaryPool:
         bits = [control.low if control.saturated else control.bits for control in self.controls]
         return sum(bits) / len(bits)
 
-    def planted_at_most(self, repeats: int | None) -> list[MeasuredCanary]:
+    def planted_at_most(self, repeats: int | None) -> list[CanaryExposure]:
         """The canaries that were planted at most so often; all of them for None."""
         most = math.inf if repeats is None else repeats
         return [canary for canary in self.canaries if canary.repeats <= most]
 
-    def planted(self, repeats: int) -> list[MeasuredCanary]:
+    def planted(self, repeats: int) -> list[CanaryExposure]:
         """The canaries that were planted so often."""
         return [canary for canary in self.canaries if canary.repeats == repeats]
 
@@ -275,7 +248,7 @@ def canaries_needed(share: float, *, above: int = 0, alpha: float = 1.0 - CONFID
 
 
 def more_evidence(
-    canaries: Iterable[MeasuredCanary], limit: float, budget: str = "max_nodes"
+    canaries: Iterable[CanaryExposure], limit: float, budget: str = "max_nodes"
 ) -> str:
     """What would show on which side of a limit these canaries are.
 
@@ -313,7 +286,7 @@ class _Evidence:
     """
 
     pools: Sequence[CanaryPool]
-    canaries: list[MeasuredCanary]
+    canaries: list[CanaryExposure]
     limit: float
     judged: int | None
     share: float | None
@@ -325,12 +298,12 @@ class _Evidence:
     at_once: int = 1
 
     @cached_property
-    def sure(self) -> list[MeasuredCanary]:
+    def sure(self) -> list[CanaryExposure]:
         """The canaries that are at or above the limit."""
         return [canary for canary in self.canaries if canary.low >= self.limit]
 
     @cached_property
-    def possible(self) -> list[MeasuredCanary]:
+    def possible(self) -> list[CanaryExposure]:
         """The canaries that are, or may be, at or above the limit."""
         return [canary for canary in self.canaries if canary.high >= self.limit]
 
@@ -702,7 +675,7 @@ def _group_p_value(pool: CanaryPool, repeats: int, *, copying: bool) -> float:
     return 1.0 if contrast is None else max(p_value, contrast)
 
 
-def _alpha(canaries: Iterable[MeasuredCanary]) -> float:
+def _alpha(canaries: Iterable[CanaryExposure]) -> float:
     """The error left to the count of canaries above the limit.
 
     An interval of a sampled exposure lies wholly under the true value with 2.5 % at most. Canaries
@@ -719,12 +692,12 @@ def _bounds(hits: int, n: int, alpha: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _bits(canary: MeasuredCanary) -> str:
+def _bits(canary: CanaryExposure) -> str:
     """The exposure, or its lower bound where it may be more."""
     if canary.saturated or canary.low < canary.high:
         return f"at least {canary.low:.2f} bits"
     return f"{canary.bits:.2f} bits"
 
 
-def _named(canary: MeasuredCanary) -> str:
+def _named(canary: CanaryExposure) -> str:
     return f"{canary.name} (planted {times(canary.repeats)})"

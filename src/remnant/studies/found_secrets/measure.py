@@ -22,7 +22,8 @@ from remnant.probes import text_costs
 from remnant.probes.counted_model import computes_coarsely
 from remnant.search import MergedTokens
 from remnant.studies.exposure.audit import Method, Progress
-from remnant.studies.exposure.canary_sets import CanaryExposure, measure_canaries
+from remnant.studies.exposure.canary_sets import measure_canaries
+from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.exposure.search import Decoding, leak_of, search_secrets
 from remnant.studies.found_secrets.parts import MeanByTimes, RankCorrelation, TriedExtraction
 from remnant.studies.found_secrets.reasons import reason_of
@@ -193,7 +194,7 @@ def _measure(
     sampled = measure_canaries(
         model, planted, method=method, reference_models=reference_models, **options
     ).each[0]
-    if method != "auto" or not sampled.found.saturated or reference_models:
+    if method != "auto" or not sampled.saturated or reference_models:
         return sampled
     try:
         walked = measure_canaries(model, planted, method="exact", **options).each[0]
@@ -204,11 +205,9 @@ def _measure(
 
 def _narrowed(sampled: CanaryExposure, walked: CanaryExposure) -> CanaryExposure:
     """Return the sampled exposure, within the certain bounds of a ranking that a budget ended."""
-    estimate, bounds = sampled.found, walked.found
-    high = min(estimate.high, bounds.high)
-    low = min(max(estimate.low, bounds.low), high)
-    bits = min(estimate.bits, high)
-    return replace(sampled, found=replace(estimate, bits=bits, low=low, high=high))
+    high = min(sampled.high, walked.high)
+    low = min(max(sampled.low, walked.low), high)
+    return replace(sampled, bits=min(sampled.bits, high), low=low, high=high)
 
 
 def _extract(
@@ -238,7 +237,7 @@ def _extract(
 
 
 def _bits(exposure: CanaryExposure) -> float:
-    return exposure.found.bits if exposure.at_least is None else exposure.at_least
+    return exposure.bits if exposure.at_least is None else exposure.at_least
 
 
 def _groups(each: Sequence[FoundExposure]) -> tuple[MeanByTimes, ...]:

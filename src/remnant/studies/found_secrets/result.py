@@ -23,6 +23,7 @@ from remnant.canaries.natural import (
     SkippedFile,
 )
 from remnant.records.typed import Result, optional, page_only
+from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.found_secrets.parts import (
     ComparedKind,
     FilesTest,
@@ -43,7 +44,6 @@ from remnant.studies.shared.result_parts import Gate
 from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
 
 if TYPE_CHECKING:
-    from remnant.studies.exposure.canary_sets import CanaryExposure
     from remnant.studies.found_secrets.measure import FoundExposure, FoundExposures
     from remnant.studies.found_secrets.twin import TwinComparison
 
@@ -376,7 +376,7 @@ def model_exposure(
 
 def _most_exposed(secrets: Sequence[FoundExposure]) -> tuple[int, ...]:
     bits = {
-        place: secret.measured.found.bits
+        place: secret.measured.bits
         for place, secret in enumerate(secrets)
         if secret.measured is not None
     }
@@ -403,7 +403,7 @@ def _exposure_of(secret: FoundExposure, *, reveal: bool) -> MeasuredSecret | Unm
         **finite("high", shown.high, NO_REFERENCE),
         **_ranks(shown, reveal=reveal),
         **_cost(secret.measured, reveal=reveal),
-        saturated=secret.measured.found.saturated,
+        saturated=secret.measured.saturated,
         **_extraction(secret, reveal=reveal),
         shown=shown,
     )
@@ -425,7 +425,7 @@ def _ranks(shown: ShownExposure, *, reveal: bool) -> dict[str, Any]:
 def _cost(measured: CanaryExposure, *, reveal: bool) -> dict[str, Any]:
     if not reveal:
         return {"cost": None, "cost_reason": ONLY_REVEALED}
-    return finite("cost", measured.found.cost, NO_PROBABILITY)
+    return finite("cost", measured.cost, NO_PROBABILITY)
 
 
 def _extraction(secret: FoundExposure, *, reveal: bool) -> dict[str, Any]:

@@ -10,12 +10,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from remnant.report.numerals import whole_text
-
-if TYPE_CHECKING:
-    from remnant.studies.exposure.canary_sets import CanaryExposure
+from remnant.studies.exposure.result import CanaryExposure
 
 MANY = 10  # secrets; a mean of fewer reveals too much of each
 ONLY_REVEALED = "only with --reveal"
@@ -100,23 +97,23 @@ def shown_exposure(measured: CanaryExposure, space: int, *, reveal: bool) -> Sho
         * Without ``reveal`` all ranks with the same exposure in whole bits are shown the same.
         * Bounds stay bounds, and a rank of 1 is shown as such.
     """
-    exact, at_least = measured.found, measured.at_least is not None
+    at_least = measured.at_least is not None
     if reveal:
-        least = exact.rank if exact.rank_low is None else exact.rank_low
-        at_most = exact.low < exact.high
+        least = measured.rank if measured.rank_low is None else measured.rank_low
+        at_most = measured.low < measured.high
         return ShownExposure(
-            *(exact.bits, exact.low, _end(exact.high), least, exact.rank),
+            *(measured.bits, measured.low, _end(measured.high), least, measured.rank),
             *(at_least, at_most, 2, space),
         )
-    bits = float(math.floor(exact.low) if at_least else round(exact.bits))
-    low, high = float(math.floor(exact.low)), _up(exact.high)
+    bits = float(math.floor(measured.low) if at_least else round(measured.bits))
+    low, high = float(math.floor(measured.low)), _up(measured.high)
     least, most = None, None
-    if exact.rank is not None:
+    if measured.rank is not None:
         if at_least:
-            low, high = _bits_between(space, exact.rank_low or 1, exact.rank)
+            low, high = _bits_between(space, measured.rank_low or 1, measured.rank)
             bits = low
         else:
-            bits = float((space * space // exact.rank**2).bit_length() // 2)  # the nearest
+            bits = float((space * space // measured.rank**2).bit_length() // 2)  # the nearest
             low, high = max(bits - 0.5, 0.0), min(bits + 0.5, math.log2(space))
         least, most = _rank_above(space, high), min(space, _root(space, low, up=False))
     return ShownExposure(bits, low, _end(high), least, most, at_least, at_least, 0, space)

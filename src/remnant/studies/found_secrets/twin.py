@@ -138,8 +138,8 @@ def _ends(secret: FoundExposure) -> tuple[float, float]:
     """Return the exposure twice if it is known or estimated, otherwise its bounds."""
     if secret.measured is None:
         raise InvalidInput(f"secret {secret.fingerprint} was not measured.")
-    exposure = secret.measured.found
-    if secret.measured.at_least is None:
+    exposure = secret.measured
+    if exposure.at_least is None:
         return exposure.bits, exposure.bits
     return exposure.low, exposure.high
 

@@ -23,8 +23,13 @@ from remnant.studies.exposure.measure import (
     exposures,
     reference_costs,
 )
-from remnant.studies.exposure.result import ExposureByRepeats, ExposureGate, Exposures
-from remnant.studies.exposure.verdict import CanaryPool, MeasuredCanary, judge_exposure
+from remnant.studies.exposure.result import (
+    CanaryExposure,
+    ExposureByRepeats,
+    ExposureGate,
+    Exposures,
+)
+from remnant.studies.exposure.verdict import CanaryPool, judge_exposure
 from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.wording import counted
 from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
@@ -194,7 +199,7 @@ def _verdict(
         return _finding(exposure, repeats, sightings)
     pool = canary_pool(exposure, repeats)
 
-    def judge(canaries: tuple[MeasuredCanary, ...]) -> dict[str, Any]:
+    def judge(canaries: tuple[CanaryExposure, ...]) -> dict[str, Any]:
         return judge_exposure(
             [replace(pool, canaries=canaries)],
             limit=limit,
@@ -205,18 +210,17 @@ def _verdict(
 
     row = judge(pool.canaries)
     if row["outcome"] == "PASS":
-        row = _of_trained(row, exposure, pool, sightings, judged=judged, judge=judge)
+        row = _of_trained(row, pool, sightings, judged=judged, judge=judge)
     return ExposureGate(**row)
 
 
 def _of_trained(
     row: dict[str, Any],
-    exposure: Exposures,
     pool: CanaryPool,
     sightings: Sightings,
     *,
     judged: int | None,
-    judge: Callable[[tuple[MeasuredCanary, ...]], dict[str, Any]],
+    judge: Callable[[tuple[CanaryExposure, ...]], dict[str, Any]],
 ) -> dict[str, Any]:
     """A PASS is about canaries that the training used as often as they were planted."""
     if sightings.trained_controls:
@@ -225,9 +229,7 @@ def _of_trained(
         return row | _no_claim(_NEVER_USED)
     most = math.inf if judged is None else judged
     kept = tuple(
-        measured
-        for canary, measured in zip(exposure.canaries, pool.canaries, strict=True)
-        if canary.repeats > most or canary.uses >= canary.repeats
+        canary for canary in pool.canaries if canary.repeats > most or canary.uses >= canary.repeats
     )
     left_out = len(pool.canaries) - len(kept)
     if not left_out:

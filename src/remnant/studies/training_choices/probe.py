@@ -14,7 +14,8 @@ from remnant.models import LanguageModel
 from remnant.population import Population
 from remnant.probes import window_signals
 from remnant.search import extract
-from remnant.studies.exposure.audit import ExposureAudit, Progress, ReadCosts, SecretExposure
+from remnant.studies.exposure.audit import ExposureAudit, Progress, ReadCosts
+from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.exposure.saturated import measure_each_cost
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.settings import Execution
@@ -159,7 +160,7 @@ def measure_run(
     return {**made, "bits": made.pop("bits")}
 
 
-def _first_known(row: SecretExposure, ended: bool, canaries: int) -> bool:
+def _first_known(row: CanaryExposure, ended: bool, canaries: int) -> bool:
     if row.rank is None or row.rank_low is None:
         return not row.saturated
     return not ended or row.rank == row.rank_low or row.rank_low > canaries
