@@ -9,6 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remnant.studies.choices.recipe import ExposureTrainingStudy
+    from remnant.studies.choices.run import (
+        estimate_exposure_training,
+        run_exposure_training,
+    )
     from remnant.studies.exposure.audit import ExposureAudit, SecretExposure, measure_exposure
     from remnant.studies.exposure.recipe import ExposureStudy
     from remnant.studies.exposure.run import estimate_exposure, run_exposure
@@ -20,30 +25,25 @@ if TYPE_CHECKING:
     from remnant.studies.shared.study import Study
     from remnant.studies.text_forgetting.recipe import TextForgettingStudy
     from remnant.studies.text_forgetting.run import estimate_text_forgetting, run_text_forgetting
-    from remnant.studies.training_choices.recipe import ExposureTrainingStudy
-    from remnant.studies.training_choices.run import (
-        estimate_exposure_training,
-        run_exposure_training,
-    )
 
 _HOME = {
     "Execution": "remnant.studies.shared.settings",
     "ExposureAudit": "remnant.studies.exposure.audit",
     "ExposureStudy": "remnant.studies.exposure.recipe",
-    "ExposureTrainingStudy": "remnant.studies.training_choices.recipe",
+    "ExposureTrainingStudy": "remnant.studies.choices.recipe",
     "ForgettingStudy": "remnant.studies.forgetting.recipe",
     "SecretExposure": "remnant.studies.exposure.audit",
     "Study": "remnant.studies.shared.study",
     "TextForgettingStudy": "remnant.studies.text_forgetting.recipe",
     "estimate_exposure": "remnant.studies.exposure.run",
-    "estimate_exposure_training": "remnant.studies.training_choices.run",
+    "estimate_exposure_training": "remnant.studies.choices.run",
     "estimate_forgetting": "remnant.studies.forgetting.run",
     "estimate_study": "remnant.studies.registry",
     "estimate_text_forgetting": "remnant.studies.text_forgetting.run",
     "measure_exposure": "remnant.studies.exposure.audit",
     "read_recipe": "remnant.studies.recipe",
     "run_exposure": "remnant.studies.exposure.run",
-    "run_exposure_training": "remnant.studies.training_choices.run",
+    "run_exposure_training": "remnant.studies.choices.run",
     "run_forgetting": "remnant.studies.forgetting.run",
     "run_study": "remnant.studies.registry",
     "run_text_forgetting": "remnant.studies.text_forgetting.run",

@@ -171,7 +171,7 @@ QUESTIONS: dict[str, Question] = {
         result="DefencesResult",
     ),
     "exposure-training": _room(
-        "training_choices",
+        "choices",
         "Which training choices expose a secret?",
         run="exposure_training",
         result="TrainingResult",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from remnant.report.charts.shapes import Chart, Dot, Dots, Line, Rule
 from remnant.report.numerals import bits_number
+from remnant.studies.choices.charts import axis_digits
+from remnant.studies.choices.formats import interval_bits
 from remnant.studies.defences.result import Defences, MeasuredRemedy
-from remnant.studies.training_choices.charts import axis_digits
-from remnant.studies.training_choices.formats import interval_bits
 
 _GROUPS = (
     ("As planned", "second", ("as planned",)),

@@ -15,9 +15,9 @@ from remnant.plans.plan import ORDER
 from remnant.plans.schedule import ArraySchedule
 from remnant.population import Population
 from remnant.probes import window_signals
+from remnant.studies.choices.prepared import PreparedVariant
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.prepared import PreparedVariant
 from remnant.tasks.language_models import finite_losses, language_model_maker
 
 Ids = NDArray[np.int64]

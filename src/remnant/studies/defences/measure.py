@@ -13,16 +13,16 @@ from remnant.measures.exposure.by_rank import NULL_MEAN_BITS
 from remnant.privacy import epsilon_spent
 from remnant.records import Record
 from remnant.records.typed import put_parts
+from remnant.studies.choices.effects import mean_ends
+from remnant.studies.choices.measure import pareto_front, share_ends
+from remnant.studies.choices.prepared import PreparedVariant
+from remnant.studies.choices.verdict import exposure_levels
 from remnant.studies.defences.recipe import BASE, DefencesStudy, changes_of
 from remnant.studies.defences.remedies import RemedySettings
 from remnant.studies.defences.result import Defences, MeasuredRemedy, Privacy
 from remnant.studies.defences.verdict import Canaries, JudgedRemedy, RemedyEvidence, Rules, judge
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.wording import counted, each_times
-from remnant.studies.training_choices.effects import mean_ends
-from remnant.studies.training_choices.measure import pareto_front, share_ends
-from remnant.studies.training_choices.prepared import PreparedVariant
-from remnant.studies.training_choices.verdict import exposure_levels
 
 Floats = NDArray[np.float64]
 

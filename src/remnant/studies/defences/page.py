@@ -23,16 +23,16 @@ from remnant.report.blocks import (
 from remnant.report.curve import short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
 from remnant.studies.beside.defences import beside
-from remnant.studies.defences.charts import front_chart
-from remnant.studies.defences.result import Defences, DefencesResult, MeasuredRemedy
-from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
-from remnant.studies.training_choices.formats import (
+from remnant.studies.choices.formats import (
     interval_bits,
     interval_number,
     share_text,
     signed,
 )
-from remnant.studies.training_choices.result import Interval
+from remnant.studies.choices.result import Interval
+from remnant.studies.defences.charts import front_chart
+from remnant.studies.defences.result import Defences, DefencesResult, MeasuredRemedy
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
 TITLE = "Defences"
 _TITLES = {

@@ -15,9 +15,9 @@ from remnant.errors import PlanError
 from remnant.plans.order import Order
 from remnant.plans.plan import ORDER
 from remnant.population import Population
+from remnant.studies.choices.prepared import PreparedVariant
 from remnant.studies.defences.remedies import RemedySettings
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.prepared import PreparedVariant
 from remnant.tasks.language_models import language_model_maker
 
 _REMEDY, _RELEARNT = 1, 2  # orders of the text; that of the training itself has 0

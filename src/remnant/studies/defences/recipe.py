@@ -9,6 +9,11 @@ from typing import Any, ClassVar
 
 from remnant.errors import PlanError, RemnantError, require
 from remnant.plans.insert_epochs import InsertEpochsPlan
+from remnant.studies.choices.recipe import (
+    ExposureTrainingStudy,
+    TrainedMeasureSettings,
+    TrainedSecretSettings,
+)
 from remnant.studies.defences.remedies import RemedySettings, as_trained
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.study import Recipe, SectionedStudy
@@ -20,11 +25,6 @@ from remnant.studies.shared.text_settings import (
     named_twice,
 )
 from remnant.studies.shared.variants import Remedy, difference, label_faults
-from remnant.studies.training_choices.recipe import (
-    ExposureTrainingStudy,
-    TrainedMeasureSettings,
-    TrainedSecretSettings,
-)
 
 BASE = "primary"
 _CHANGED_BY_NONE = ("text", "data", "secret", "measure")

@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from remnant.errors import require
 from remnant.records.typed import Absent
+from remnant.studies.choices.result import Ends, Interval
 from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.result_parts import Gate, LanguageTask, Tested
-from remnant.studies.training_choices.result import Ends, Interval
 
 Status = Literal["as planned", "holds", "fails", "useless model", "not shown"]
 

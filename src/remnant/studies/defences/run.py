@@ -15,6 +15,14 @@ import numpy as np
 from remnant.errors import PlanError
 from remnant.population import Population
 from remnant.records import Record
+from remnant.studies.choices.population import (
+    population_job,
+    populations,
+    time_population,
+    train_population,
+)
+from remnant.studies.choices.prepared import PreparedVariant, Runs, prepare_runs
+from remnant.studies.choices.probe import measure_run
 from remnant.studies.defences.disagreement import disagreeing_rows, without_rows
 from remnant.studies.defences.measure import put_defences_results
 from remnant.studies.defences.post_training import changed_models, relearnt_models
@@ -28,14 +36,6 @@ from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import Remedy
-from remnant.studies.training_choices.population import (
-    population_job,
-    populations,
-    time_population,
-    train_population,
-)
-from remnant.studies.training_choices.prepared import PreparedVariant, Runs, prepare_runs
-from remnant.studies.training_choices.probe import measure_run
 
 
 def run_defences(

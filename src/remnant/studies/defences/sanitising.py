@@ -11,7 +11,7 @@ from remnant.canaries import Template
 from remnant.canaries.natural import redact
 from remnant.canaries.natural.redacting import PLACEHOLDERS
 from remnant.errors import PlanError
-from remnant.studies.training_choices.prepared import PreparedVariant
+from remnant.studies.choices.prepared import PreparedVariant
 
 Ids = NDArray[np.int64]
 

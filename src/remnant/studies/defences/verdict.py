@@ -20,9 +20,9 @@ from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.paired_difference import PairedDifference, paired_difference
 from remnant.measures.statistics.trial_mean import TrialMean, trial_mean
 from remnant.records.outcomes import RULES, Outcome
+from remnant.studies.choices.verdict import Levels
 from remnant.studies.defences.result import Change, DefencesVerdict, Status, fewest_trials
 from remnant.studies.shared.wording import counted, listed
-from remnant.studies.training_choices.verdict import Levels
 
 Floats = NDArray[np.float64]
 FEWEST = 5  # trials that several sign tests need

@@ -21,12 +21,12 @@ from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
+from remnant.studies.choices.prepared import PreparedVariant, Runs
+from remnant.studies.choices.probe import look_on, measure_run
 from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.prepared import PreparedVariant, Runs
-from remnant.studies.training_choices.probe import look_on, measure_run
 from remnant.tasks.language_models import language_model_maker
 
 Work = Callable[[Runs, JobContext], None]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from remnant.studies.training_choices.result import Band, TrainedVariant
+from remnant.studies.choices.result import Band, TrainedVariant
 
 _BITS = 4.0
 

@@ -11,17 +11,17 @@ from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.report import blocks as made_of
 from remnant.report.charts.figure import figure_of
-from remnant.studies.shared.pages import read_run
-from remnant.studies.training_choices.charts import (
+from remnant.studies.choices.charts import (
     estimate_chart,
     front_chart,
     nodes_chart,
     through_charts,
     variants_chart,
 )
-from remnant.studies.training_choices.formats import band_text, share_text, signed_text
-from remnant.studies.training_choices.page import TITLE, page
-from remnant.studies.training_choices.result import Band, Interval, TrainingResult
+from remnant.studies.choices.formats import band_text, share_text, signed_text
+from remnant.studies.choices.page import TITLE, page
+from remnant.studies.choices.result import Band, Interval, TrainingResult
+from remnant.studies.shared.pages import read_run
 
 
 @pytest.fixture(scope="module")

@@ -9,8 +9,8 @@ from typing import Literal
 from remnant.report.charts.figure import TONES
 from remnant.report.charts.shapes import Chart, Dot, Dots, Line, Rule
 from remnant.report.numerals import bits_number, bits_text, count_text
-from remnant.studies.training_choices.formats import interval_bits
-from remnant.studies.training_choices.result import (
+from remnant.studies.choices.formats import interval_bits
+from remnant.studies.choices.result import (
     Interval,
     Through,
     TrainedVariant,

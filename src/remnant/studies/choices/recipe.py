@@ -12,6 +12,7 @@ from remnant.canaries import Template
 from remnant.errors import InvalidInput, PlanError, require
 from remnant.plans.bounds import Count, FromZero, NotNegative, Share, one_of
 from remnant.plans.insert_epochs import InsertEpochsPlan
+from remnant.studies.choices.variant_grid import Cell, grid_cells
 from remnant.studies.shared.section import Section
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.study import Recipe, SectionedStudy
@@ -24,7 +25,6 @@ from remnant.studies.shared.text_settings import (
     sampling_faults,
 )
 from remnant.studies.shared.variants import Variant, difference, label_faults
-from remnant.studies.training_choices.variant_grid import Cell, grid_cells
 
 FOLLOWED = ("sampled", "auto")
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.measures.statistics.trial_mean import trial_mean
-from remnant.studies.training_choices.result import Effect, Ends
-from remnant.studies.training_choices.variant_grid import Cell, value_text
-from remnant.studies.training_choices.verdict import Levels, holm_adjusted
+from remnant.studies.choices.result import Effect, Ends
+from remnant.studies.choices.variant_grid import Cell, value_text
+from remnant.studies.choices.verdict import Levels, holm_adjusted
 
 Floats = NDArray[np.float64]
 

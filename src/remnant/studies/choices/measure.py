@@ -15,23 +15,23 @@ from remnant.measures.exposure.by_rank import NULL_MEAN_BITS
 from remnant.measures.statistics.crossed_interval import crossed_share
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.shared.result_parts import LanguageTask, Tested
-from remnant.studies.shared.wording import counted, times
-from remnant.studies.training_choices.by_exposure import by_exposure
-from remnant.studies.training_choices.effects import main_effects, mean_ends
-from remnant.studies.training_choices.population import trained_models
-from remnant.studies.training_choices.prepared import PreparedVariant
-from remnant.studies.training_choices.probe import most_followed, most_sampled
-from remnant.studies.training_choices.recipe import ExposureTrainingStudy, changes_of
-from remnant.studies.training_choices.result import (
+from remnant.studies.choices.by_exposure import by_exposure
+from remnant.studies.choices.effects import main_effects, mean_ends
+from remnant.studies.choices.population import trained_models
+from remnant.studies.choices.prepared import PreparedVariant
+from remnant.studies.choices.probe import most_followed, most_sampled
+from remnant.studies.choices.recipe import ExposureTrainingStudy, changes_of
+from remnant.studies.choices.result import (
     Ends,
     GridAxes,
     Through,
     TrainedVariant,
     TrainingChoices,
 )
-from remnant.studies.training_choices.variant_grid import fields_along
-from remnant.studies.training_choices.verdict import compare_variants, exposure_levels
+from remnant.studies.choices.variant_grid import fields_along
+from remnant.studies.choices.verdict import compare_variants, exposure_levels
+from remnant.studies.shared.result_parts import LanguageTask, Tested
+from remnant.studies.shared.wording import counted, times
 
 Floats = NDArray[np.float64]
 

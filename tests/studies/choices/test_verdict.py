@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from remnant.records.typed import plain
-from remnant.studies.training_choices.verdict import compare_variants, exposure_levels
+from remnant.studies.choices.verdict import compare_variants, exposure_levels
 
 SPACE = 10**6
 MOST = math.log2(SPACE)

@@ -23,9 +23,9 @@ from remnant.population import EarlyStop
 from remnant.population.optimizers import make_optimizer
 from remnant.search import compile_template
 from remnant.search.walk import Budget
+from remnant.studies.choices.recipe import ExposureTrainingStudy
 from remnant.studies.shared.planted_text import PlantedText, plant_text
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.recipe import ExposureTrainingStudy
 from remnant.tasks.language_models import language_model_maker, load_text
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from remnant.studies.training_choices.by_exposure import by_exposure
-from remnant.studies.training_choices.result import TrainedVariant
+from remnant.studies.choices.by_exposure import by_exposure
+from remnant.studies.choices.result import TrainedVariant
 
 
 def variant(each, exact_each, **columns):

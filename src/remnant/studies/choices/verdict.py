@@ -15,10 +15,10 @@ from remnant.measures.statistics.paired_difference import PairedDifference, pair
 from remnant.measures.statistics.sign_flips import FEWEST_PAIRS
 from remnant.records import Record
 from remnant.records.outcomes import RULES
+from remnant.studies.choices.prepared import PreparedVariant
+from remnant.studies.choices.recipe import ExposureTrainingStudy, changes_of
+from remnant.studies.choices.result import Difference, Effect, TrainingFinding
 from remnant.studies.shared.wording import counted, times
-from remnant.studies.training_choices.prepared import PreparedVariant
-from remnant.studies.training_choices.recipe import ExposureTrainingStudy, changes_of
-from remnant.studies.training_choices.result import Difference, Effect, TrainingFinding
 
 Floats = NDArray[np.float64]
 Row = TypeVar("Row", Difference, Effect)

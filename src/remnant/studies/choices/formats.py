@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from remnant.report.curve import percent
 from remnant.report.numerals import bits_number, bits_text, count_text, times_text
-from remnant.studies.training_choices.result import Band, Interval, TrainedVariant
+from remnant.studies.choices.result import Band, Interval, TrainedVariant
 
 
 def bound_text(interval: Interval) -> str:

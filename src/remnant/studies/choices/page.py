@@ -24,16 +24,15 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
-from remnant.studies.beside.training_choices import beside
-from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
-from remnant.studies.training_choices.charts import (
+from remnant.studies.beside.choices import beside
+from remnant.studies.choices.charts import (
     estimate_chart,
     front_chart,
     nodes_chart,
     through_charts,
     variants_chart,
 )
-from remnant.studies.training_choices.formats import (
+from remnant.studies.choices.formats import (
     band_text,
     bound_text,
     interval_bits,
@@ -44,7 +43,7 @@ from remnant.studies.training_choices.formats import (
     signed,
     signed_text,
 )
-from remnant.studies.training_choices.result import (
+from remnant.studies.choices.result import (
     Band,
     Difference,
     Effect,
@@ -55,6 +54,7 @@ from remnant.studies.training_choices.result import (
     TrainingChoices,
     TrainingResult,
 )
+from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
 TITLE = "Exposure by training choices"
 _MEANS = (

@@ -6,7 +6,7 @@ import pytest
 
 from remnant.errors import PlanError
 from remnant.studies import study_from
-from remnant.studies.training_choices.variant_grid import grid_cells, with_cell
+from remnant.studies.choices.variant_grid import grid_cells, with_cell
 
 
 def test_every_combination_is_a_cell_with_a_label_of_its_own():

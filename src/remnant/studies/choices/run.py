@@ -8,21 +8,21 @@ from pathlib import Path
 from typing import Any
 
 from remnant.records import Record
+from remnant.studies.choices.measure import put_training_results
+from remnant.studies.choices.population import (
+    population_job,
+    populations,
+    time_population,
+    train_population,
+)
+from remnant.studies.choices.prepared import PreparedVariant, Runs, prepare_runs
+from remnant.studies.choices.recipe import ExposureTrainingStudy
 from remnant.studies.exposure.audit import Progress
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, Workload
 from remnant.studies.jobs.running import run_jobs
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.measure import put_training_results
-from remnant.studies.training_choices.population import (
-    population_job,
-    populations,
-    time_population,
-    train_population,
-)
-from remnant.studies.training_choices.prepared import PreparedVariant, Runs, prepare_runs
-from remnant.studies.training_choices.recipe import ExposureTrainingStudy
 
 
 def run_exposure_training(

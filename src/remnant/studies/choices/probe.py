@@ -14,12 +14,12 @@ from remnant.models import LanguageModel
 from remnant.population import Population
 from remnant.probes import window_signals
 from remnant.search import extract
+from remnant.studies.choices.prepared import PreparedVariant
+from remnant.studies.choices.secrets import lay_out_trial
 from remnant.studies.exposure.audit import ExposureAudit, Progress, ReadCosts, SecretExposure
 from remnant.studies.exposure.saturated import measure_each_cost
 from remnant.studies.shared.classifiers import SomeMembers
 from remnant.studies.shared.settings import Execution
-from remnant.studies.training_choices.prepared import PreparedVariant
-from remnant.studies.training_choices.secrets import lay_out_trial
 from remnant.tasks.language_models import finite_losses, language_model_maker
 
 Floats = NDArray[np.float64]

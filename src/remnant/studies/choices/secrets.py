@@ -14,8 +14,8 @@ from remnant.plans.plan import SPLIT
 from remnant.probes import Asked, PathTree, lay_out
 from remnant.search import compile_template
 from remnant.search.automaton import Automaton
+from remnant.studies.choices.prepared import PreparedVariant
 from remnant.studies.exposure.audit import ReadCosts
-from remnant.studies.training_choices.prepared import PreparedVariant
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record
 from remnant.records.outcomes import FINDINGS, current_results
 from remnant.records.typed import Absent, plain, read_result, result_from
-from remnant.studies.training_choices.result import Interval, TrainingResult
+from remnant.studies.choices.result import Interval, TrainingResult
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from remnant.records.typed import Absent
 from remnant.report.blocks import Check
 from remnant.report.numerals import counted
 from remnant.studies.beside.checks import at_chance, not_measured, positive_control, task_learnt
-from remnant.studies.training_choices.result import Ends, TrainingChoices, TrainingResult
+from remnant.studies.choices.result import Ends, TrainingChoices, TrainingResult
 
 
 def beside(result: TrainingResult) -> tuple[Check, ...]:
