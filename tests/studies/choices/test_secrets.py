@@ -17,8 +17,13 @@ from remnant.population import Population
 from remnant.probes import text_costs
 from remnant.studies import Execution, study_from
 from remnant.studies.choices.prepared import prepare_runs
-from remnant.studies.choices.probe import look_on, measure_run, most_followed
-from remnant.studies.choices.secrets import lay_out_trial, references_of
+from remnant.studies.choices.probe import (
+    lay_out_trial,
+    look_on,
+    measure_run,
+    most_followed,
+    references_of,
+)
 from remnant.tasks.language_models import language_model_maker
 
 TABLE = {

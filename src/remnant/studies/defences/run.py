@@ -23,11 +23,15 @@ from remnant.studies.choices.population import (
 )
 from remnant.studies.choices.prepared import PreparedVariant, Runs, prepare_runs
 from remnant.studies.choices.probe import measure_run
-from remnant.studies.defences.disagreement import disagreeing_rows, without_rows
 from remnant.studies.defences.measure import put_defences_results
 from remnant.studies.defences.post_training import changed_models, relearnt_models
 from remnant.studies.defences.recipe import BASE, DefencesStudy
-from remnant.studies.defences.sanitising import placeholder_template, sanitised
+from remnant.studies.defences.sanitising import (
+    disagreeing_rows,
+    placeholder_template,
+    sanitised,
+    without_rows,
+)
 from remnant.studies.exposure.audit import Progress
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, Workload
