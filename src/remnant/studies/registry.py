@@ -164,11 +164,15 @@ QUESTIONS: dict[str, Question] = {
         result="TranslationResult",
         beside="exposure",
     ),
-    "defences": _room(
-        "defences",
-        "Which remedies keep a planted secret from being exposed, and what do they cost?",
-        run="defences",
-        result="DefencesResult",
+    "defences": Question(
+        title="Which remedies keep a planted secret from being exposed, and what do they cost?",
+        result="remnant.studies.choices.remedy_result:DefencesResult",
+        page="remnant.studies.choices.remedy_page:page",
+        heading="remnant.studies.choices.remedy_page:TITLE",
+        beside="remnant.studies.beside.defences:beside",
+        recipe="remnant.studies.choices.remedy_recipe:RECIPE",
+        run="remnant.studies.choices.remedy_run:run_defences",
+        estimate="remnant.studies.choices.remedy_run:estimate_defences",
     ),
     "exposure-training": _room(
         "choices",

@@ -15,7 +15,7 @@ from remnant.records import Record, gate_row
 from remnant.records.outcomes import RULES
 from remnant.studies import Execution, run_study
 from remnant.studies.choices.recipe import TrainedMeasureSettings
-from remnant.studies.defences.recipe import LimitedMeasureSettings
+from remnant.studies.choices.remedy_recipe import LimitedMeasureSettings
 from remnant.studies.features.recipe import ScoreSettings
 from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
 from remnant.studies.one_run.recipe import OneRunSettings

@@ -1,1 +1,1 @@
-"""Which training choices change the exposure of a planted secret?"""
+"""Which variants of a training expose a planted secret, and which remedies keep it from that?"""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from remnant.studies.choices.verdict import Levels
-from remnant.studies.defences.result import fewest_trials
-from remnant.studies.defences.verdict import (
+from remnant.studies.choices.remedy_result import fewest_trials
+from remnant.studies.choices.remedy_verdict import (
     Canaries,
     RemedyEvidence,
     Rules,
@@ -16,6 +15,7 @@ from remnant.studies.defences.verdict import (
     judge,
     unseen_share,
 )
+from remnant.studies.choices.verdict import Levels
 
 MOST, LIMIT, UNIGRAM = 19.93, 10.0, 5.0
 RULES = Rules(limit=LIMIT, most=MOST, unigram_bits=UNIGRAM, token="character")

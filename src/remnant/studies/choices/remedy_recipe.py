@@ -14,7 +14,7 @@ from remnant.studies.choices.recipe import (
     TrainedMeasureSettings,
     TrainedSecretSettings,
 )
-from remnant.studies.defences.remedies import RemedySettings, as_trained
+from remnant.studies.choices.remedies import RemedySettings, as_trained
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.study import Recipe, SectionedStudy
 from remnant.studies.shared.text_settings import (

@@ -20,8 +20,8 @@ from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.paired_difference import PairedDifference, paired_difference
 from remnant.measures.statistics.trial_mean import TrialMean, trial_mean
 from remnant.records.outcomes import RULES, Outcome
+from remnant.studies.choices.remedy_result import Change, DefencesVerdict, Status, fewest_trials
 from remnant.studies.choices.verdict import Levels
-from remnant.studies.defences.result import Change, DefencesVerdict, Status, fewest_trials
 from remnant.studies.shared.wording import counted, listed
 
 Floats = NDArray[np.float64]

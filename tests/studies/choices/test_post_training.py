@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from remnant.studies.defences.post_training import pruned, rounded_to_int8, rounded_to_levels
+from remnant.studies.choices.post_training import pruned, rounded_to_int8, rounded_to_levels
 
 MATRICES = arrays.arrays(
     np.float64, (4, 5), elements=st.floats(-3, 3, allow_subnormal=False).map(lambda x: round(x, 6))

@@ -14,12 +14,12 @@ from remnant.errors import PlanError
 from remnant.privacy import epsilon_spent
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
+from remnant.studies.choices import remedy_run as module
 from remnant.studies.choices.population import populations
-from remnant.studies.defences import run as module
-from remnant.studies.defences.measure import unigram_bits
-from remnant.studies.defences.post_training import clean_rows, planted_rows
-from remnant.studies.defences.recipe import BASE
-from remnant.studies.defences.sanitising import halves, trained_rows, without_rows
+from remnant.studies.choices.post_training import clean_rows, planted_rows
+from remnant.studies.choices.remedy_measure import unigram_bits
+from remnant.studies.choices.remedy_recipe import BASE
+from remnant.studies.choices.sanitising import halves, trained_rows, without_rows
 from remnant.tasks.language_models import fit_language_models, language_model_maker
 
 from .conftest import DEFENCES

@@ -16,7 +16,7 @@ from remnant.plans.order import Order
 from remnant.plans.plan import ORDER
 from remnant.population import Population
 from remnant.studies.choices.prepared import PreparedVariant
-from remnant.studies.defences.remedies import RemedySettings
+from remnant.studies.choices.remedies import RemedySettings
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.language_models import language_model_maker
 

@@ -29,9 +29,9 @@ from remnant.studies.choices.formats import (
     share_text,
     signed,
 )
+from remnant.studies.choices.remedy_charts import front_chart
+from remnant.studies.choices.remedy_result import Defences, DefencesResult, MeasuredRemedy
 from remnant.studies.choices.result import Interval
-from remnant.studies.defences.charts import front_chart
-from remnant.studies.defences.result import Defences, DefencesResult, MeasuredRemedy
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
 TITLE = "Defences"

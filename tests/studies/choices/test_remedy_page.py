@@ -11,9 +11,9 @@ from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.report import blocks as made_of
 from remnant.report.charts.figure import figure_of
-from remnant.studies.defences.charts import front_chart
-from remnant.studies.defences.page import TITLE, page
-from remnant.studies.defences.result import DefencesResult, Privacy
+from remnant.studies.choices.remedy_charts import front_chart
+from remnant.studies.choices.remedy_page import TITLE, page
+from remnant.studies.choices.remedy_result import DefencesResult, Privacy
 from remnant.studies.shared.pages import read_run
 
 from .conftest import DEFENCES

@@ -16,11 +16,17 @@ from remnant.records.typed import put_parts
 from remnant.studies.choices.effects import mean_ends
 from remnant.studies.choices.measure import pareto_front, share_ends
 from remnant.studies.choices.prepared import PreparedVariant
+from remnant.studies.choices.remedies import RemedySettings
+from remnant.studies.choices.remedy_recipe import BASE, DefencesStudy, changes_of
+from remnant.studies.choices.remedy_result import Defences, MeasuredRemedy, Privacy
+from remnant.studies.choices.remedy_verdict import (
+    Canaries,
+    JudgedRemedy,
+    RemedyEvidence,
+    Rules,
+    judge,
+)
 from remnant.studies.choices.verdict import exposure_levels
-from remnant.studies.defences.recipe import BASE, DefencesStudy, changes_of
-from remnant.studies.defences.remedies import RemedySettings
-from remnant.studies.defences.result import Defences, MeasuredRemedy, Privacy
-from remnant.studies.defences.verdict import Canaries, JudgedRemedy, RemedyEvidence, Rules, judge
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.wording import counted, each_times
 

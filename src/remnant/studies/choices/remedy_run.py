@@ -21,12 +21,12 @@ from remnant.studies.choices.population import (
     time_population,
     train_population,
 )
+from remnant.studies.choices.post_training import changed_models, relearnt_models
 from remnant.studies.choices.prepared import PreparedVariant, Runs, prepare_runs
 from remnant.studies.choices.probe import measure_run
-from remnant.studies.defences.measure import put_defences_results
-from remnant.studies.defences.post_training import changed_models, relearnt_models
-from remnant.studies.defences.recipe import BASE, DefencesStudy
-from remnant.studies.defences.sanitising import (
+from remnant.studies.choices.remedy_measure import put_defences_results
+from remnant.studies.choices.remedy_recipe import BASE, DefencesStudy
+from remnant.studies.choices.sanitising import (
     disagreeing_rows,
     placeholder_template,
     sanitised,
