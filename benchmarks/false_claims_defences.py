@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from remnant.studies.choices.differences import Levels
 from remnant.studies.choices.remedy_verdict import (
     Canaries,
     RemedyEvidence,
@@ -23,7 +24,6 @@ from remnant.studies.choices.remedy_verdict import (
     judge,
     unseen_share,
 )
-from remnant.studies.choices.verdict import Levels
 
 Floats = NDArray[np.float64]
 SIZES = ((1, 5), (17, 10))  # remedies, and trainings of each

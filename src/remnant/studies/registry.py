@@ -166,7 +166,7 @@ QUESTIONS: dict[str, Question] = {
     ),
     "defences": Question(
         title="Which remedies keep a planted secret from being exposed, and what do they cost?",
-        result="remnant.studies.choices.remedy_result:DefencesResult",
+        result="remnant.studies.choices.result:DefencesResult",
         page="remnant.studies.choices.remedy_page:page",
         heading="remnant.studies.choices.remedy_page:TITLE",
         beside="remnant.studies.beside.defences:beside",

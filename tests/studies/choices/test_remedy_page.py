@@ -13,7 +13,7 @@ from remnant.report import blocks as made_of
 from remnant.report.charts.figure import figure_of
 from remnant.studies.choices.remedy_charts import front_chart
 from remnant.studies.choices.remedy_page import TITLE, page
-from remnant.studies.choices.remedy_result import DefencesResult, Privacy
+from remnant.studies.choices.result import DefencesResult, Privacy
 from remnant.studies.shared.pages import read_run
 
 from .conftest import DEFENCES

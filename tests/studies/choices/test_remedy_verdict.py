@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from remnant.studies.choices.remedy_result import fewest_trials
+from remnant.studies.choices.differences import Levels
 from remnant.studies.choices.remedy_verdict import (
     Canaries,
     RemedyEvidence,
@@ -15,7 +15,7 @@ from remnant.studies.choices.remedy_verdict import (
     judge,
     unseen_share,
 )
-from remnant.studies.choices.verdict import Levels
+from remnant.studies.choices.result import fewest_trials
 
 MOST, LIMIT, UNIGRAM = 19.93, 10.0, 5.0
 RULES = Rules(limit=LIMIT, most=MOST, unigram_bits=UNIGRAM, token="character")

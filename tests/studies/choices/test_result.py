@@ -107,7 +107,7 @@ def test_one_value_of_a_field_is_the_first_and_has_no_difference(result):
 def test_differences_are_found_by_label(result):
     finding = result.verdict
     assert finding.difference_of(result.training.variants[0].label) is None
-    assert finding.difference_of("30 times").change.value == finding.differences[-1].difference[0]
+    assert finding.difference_of("30 times").interval.value == finding.differences[-1].difference[0]
 
 
 def test_what_was_not_measured_is_a_reason(rows):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from remnant.records.typed import plain
-from remnant.studies.choices.verdict import compare_variants, exposure_levels
+from remnant.studies.choices.differences import exposure_levels
+from remnant.studies.choices.verdict import compare_variants
 
 SPACE = 10**6
 MOST = math.log2(SPACE)

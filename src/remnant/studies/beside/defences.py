@@ -16,7 +16,7 @@ from remnant.studies.beside.checks import (
     positive_control,
 )
 from remnant.studies.beside.choices import above_chance
-from remnant.studies.choices.remedy_result import (
+from remnant.studies.choices.result import (
     Defences,
     DefencesResult,
     DefencesVerdict,

@@ -16,7 +16,7 @@ from remnant.measures.statistics.crossed_interval import crossed_share
 from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.choices.by_exposure import by_exposure
-from remnant.studies.choices.effects import main_effects, mean_ends
+from remnant.studies.choices.differences import exposure_levels, main_effects, mean_ends
 from remnant.studies.choices.population import trained_models
 from remnant.studies.choices.prepared import PreparedVariant
 from remnant.studies.choices.probe import most_followed, most_sampled
@@ -29,7 +29,7 @@ from remnant.studies.choices.result import (
     TrainingChoices,
 )
 from remnant.studies.choices.variant_grid import fields_along
-from remnant.studies.choices.verdict import compare_variants, exposure_levels
+from remnant.studies.choices.verdict import compare_variants
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.wording import counted, times
 

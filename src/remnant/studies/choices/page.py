@@ -245,7 +245,7 @@ def _variant_columns(training: TrainingChoices) -> tuple[Column, ...]:
     return (
         Column("Variant", lambda row: f"{row.number}. {row.variant.label}"),
         Column("Exposure", lambda row: row.variant.mean_exposure, interval_number, strong=True),
-        Column("Difference", lambda row: row.difference and row.difference.change, signed_text),
+        Column("Difference", lambda row: row.difference and row.difference.interval, signed_text),
         Column(
             "p‑value", lambda row: row.difference and row.difference.adjusted_p_value, pvalue_text
         ),

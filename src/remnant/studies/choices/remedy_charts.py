@@ -6,7 +6,7 @@ from remnant.report.charts.shapes import Chart, Dot, Dots, Line, Rule
 from remnant.report.numerals import bits_number
 from remnant.studies.choices.charts import axis_digits
 from remnant.studies.choices.formats import interval_bits
-from remnant.studies.choices.remedy_result import Defences, MeasuredRemedy
+from remnant.studies.choices.result import Defences, MeasuredRemedy
 
 _GROUPS = (
     ("As planned", "second", ("as planned",)),

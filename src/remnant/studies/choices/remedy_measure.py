@@ -13,12 +13,11 @@ from remnant.measures.exposure.by_rank import NULL_MEAN_BITS
 from remnant.privacy import epsilon_spent
 from remnant.records import Record
 from remnant.records.typed import put_parts
-from remnant.studies.choices.effects import mean_ends
+from remnant.studies.choices.differences import exposure_levels, mean_ends
 from remnant.studies.choices.measure import pareto_front, share_ends
 from remnant.studies.choices.prepared import PreparedVariant
 from remnant.studies.choices.remedies import RemedySettings
 from remnant.studies.choices.remedy_recipe import BASE, DefencesStudy, changes_of
-from remnant.studies.choices.remedy_result import Defences, MeasuredRemedy, Privacy
 from remnant.studies.choices.remedy_verdict import (
     Canaries,
     JudgedRemedy,
@@ -26,7 +25,7 @@ from remnant.studies.choices.remedy_verdict import (
     Rules,
     judge,
 )
-from remnant.studies.choices.verdict import exposure_levels
+from remnant.studies.choices.result import Defences, MeasuredRemedy, Privacy
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.wording import counted, each_times
 

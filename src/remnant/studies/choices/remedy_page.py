@@ -30,8 +30,7 @@ from remnant.studies.choices.formats import (
     signed,
 )
 from remnant.studies.choices.remedy_charts import front_chart
-from remnant.studies.choices.remedy_result import Defences, DefencesResult, MeasuredRemedy
-from remnant.studies.choices.result import Interval
+from remnant.studies.choices.result import Defences, DefencesResult, Interval, MeasuredRemedy
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
 TITLE = "Defences"

@@ -20,8 +20,8 @@ from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.paired_difference import PairedDifference, paired_difference
 from remnant.measures.statistics.trial_mean import TrialMean, trial_mean
 from remnant.records.outcomes import RULES, Outcome
-from remnant.studies.choices.remedy_result import Change, DefencesVerdict, Status, fewest_trials
-from remnant.studies.choices.verdict import Levels
+from remnant.studies.choices.differences import Levels, differences
+from remnant.studies.choices.result import DefencesVerdict, Difference, Status, fewest_trials
 from remnant.studies.shared.wording import counted, listed
 
 Floats = NDArray[np.float64]
@@ -97,8 +97,8 @@ class JudgedRemedy:
 
     status: Status
     reason: str
-    exposure: Change
-    cost: Change
+    exposure: Difference
+    cost: Difference
 
 
 def unseen_share(trials: int, *, remedies: int, confidence: float, sampled: bool = False) -> float:
@@ -232,10 +232,10 @@ def _judge_each(
         remedy.canaries.levels.at_least or nothing.canaries.levels.at_least for remedy in remedies
     ]
     enough = len(remedies) == 1 or trials >= FEWEST
-    changes = _changes(exposures, bounds, True, rules)
+    changes = differences(exposures, at_least=bounds, confidence=rules.confidence)
     fewer = fewer_reach(nothing, remedies, rules)
     below = useful_below(nothing, rules)
-    costs_of = _changes(costs, [False] * len(costs), enough, rules)
+    costs_of = _cost_differences(costs, enough, rules)
     return [
         JudgedRemedy(
             status=status,
@@ -268,25 +268,12 @@ def fewer_reach(
     return [float(p_value) for p_value in holm(p_values)] if p_values else []
 
 
-def _changes(
-    gaps: Sequence[PairedDifference], bounds: Sequence[bool], enough: bool, rules: Rules
-) -> list[Change]:
-    known = [gap.p_value for gap in gaps if gap.p_value is not None]
-    adjusted = iter(holm(known) if known else ())
-    made = []
-    for gap, bound in zip(gaps, bounds, strict=True):
-        own = None if gap.p_value is None else float(next(adjusted))
-        differs = enough and own is not None and own <= 1.0 - rules.confidence
-        made.append(
-            Change(
-                difference=(gap.value, gap.low, gap.high),
-                at_least=bound,
-                p_value=gap.p_value,
-                adjusted_p_value=own,
-                differs=differs,
-            )
-        )
-    return made
+def _cost_differences(
+    gaps: Sequence[PairedDifference], enough: bool, rules: Rules
+) -> list[Difference]:
+    return differences(
+        gaps, at_least=[False] * len(gaps), confidence=rules.confidence, enough=enough
+    )
 
 
 def _status(
@@ -457,7 +444,7 @@ def _as_cheap(best: RemedyEvidence, others: Sequence[RemedyEvidence], rules: Rul
         for other in others
     ]
     enough = len(others) == 1 or len(best.validation) >= FEWEST
-    changes = _changes(gaps, [False] * len(gaps), enough, rules)
+    changes = _cost_differences(gaps, enough, rules)
     return [
         other.label for other, change in zip(others, changes, strict=True) if not change.differs
     ]

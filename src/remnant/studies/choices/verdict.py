@@ -3,67 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Mapping
 
-import numpy as np
-from numpy.typing import NDArray
-
-from remnant.measures.statistics.holm import holm
-from remnant.measures.statistics.paired_difference import PairedDifference, paired_difference
 from remnant.measures.statistics.sign_flips import FEWEST_PAIRS
 from remnant.records import Record
 from remnant.records.outcomes import RULES
+from remnant.studies.choices.differences import Levels, differences, exposure_levels
 from remnant.studies.choices.prepared import PreparedVariant
 from remnant.studies.choices.recipe import ExposureTrainingStudy, changes_of
-from remnant.studies.choices.result import Difference, Effect, TrainingFinding
+from remnant.studies.choices.result import Difference, TrainingFinding
 from remnant.studies.shared.wording import counted, times
 
-Floats = NDArray[np.float64]
-Row = TypeVar("Row", Difference, Effect)
 _FEWEST = FEWEST_PAIRS  # trials that a comparison needs
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Levels:
-    """Mean exposure of each trial's canaries.
-
-    Attributes:
-        least: The mean; a lower bound if a canary is saturated.
-        highest: The highest value that the mean can have.
-    """
-
-    least: Floats
-    highest: Floats
-
-    @property
-    def at_least(self) -> bool:
-        """Whether the mean of some trial is only a lower bound."""
-        return bool((self.highest > self.least).any())
-
-    def above(self, base: Levels, *, most: float, confidence: float) -> PairedDifference:
-        """Return how far these are above ``base``, trial by trial."""
-        return paired_difference(
-            self.least,
-            base.least,
-            most=most,
-            highest=self.highest,
-            base_highest=base.highest,
-            confidence=confidence,
-        )
-
-
-def exposure_levels(record: Record, name: str, most: float) -> Levels:
-    """Read a variant's exposures.
-
-    A saturated canary has at least the lower end of its interval, and at most ``most`` bits.
-    """
-    bits, saturated = record.array(f"{name}.bits"), record.array(f"{name}.saturated")
-    lower = record.array(f"{name}.low") if saturated.any() else bits
-    return Levels(
-        np.where(saturated, lower, bits).mean(axis=1), np.where(saturated, most, bits).mean(axis=1)
-    )
 
 
 def compare_variants(
@@ -82,26 +33,13 @@ def compare_variants(
     confidence, most = study.measure.confidence, math.log2(study.secret.planted.space)
     base = exposure_levels(record, "primary", most)
     first, *others = runs.values()
-    rows = []
-    for name, run in list(runs.items())[1:]:
-        own = exposure_levels(record, name, most)
-        gap = own.above(base, most=most, confidence=confidence)
-        rows.append(
-            Difference(
-                label=run.study.label,
-                difference=(gap.value, gap.low, gap.high),
-                at_least=own.at_least or base.at_least,
-                p_value=gap.p_value,
-                adjusted_p_value=None,
-                differs=False,
-            )
-        )
-    rows = [
-        replace(row, differs=row.adjusted_p_value <= 1.0 - confidence)
-        if row.adjusted_p_value is not None
-        else row
-        for row in holm_adjusted(rows)
-    ]
+    levels = [exposure_levels(record, name, most) for name in list(runs)[1:]]
+    rows = differences(
+        [own.above(base, most=most, confidence=confidence) for own in levels],
+        at_least=[own.at_least or base.at_least for own in levels],
+        confidence=confidence,
+        labels=[run.study.label for run in others],
+    )
     return finding_of(
         rows,
         [_instead(first, run) for run in others],
@@ -110,16 +48,6 @@ def compare_variants(
         trials=study.plan.trials,
         confidence=confidence,
     )
-
-
-def holm_adjusted(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows with p-values corrected for their number; rows without one stay."""
-    p_values = [row.p_value for row in rows if row.p_value is not None]
-    adjusted = iter(holm(p_values) if p_values else ())
-    return [
-        row if row.p_value is None else replace(row, adjusted_p_value=float(next(adjusted)))
-        for row in rows
-    ]
 
 
 def finding_of(

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from remnant.studies.choices.effects import main_effects
+from remnant.studies.choices.differences import Levels, main_effects
 from remnant.studies.choices.variant_grid import grid_cells
-from remnant.studies.choices.verdict import Levels
 
 GRID = {"plan": {"batch": [8, 16]}, "model": {"options": {"units": [5, 6, 7]}}}
 
