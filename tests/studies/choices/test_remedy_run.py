@@ -17,8 +17,8 @@ from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies.choices import remedy_run as module
 from remnant.studies.choices.population import populations
 from remnant.studies.choices.post_training import clean_rows, planted_rows
+from remnant.studies.choices.recipe import BASE
 from remnant.studies.choices.remedy_measure import unigram_bits
-from remnant.studies.choices.remedy_recipe import BASE
 from remnant.studies.choices.sanitising import halves, trained_rows, without_rows
 from remnant.tasks.language_models import fit_language_models, language_model_maker
 

@@ -14,8 +14,7 @@ from remnant.plans import InjectPlan
 from remnant.records import Record, gate_row
 from remnant.records.outcomes import RULES
 from remnant.studies import Execution, run_study
-from remnant.studies.choices.recipe import TrainedMeasureSettings
-from remnant.studies.choices.remedy_recipe import LimitedMeasureSettings
+from remnant.studies.choices.recipe import LimitedMeasureSettings, TrainedMeasureSettings
 from remnant.studies.features.recipe import ScoreSettings
 from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
 from remnant.studies.one_run.recipe import OneRunSettings

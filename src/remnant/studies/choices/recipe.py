@@ -1,4 +1,8 @@
-"""The recipe of a study of training choices: one canary format, many variants."""
+"""The recipes of both questions: one training and its variants, or the remedies for it.
+
+Training choices have a grid and compared variants, defences have remedies; a remedy that trains
+from the start is a variant too.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +13,28 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
 from remnant.canaries import Template
-from remnant.errors import InvalidInput, PlanError, require
+from remnant.errors import InvalidInput, PlanError, RemnantError, require
 from remnant.plans.bounds import Count, FromZero, NotNegative, Share, one_of
 from remnant.plans.insert_epochs import InsertEpochsPlan
+from remnant.studies.choices.remedies import RemedySettings
 from remnant.studies.choices.variant_grid import Cell, grid_cells
 from remnant.studies.shared.section import Section
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.study import Recipe, SectionedStudy
 from remnant.studies.shared.text_settings import (
     METHODS,
+    Bits,
     LanguageModelSettings,
     TextFileSettings,
     TextSettings,
     named_twice,
     sampling_faults,
 )
-from remnant.studies.shared.variants import Variant, difference, label_faults
+from remnant.studies.shared.variants import Remedy, Variant, difference, label_faults
 
 FOLLOWED = ("sampled", "auto")
+BASE = "primary"
+_CHANGED_BY_NONE = ("text", "data", "secret", "measure")  # remedies are compared on these
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,6 +111,24 @@ class TrainedMeasureSettings(Section, name="measure"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LimitedMeasureSettings(TrainedMeasureSettings, name="measure"):
+    """How exposure is measured after training, and the limit that a remedy has to hold.
+
+    Attributes:
+        limit: Bits that the exposure of every canary must stay below.
+        method: ``exact``, ``sampled``, or ``auto``: exact where ``max_nodes`` allows it.
+        references: Secrets sampled for each trial, for sampled exposure.
+        max_nodes: Largest number of nodes of the search for a rank, and of an extraction.
+        extract: Whether to search for the likeliest secrets, as many as there are canaries.
+        windows: Windows of the held-out text, and of the training text, on which the models' loss
+            is measured.
+        confidence: Confidence of the intervals.
+    """
+
+    limit: Bits = 10.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class FollowSettings(Section, name="follow"):
     """When exposure is measured during training; never by default.
 
@@ -153,7 +179,31 @@ class FollowSettings(Section, name="follow"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExposureTrainingStudy(SectionedStudy):
+class VariedStudy(SectionedStudy):
+    """A study of one training in several ways, the planned one first.
+
+    Attributes:
+        plan: INSERT; its trials are seeds, and pairs across variants.
+    """
+
+    plan: InsertEpochsPlan
+    data: TextFileSettings | None = None
+    text: TextSettings = field(default_factory=TextSettings)
+    secret: TrainedSecretSettings = field(default_factory=TrainedSecretSettings)
+    model: LanguageModelSettings = field(default_factory=LanguageModelSettings)
+    training: TrainingSettings = field(
+        default_factory=lambda: TrainingSettings(optimizer="adam", options={"lr": 2e-3})
+    )
+
+    def _secret_faults(self) -> list[str]:
+        needed, space = self.plan.canaries + self.plan.controls, self.secret.planted.space
+        if needed <= space:
+            return []
+        return [f"the plan needs {needed} secrets, and the template has {space}"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposureTrainingStudy(VariedStudy):
     """One question, whole: the plan and all that changes its numbers.
 
     Attributes:
@@ -175,14 +225,6 @@ class ExposureTrainingStudy(SectionedStudy):
         "follow",
     )
 
-    plan: InsertEpochsPlan
-    data: TextFileSettings | None = None
-    text: TextSettings = field(default_factory=TextSettings)
-    secret: TrainedSecretSettings = field(default_factory=TrainedSecretSettings)
-    model: LanguageModelSettings = field(default_factory=LanguageModelSettings)
-    training: TrainingSettings = field(
-        default_factory=lambda: TrainingSettings(optimizer="adam", options={"lr": 2e-3})
-    )
     measure: TrainedMeasureSettings = field(default_factory=TrainedMeasureSettings)
     follow: FollowSettings = field(default_factory=FollowSettings)
     label: str = "as planned"
@@ -216,11 +258,7 @@ class ExposureTrainingStudy(SectionedStudy):
             for words, values in compared.items()
             if len(values) > 1
         ]
-        needed = self.plan.canaries + self.plan.controls
-        if needed > self.secret.planted.space:
-            faults.append(
-                f"the plan needs {needed} secrets, and the template has {self.secret.planted.space}"
-            )
+        faults += self._secret_faults()
         require(faults, error=PlanError, hint="Fix the recipe.")
 
     def to_dict(self) -> dict[str, Any]:
@@ -239,7 +277,7 @@ class ExposureTrainingStudy(SectionedStudy):
     def parts(self) -> dict[str, ExposureTrainingStudy]:
         """Return the study alone and its variants, by name."""
         alone: dict[str, Any] = {"compare": (), "grid": {}}
-        made = {"primary": dataclasses.replace(self, **alone)}
+        made = {BASE: dataclasses.replace(self, **alone)}
         for i, variant in enumerate(self.compare, start=1):
             made[f"variant{i}"] = dataclasses.replace(variant.study, label=variant.label, **alone)
         return made
@@ -251,7 +289,156 @@ def changes_of(table: Mapping[str, Any], study: ExposureTrainingStudy) -> dict[s
     return {name: fields for name, fields in changes.items() if name not in ("label", "title")}
 
 
-RECIPE = Recipe(
+@dataclass(frozen=True, kw_only=True)
+class DefencesStudy(VariedStudy):
+    """One question, whole: the training as planned, and all remedies.
+
+    Attributes:
+        plan: INSERT; its trials are seeds, and pairs across remedies.
+        label: What the training as planned is called.
+        title: Of what shows all of them together.
+        remedy: The remedies.
+    """
+
+    QUESTION: ClassVar[str] = "defences"
+    SECTIONS: ClassVar[tuple[str, ...]] = (
+        "data",
+        "text",
+        "secret",
+        "model",
+        "training",
+        "measure",
+    )
+
+    measure: LimitedMeasureSettings = field(default_factory=LimitedMeasureSettings)
+    label: str = "nothing"
+    title: str = "Remedies, compared with doing nothing"
+    remedy: tuple[Remedy[DefencesStudy], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "remedy", tuple(self.remedy))
+        faults = label_faults([self.label, *(remedy.label for remedy in self.remedy)])
+        faults += named_twice(self.data, self.text)
+        space = self.secret.planted.space
+        faults += self._secret_faults()
+        if self.measure.limit > math.log2(space):
+            faults.append(
+                f"measure.limit={self.measure.limit:g} bits cannot be reached: the template has "
+                f"{space} secrets, so exposure is at most {math.log2(space):.1f} bits; lower it, "
+                "or make the secret longer"
+            )
+        plain = dataclasses.replace(self, remedy=()).to_dict() if self.remedy else {}
+        for remedy in self.remedy:
+            faults += [f"remedy {remedy.label!r}: {fault}" for fault in self._faults(remedy, plain)]
+        require(faults, error=PlanError, hint="Fix the recipe.")
+
+    def _faults(self, remedy: Remedy[DefencesStudy], plain: dict[str, Any]) -> list[str]:
+        changes = changes_of(plain, remedy.study)
+        settings: RemedySettings = remedy.settings
+        if settings.afterwards and changes:
+            return [
+                f"kind = {settings.kind!r} changes models trained as planned and takes no "
+                f"[{next(iter(changes))}] of its own"
+            ]
+        fixed = [name for name in _CHANGED_BY_NONE if name in changes]
+        fixed += [
+            f"plan.{name}"
+            for name in ("trials", "seed", "controls")
+            if name in changes.get("plan", {})
+        ]
+        if fixed:
+            return [f"it changes {fixed[0]}, and remedies are compared on equal secrets and text"]
+        if remedy.study.plan.canaries != self.plan.canaries:
+            return ["it changes how many canaries there are"]
+        try:
+            made = as_trained(settings, remedy.study.as_training(remedy.label))
+        except RemnantError as fault:
+            return [fault.message.removesuffix(".")]
+        same = made == self.as_training(remedy.label)
+        by_fields = settings.kind not in ("early-stopping", "sanitising", "order")
+        return ["it changes nothing"] if same and by_fields and not settings.afterwards else []
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the study as plain data, each remedy as its kind and what it changes."""
+        made = super().to_dict()
+        tables = [
+            {
+                "label": remedy.label,
+                "kind": remedy.settings.kind,
+                **remedy.settings.given(),
+                **changes_of(made, remedy.study),
+            }
+            for remedy in self.remedy
+        ]
+        made |= {"label": self.label, "title": self.title}
+        return made | ({"remedy": tables} if tables else {})
+
+    def as_training(self, label: str) -> ExposureTrainingStudy:
+        """Return the training of this study, which the rooms of training choices know."""
+        return ExposureTrainingStudy(
+            label=label,
+            plan=self.plan,
+            **{name: getattr(self, name) for name in self.SECTIONS},
+        )
+
+    def named(self) -> dict[str, Remedy[DefencesStudy]]:
+        """Return the remedies by the names that their arrays have."""
+        return {f"remedy{i}": remedy for i, remedy in enumerate(self.remedy, start=1)}
+
+    def parts(self) -> dict[str, ExposureTrainingStudy]:
+        """Return the training as planned, and those of all remedies that train from the start."""
+        return {BASE: self.as_training(self.label)} | {
+            name: as_trained(remedy.settings, remedy.study.as_training(remedy.label))
+            for name, remedy in self.named().items()
+            if not remedy.settings.afterwards
+        }
+
+
+def as_trained(settings: RemedySettings, study: ExposureTrainingStudy) -> ExposureTrainingStudy:
+    """Return the training of a remedy: the study with what its kind changes in the recipe.
+
+    Early stopping, sanitising and order change no field; see ``run``.
+
+    Args:
+        settings: The remedy.
+        study: With the recipe's fields that the remedy changes.
+
+    Raises:
+        PlanError: The optimizer or the model does not have what the remedy sets.
+    """
+    training, model, plan = study.training, study.model, study.plan
+    options = dict(training.options)
+    if settings.kind == "weight-decay":
+        options["weight_decay"] = settings.strength
+        training = dataclasses.replace(training, options=options)
+    elif settings.kind == "dropout":
+        model = dataclasses.replace(model, options={**model.options, "dropout": settings.rate})
+    elif settings.kind == "clipping":
+        training = dataclasses.replace(training, clip=settings.clip)
+    elif settings.kind == "private":
+        training = dataclasses.replace(
+            training,
+            optimizer=f"dp-{training.optimizer}",
+            options=options | {"noise": settings.noise},
+            clip=settings.clip,
+        )
+        if settings.value("batches") == "poisson":
+            plan = dataclasses.replace(plan, sampling="poisson")
+    elif settings.kind == "deduplication":
+        plan = dataclasses.replace(plan, repeats=(1,) * plan.canaries)
+    training.check_options()
+    return dataclasses.replace(study, training=training, model=model, plan=plan)
+
+
+EXPOSURE_TRAINING = Recipe(
     study=ExposureTrainingStudy,
     example={"plan": {"repeats": (1,), "epochs": 5}, "data": {"path": "train.jsonl"}},
+)
+DEFENCES = Recipe(
+    study=DefencesStudy,
+    example={
+        "plan": {"repeats": (4,), "epochs": 5, "trials": 10},
+        "data": {"path": "train.jsonl"},
+    },
+    remedy=RemedySettings,
 )

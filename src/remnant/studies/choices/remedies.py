@@ -1,4 +1,4 @@
-"""The kinds of remedies, the fields of each kind, and what each changes in a training."""
+"""The kinds of remedies, and the fields of each kind."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from remnant.plans.bounds import Count, NotNegative, Positive, Share, at_least, number, one_of
-from remnant.studies.choices.recipe import ExposureTrainingStudy
 from remnant.studies.shared.section import Section
 
 # Fields of each kind: those that a recipe must give, and those that it may give.
@@ -125,39 +124,3 @@ class RemedySettings(Section, name="remedy"):
     def afterwards(self) -> bool:
         """Whether it changes models that were trained as planned."""
         return self.kind in AFTER
-
-
-def as_trained(settings: RemedySettings, study: ExposureTrainingStudy) -> ExposureTrainingStudy:
-    """Return the training of a remedy: the study with what its kind changes in the recipe.
-
-    Early stopping, sanitising and order change no field; see ``run``.
-
-    Args:
-        settings: The remedy.
-        study: With the recipe's fields that the remedy changes.
-
-    Raises:
-        PlanError: The optimizer or the model does not have what the remedy sets.
-    """
-    training, model, plan = study.training, study.model, study.plan
-    options = dict(training.options)
-    if settings.kind == "weight-decay":
-        options["weight_decay"] = settings.strength
-        training = dataclasses.replace(training, options=options)
-    elif settings.kind == "dropout":
-        model = dataclasses.replace(model, options={**model.options, "dropout": settings.rate})
-    elif settings.kind == "clipping":
-        training = dataclasses.replace(training, clip=settings.clip)
-    elif settings.kind == "private":
-        training = dataclasses.replace(
-            training,
-            optimizer=f"dp-{training.optimizer}",
-            options=options | {"noise": settings.noise},
-            clip=settings.clip,
-        )
-        if settings.value("batches") == "poisson":
-            plan = dataclasses.replace(plan, sampling="poisson")
-    elif settings.kind == "deduplication":
-        plan = dataclasses.replace(plan, repeats=(1,) * plan.canaries)
-    training.check_options()
-    return dataclasses.replace(study, training=training, model=model, plan=plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Mapping
 
@@ -16,8 +17,8 @@ from remnant.records.typed import put_parts
 from remnant.studies.choices.differences import exposure_levels, mean_ends
 from remnant.studies.choices.measure import pareto_front, share_ends
 from remnant.studies.choices.prepared import PreparedVariant
+from remnant.studies.choices.recipe import BASE, DefencesStudy, changes_of
 from remnant.studies.choices.remedies import RemedySettings
-from remnant.studies.choices.remedy_recipe import BASE, DefencesStudy, changes_of
 from remnant.studies.choices.remedy_verdict import (
     Canaries,
     JudgedRemedy,
@@ -124,6 +125,7 @@ def _measured(
     rules: Rules,
 ) -> MeasuredRemedy:
     remedy = study.named().get(name)
+    plain = dataclasses.replace(study, remedy=()).to_dict()
     levels, bits = own.canaries.levels, record.array(f"{name}.bits")
     known = record.array(f"{name}.first_known").all()
     again = None if own.relearnt is None else own.relearnt.levels
@@ -132,7 +134,7 @@ def _measured(
         label=own.label,
         kind="" if remedy is None else remedy.settings.kind,
         settings={} if remedy is None else remedy.settings.given(),
-        changes={} if remedy is None else changes_of(study, remedy.study),
+        changes={} if remedy is None else changes_of(plain, remedy.study),
         models=run.plan.trials,
         steps=run.plan.steps,
         exposure=mean_ends(levels.least, rules.confidence, rules.most, levels.highest),

@@ -24,8 +24,8 @@ from remnant.studies.choices.population import (
 from remnant.studies.choices.post_training import changed_models, relearnt_models
 from remnant.studies.choices.prepared import PreparedVariant, Runs, prepare_runs
 from remnant.studies.choices.probe import measure_run
+from remnant.studies.choices.recipe import BASE, DefencesStudy
 from remnant.studies.choices.remedy_measure import put_defences_results
-from remnant.studies.choices.remedy_recipe import BASE, DefencesStudy
 from remnant.studies.choices.sanitising import (
     disagreeing_rows,
     placeholder_template,
@@ -133,7 +133,7 @@ def prepare_remedies(study: DefencesStudy, execution: Execution) -> dict[str, Pr
         )
     sanitises = any(_sanitises(remedy, "scan") for remedy in study.remedy)
     runs = prepare_runs(
-        study.trainings(), execution, also=[placeholder_template()] if sanitises else []
+        study.parts(), execution, also=[placeholder_template()] if sanitises else []
     )
     for name, remedy in study.named().items():
         if name in runs:
