@@ -5,15 +5,13 @@ Names are imported on first use: reading a record must not load PyTorch.
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remnant.studies.choices.recipe import ExposureTrainingStudy
-    from remnant.studies.choices.run import (
-        estimate_exposure_training,
-        run_exposure_training,
-    )
+    from remnant.studies.choices.run import estimate_choices, run_choices
     from remnant.studies.exposure.audit import ExposureAudit, SecretExposure, measure_exposure
     from remnant.studies.exposure.recipe import ExposureStudy
     from remnant.studies.exposure.run import estimate_exposure, run_exposure
@@ -35,19 +33,24 @@ _HOME = {
     "SecretExposure": "remnant.studies.exposure.audit",
     "Study": "remnant.studies.shared.study",
     "TextForgettingStudy": "remnant.studies.text_forgetting.recipe",
+    "estimate_choices": "remnant.studies.choices.run",
     "estimate_exposure": "remnant.studies.exposure.run",
-    "estimate_exposure_training": "remnant.studies.choices.run",
     "estimate_forgetting": "remnant.studies.forgetting.run",
     "estimate_study": "remnant.studies.registry",
     "estimate_text_forgetting": "remnant.studies.text_forgetting.run",
     "measure_exposure": "remnant.studies.exposure.audit",
     "read_recipe": "remnant.studies.recipe",
+    "run_choices": "remnant.studies.choices.run",
     "run_exposure": "remnant.studies.exposure.run",
-    "run_exposure_training": "remnant.studies.choices.run",
     "run_forgetting": "remnant.studies.forgetting.run",
     "run_study": "remnant.studies.registry",
     "run_text_forgetting": "remnant.studies.text_forgetting.run",
     "study_from": "remnant.studies.recipe",
+}
+
+_RENAMED = {
+    "estimate_exposure_training": "estimate_choices",
+    "run_exposure_training": "run_choices",
 }
 
 __all__ = [
@@ -59,15 +62,15 @@ __all__ = [
     "SecretExposure",
     "Study",
     "TextForgettingStudy",
+    "estimate_choices",
     "estimate_exposure",
-    "estimate_exposure_training",
     "estimate_forgetting",
     "estimate_study",
     "estimate_text_forgetting",
     "measure_exposure",
     "read_recipe",
+    "run_choices",
     "run_exposure",
-    "run_exposure_training",
     "run_forgetting",
     "run_study",
     "run_text_forgetting",
@@ -76,6 +79,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name in _RENAMED:
+        warnings.warn(
+            f"remnant.studies.{name} is called {_RENAMED[name]} now; the old name will be removed.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        name = _RENAMED[name]
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -171,8 +171,8 @@ QUESTIONS: dict[str, Question] = {
         heading="remnant.studies.choices.remedy_page:TITLE",
         beside="remnant.studies.beside.defences:beside",
         recipe="remnant.studies.choices.recipe:DEFENCES",
-        run="remnant.studies.choices.remedy_run:run_defences",
-        estimate="remnant.studies.choices.remedy_run:estimate_defences",
+        run="remnant.studies.choices.run:run_choices",
+        estimate="remnant.studies.choices.run:estimate_choices",
     ),
     "exposure-training": Question(
         title="Which training choices expose a secret?",
@@ -181,8 +181,8 @@ QUESTIONS: dict[str, Question] = {
         heading="remnant.studies.choices.page:TITLE",
         beside="remnant.studies.beside.choices:beside",
         recipe="remnant.studies.choices.recipe:EXPOSURE_TRAINING",
-        run="remnant.studies.choices.run:run_exposure_training",
-        estimate="remnant.studies.choices.run:estimate_exposure_training",
+        run="remnant.studies.choices.run:run_choices",
+        estimate="remnant.studies.choices.run:estimate_choices",
     ),
     "training-audit": _measurement(
         "training_audit.page",

@@ -14,7 +14,7 @@ from remnant.errors import PlanError
 from remnant.privacy import epsilon_spent
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
-from remnant.studies.choices import remedy_run as module
+from remnant.studies.choices import run as module
 from remnant.studies.choices.population import populations
 from remnant.studies.choices.post_training import clean_rows, planted_rows
 from remnant.studies.choices.recipe import BASE
@@ -41,7 +41,7 @@ def results(record):
 
 @pytest.fixture(scope="module")
 def runs():
-    return module.prepare_remedies(STUDY, Execution())
+    return module.prepare(STUDY, Execution())
 
 
 def bits_by_hand(run, trial, state):

@@ -195,6 +195,10 @@ class VariedStudy(SectionedStudy):
         default_factory=lambda: TrainingSettings(optimizer="adam", options={"lr": 2e-3})
     )
 
+    def named(self) -> dict[str, Remedy[DefencesStudy]]:
+        """Return the remedies by the names that their arrays have; training choices have none."""
+        return {}
+
     def _secret_faults(self) -> list[str]:
         needed, space = self.plan.canaries + self.plan.controls, self.secret.planted.space
         if needed <= space:
