@@ -16,8 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.studies.defences.verdict import Canaries, RemedyEvidence, Rules, judge, unseen_share
-from remnant.studies.training_choices.verdict import Levels
+from remnant.studies.choices.differences import Levels
+from remnant.studies.choices.remedy_verdict import (
+    Canaries,
+    RemedyEvidence,
+    Rules,
+    judge,
+    unseen_share,
+)
 
 Floats = NDArray[np.float64]
 SIZES = ((1, 5), (17, 10))  # remedies, and trainings of each

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from remnant.records import Record
 from remnant.records.typed import Absent, read_result
-from remnant.studies.training_choices.by_exposure import by_exposure
-from remnant.studies.training_choices.result import TrainingResult
+from remnant.studies.choices.by_exposure import by_exposure
+from remnant.studies.choices.result import TrainingResult
 
 
 def main() -> None:

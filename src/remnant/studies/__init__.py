@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from remnant.studies.choices.recipe import ExposureTrainingStudy
+    from remnant.studies.choices.run import estimate_choices, run_choices
     from remnant.studies.exposure.audit import ExposureAudit, measure_exposure
     from remnant.studies.exposure.recipe import ExposureStudy
     from remnant.studies.exposure.result import CanaryExposure
@@ -22,34 +24,35 @@ if TYPE_CHECKING:
     from remnant.studies.shared.study import Study
     from remnant.studies.text_forgetting.recipe import TextForgettingStudy
     from remnant.studies.text_forgetting.run import estimate_text_forgetting, run_text_forgetting
-    from remnant.studies.training_choices.recipe import ExposureTrainingStudy
-    from remnant.studies.training_choices.run import (
-        estimate_exposure_training,
-        run_exposure_training,
-    )
 
 _HOME = {
     "CanaryExposure": "remnant.studies.exposure.result",
     "Execution": "remnant.studies.shared.settings",
     "ExposureAudit": "remnant.studies.exposure.audit",
     "ExposureStudy": "remnant.studies.exposure.recipe",
-    "ExposureTrainingStudy": "remnant.studies.training_choices.recipe",
+    "ExposureTrainingStudy": "remnant.studies.choices.recipe",
     "ForgettingStudy": "remnant.studies.forgetting.recipe",
     "Study": "remnant.studies.shared.study",
     "TextForgettingStudy": "remnant.studies.text_forgetting.recipe",
+    "estimate_choices": "remnant.studies.choices.run",
     "estimate_exposure": "remnant.studies.exposure.run",
-    "estimate_exposure_training": "remnant.studies.training_choices.run",
     "estimate_forgetting": "remnant.studies.forgetting.run",
     "estimate_study": "remnant.studies.registry",
     "estimate_text_forgetting": "remnant.studies.text_forgetting.run",
     "measure_exposure": "remnant.studies.exposure.audit",
     "read_recipe": "remnant.studies.recipe",
+    "run_choices": "remnant.studies.choices.run",
     "run_exposure": "remnant.studies.exposure.run",
-    "run_exposure_training": "remnant.studies.training_choices.run",
     "run_forgetting": "remnant.studies.forgetting.run",
     "run_study": "remnant.studies.registry",
     "run_text_forgetting": "remnant.studies.text_forgetting.run",
     "study_from": "remnant.studies.recipe",
+}
+
+_RENAMED = {
+    "SecretExposure": "CanaryExposure",
+    "estimate_exposure_training": "estimate_choices",
+    "run_exposure_training": "run_choices",
 }
 
 __all__ = [
@@ -61,15 +64,15 @@ __all__ = [
     "ForgettingStudy",
     "Study",
     "TextForgettingStudy",
+    "estimate_choices",
     "estimate_exposure",
-    "estimate_exposure_training",
     "estimate_forgetting",
     "estimate_study",
     "estimate_text_forgetting",
     "measure_exposure",
     "read_recipe",
+    "run_choices",
     "run_exposure",
-    "run_exposure_training",
     "run_forgetting",
     "run_study",
     "run_text_forgetting",
@@ -78,14 +81,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name == "SecretExposure":
+    if name in _RENAMED:
         warnings.warn(
-            "remnant.studies.SecretExposure is called CanaryExposure now; the old name will be "
-            "removed.",
+            f"remnant.studies.{name} is called {_RENAMED[name]} now; the old name will be removed.",
             DeprecationWarning,
             stacklevel=2,
         )
-        name = "CanaryExposure"
+        name = _RENAMED[name]
     if name in _HOME:
         return getattr(import_module(_HOME[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -14,11 +14,11 @@ from typing import Any
 
 from remnant.canaries import BY_LOSS
 from remnant.errors import InvalidInput, PlanError, RemnantError, require
+from remnant.studies.choices.variant_grid import Cell, grid_cells, with_cell
 from remnant.studies.registry import ASSUMED, RECIPES, recipe_of
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.study import Recipe, Study
 from remnant.studies.shared.variants import Remedy, Variant, with_changes
-from remnant.studies.training_choices.variant_grid import Cell, grid_cells, with_cell
 
 if sys.version_info >= (3, 11):
     import tomllib

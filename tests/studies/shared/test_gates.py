@@ -14,7 +14,7 @@ from remnant.plans import InjectPlan
 from remnant.records import Record, gate_row
 from remnant.records.outcomes import RULES
 from remnant.studies import Execution, run_study
-from remnant.studies.defences.recipe import LimitedMeasureSettings
+from remnant.studies.choices.recipe import LimitedMeasureSettings, TrainedMeasureSettings
 from remnant.studies.features.recipe import ScoreSettings
 from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
 from remnant.studies.one_run.recipe import OneRunSettings
@@ -29,7 +29,6 @@ from remnant.studies.shared.gates import (
 )
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.text_forgetting.recipe import TextAttackSettings
-from remnant.studies.training_choices.recipe import TrainedMeasureSettings
 
 PASS = Verdict("PASS", "Under the limit.", "At most 0.55.", 0.6, 100.0)
 FAIL = dataclasses.replace(PASS, outcome="FAIL", sentence="Above it.", claim="At least 0.7.")

@@ -15,8 +15,8 @@ from remnant.studies.beside.checks import (
     outcome_of,
     positive_control,
 )
-from remnant.studies.beside.training_choices import above_chance
-from remnant.studies.defences.result import (
+from remnant.studies.beside.choices import above_chance
+from remnant.studies.choices.result import (
     Defences,
     DefencesResult,
     DefencesVerdict,

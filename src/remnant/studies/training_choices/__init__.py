@@ -1,1 +1,0 @@
-"""Which training choices change the exposure of a planted secret?"""
