@@ -35,7 +35,7 @@ from remnant.studies.prediction.charts import (
     tone_of,
 )
 from remnant.studies.prediction.formats import needs_of, others_text, signed_text, threshold_text
-from remnant.studies.prediction.page import TITLE, headline_reading, page
+from remnant.studies.prediction.page import TEXT_TITLE, TITLE, headline_reading, page
 from remnant.studies.prediction.result import PREDICTORS, ListCheck
 from remnant.studies.prediction.sentences import (
     agreement_sentence,
@@ -60,7 +60,6 @@ from remnant.studies.prediction.sentences import (
 )
 from remnant.studies.shared.estimates import Estimate, estimate_text, rate_text
 from remnant.studies.shared.pages import read_run
-from remnant.studies.text_prediction import page as text_page
 
 SECTIONS = (
     "In plain words",
@@ -141,8 +140,7 @@ def test_a_full_page_has_every_section_in_its_order(read, blocks):
     assert tuple(block.title for block in found if isinstance(block, Section)) == SECTIONS
     assert isinstance(found[-1], Facts)
     assert TITLE == "Prediction of memorisation"
-    assert text_page.TITLE == "Prediction of memorisation of text"
-    assert text_page.page is page
+    assert TEXT_TITLE == "Prediction of memorisation of text"
 
 
 def test_keys_are_unique_and_every_table_has_rows(read, blocks):

@@ -81,6 +81,7 @@ from remnant.studies.shared.estimates import (
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
 TITLE = "Prediction of memorisation"
+TEXT_TITLE = "Prediction of memorisation of text"
 _SQUARE, _FLAT, _LOW = 410, 240, 340  # heights of charts
 
 
