@@ -20,6 +20,7 @@ from remnant.report.blocks import (
     Table,
     Terms,
     Tiles,
+    row_value,
     walk,
 )
 from remnant.report.charts.figure import Size, figure_of
@@ -34,7 +35,6 @@ from remnant.studies.prediction.charts import (
     time_chart,
     tone_of,
 )
-from remnant.studies.prediction.formats import needs_of, others_text, signed_text, threshold_text
 from remnant.studies.prediction.page import TEXT_TITLE, TITLE, headline_reading, page
 from remnant.studies.prediction.result import PREDICTORS, ListCheck
 from remnant.studies.prediction.sentences import (
@@ -51,11 +51,15 @@ from remnant.studies.prediction.sentences import (
     in_plain_words,
     memorised_sentence,
     moment_sentence,
+    needs_of,
+    others_text,
     protect_sentence,
     reading_sentences,
+    signed_text,
     stated_sentences,
     stop_text,
     threshold_sentence,
+    threshold_text,
     time_sentence,
 )
 from remnant.studies.shared.estimates import Estimate, estimate_text, rate_text
@@ -189,7 +193,8 @@ def test_a_row_of_the_first_table_has_every_number(read, blocks):
     loss = [column.cell(result.prediction.at_stop[1]).main for column in table.shown()]
     assert loss[4:6] == ["–", "–"], "the loss has no threshold of its own"
     bar = table.bar
-    assert (bar.value(first), bar.low(first), bar.high(first)) == first.auc
+    ends = (row_value(first, end) for end in (bar.value, bar.low, bar.high))
+    assert Estimate(*ends) == first.auc
     assert (bar.mark, bar.show(0.5)) == (("guessing", 0.5), "0.500")
 
 
