@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from remnant.canaries import Patch, Patches
-    from remnant.studies.features.audit import FeatureAudit, Scores
-    from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Settings
+    from remnant.studies.features.audit import PatchAudit
+    from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Scores, Settings
 
 CONTROLS = ("uniform", "binary", "shuffled")
 OUTPUTS = ("auto", "logits", "probabilities")
@@ -118,12 +118,6 @@ def feature(
     from remnant.report.blocks import checks_json
     from remnant.studies.beside.features import of_audit
     from remnant.studies.features.audit_inputs import Settings
-    from remnant.studies.features.patch_audit import (
-        PatchAudit,
-        audit_result,
-        feature_audit_result,
-        unrecorded_page,
-    )
 
     patch_options = PatchOptions(against=against, **{name: given.pop(name) for name in _PATCH})
     scored = {name: given.pop(name) for name in _SCORE}
@@ -134,8 +128,9 @@ def feature(
     nulls = _nulls(patch, patch_options, settings)
     inputs = read_inputs(options)
     _check_place(patch.patch, inputs.images)
-    judged = _audit(inputs, patch.patch, nulls, settings)
-    audit = PatchAudit(judged, settings, patch.patch, patch.what, inputs, options.file_names())
+    audit = _audit(inputs, patch, nulls, settings, options.file_names())
+    from remnant.studies.features.audit import audit_result, feature_audit_result
+
     report = None
     if out is not None:
         from remnant.studies.features.audit_record import write_record
@@ -147,13 +142,16 @@ def feature(
         checks = checks_json(of_audit(feature_audit_result(audit)))
         click.echo(json_text(audit_result(audit, report=report), beside=checks))
     else:
-        shown = [terminal.summary(unrecorded_page(audit))]
+        from remnant.studies.features.audit_page import unrecorded_page
+
+        page = unrecorded_page(feature_audit_result(audit), audit.arrays())
+        shown = [terminal.summary(page)]
         shown += [] if report is None else [f"report: {report} (it shows the patch)"]
         show("\n".join(shown))
     if settings.limit is not None:
         from remnant.records import exit_code
 
-        context.exit(exit_code([judged.outcome], allow_inconclusive=allow_inconclusive))
+        context.exit(exit_code([audit.outcome], allow_inconclusive=allow_inconclusive))
 
 
 def _nulls(patch: ReadPatch, options: PatchOptions, settings: Settings) -> Patches | None:
@@ -166,11 +164,16 @@ def _nulls(patch: ReadPatch, options: PatchOptions, settings: Settings) -> Patch
 
 
 def _audit(
-    inputs: AuditInputs, patch: Patch, nulls: Patches | None, settings: Settings
-) -> FeatureAudit:
+    inputs: AuditInputs,
+    named: ReadPatch,
+    nulls: Patches | None,
+    settings: Settings,
+    files: dict[str, str],
+) -> PatchAudit:
     """Score the model and the twin, and judge the scores."""
     from remnant.studies.features.audit import feature_audit, images_to_answer, patch_scores
 
+    patch = named.patch
     announce_images(
         inputs.model,
         inputs.images[: settings.batch],
@@ -190,7 +193,11 @@ def _audit(
                 twin = scores("--twin", inputs.twin)
         with naming(**_OPTIONS):
             progress = partial(bar, "testing the patch's control")
-            return feature_audit(inputs, model, twin, patch, nulls, settings, progress)
+            return feature_audit(
+                *(inputs, model, twin, patch, nulls, settings, progress),
+                what=named.what,
+                files=files,
+            )
 
 
 def _check(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from operator import attrgetter
 from typing import Any
 
@@ -16,6 +16,7 @@ from remnant.report.blocks import (
     Column,
     Figure,
     Missing,
+    Page,
     Reading,
     Table,
     Terms,
@@ -30,6 +31,7 @@ from remnant.report.numerals import counted, p_equals, pvalue_text
 from remnant.studies.beside.features import of_audit
 from remnant.studies.features.audit_result import (
     NULL_VALUES,
+    QUESTION,
     Audit,
     FeatureAuditResult,
     PatchControl,
@@ -37,13 +39,13 @@ from remnant.studies.features.audit_result import (
     ScoreRow,
     TaskCheck,
 )
-from remnant.studies.features.formats import (
+from remnant.studies.features.page import picture_blocks
+from remnant.studies.features.sentences import (
     estimate_cell,
     estimate_text,
     interval_text,
     number_text,
 )
-from remnant.studies.features.pictures import picture_blocks
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 
 TITLE = "Audit of a feature"
@@ -90,6 +92,29 @@ def page(result: FeatureAuditResult, run: RunFacts) -> Iterator[Block]:
     if not isinstance(audit, Absent):
         yield section("How to read this", [_terms(audit)])
     yield from closing(run, ledger=False)
+
+
+def unrecorded_page(result: FeatureAuditResult, arrays: Mapping[str, NDArray[Any]]) -> Page:
+    """Return the page of an audit that has no record; it shows no pictures."""
+    run = RunFacts(
+        name="",
+        question=QUESTION,
+        complete=True,
+        fingerprint="",
+        plan={},
+        recipe={},
+        ledger=(),
+        groups=(),
+        array=arrays.__getitem__,
+    )
+    return Page(
+        title=TITLE,
+        question=QUESTION,
+        name="",
+        fingerprint="",
+        complete=True,
+        blocks=tuple(page(result, run)),
+    )
 
 
 def _reading(audit: Audit) -> Reading:

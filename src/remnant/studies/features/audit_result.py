@@ -7,12 +7,13 @@ from typing import Literal, NamedTuple
 
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent, optional
-from remnant.studies.features.formats import nats_text
 from remnant.studies.features.result import PatchPlace, PictureRow, require_shares
+from remnant.studies.features.sentences import nats_text
 from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import Finding, Gate, Tested
 
+QUESTION = "feature-audit"
 Side = Literal["model", "twin"]
 SIDES: tuple[Side, ...] = ("model", "twin")
 SCORE_NAMES = ("black_box", "white_box", "gain")
