@@ -114,9 +114,6 @@ def feature(
     Example:
       remnant feature --model net.pt2 --text-file name.txt --images scans --twin twin.pt2
     """
-    from remnant.report import terminal
-    from remnant.report.blocks import checks_json
-    from remnant.studies.beside.features import of_audit
     from remnant.studies.features.audit_inputs import Settings
 
     patch_options = PatchOptions(against=against, **{name: given.pop(name) for name in _PATCH})
@@ -129,29 +126,35 @@ def feature(
     inputs = read_inputs(options)
     _check_place(patch.patch, inputs.images)
     audit = _audit(inputs, patch, nulls, settings, options.file_names())
-    from remnant.studies.features.audit import audit_result, feature_audit_result
-
-    report = None
-    if out is not None:
-        from remnant.studies.features.audit_record import write_record
-
-        report = write_record(
-            out, audit, model=options.model, most_images=options.count, device=options.device
-        )
-    if as_json:
-        checks = checks_json(of_audit(feature_audit_result(audit)))
-        click.echo(json_text(audit_result(audit, report=report), beside=checks))
-    else:
-        from remnant.studies.features.audit_page import unrecorded_page
-
-        page = unrecorded_page(feature_audit_result(audit), audit.arrays())
-        shown = [terminal.summary(page)]
-        shown += [] if report is None else [f"report: {report} (it shows the patch)"]
-        show("\n".join(shown))
+    _print(audit, options, out, as_json=as_json)
     if settings.limit is not None:
         from remnant.records import exit_code
 
         context.exit(exit_code([audit.outcome], allow_inconclusive=allow_inconclusive))
+
+
+def _print(audit: PatchAudit, options: ModelOptions, out: Path | None, *, as_json: bool) -> None:
+    """Print what was measured, after its record is written."""
+    from remnant.report import terminal
+    from remnant.report.blocks import checks_json
+    from remnant.studies.beside.features import of_audit
+    from remnant.studies.features.audit import audit_result, feature_audit_result
+    from remnant.studies.features.audit_page import unrecorded_page
+    from remnant.studies.features.audit_record import write_record
+
+    report = None
+    if out is not None:
+        report = write_record(
+            out, audit, model=options.model, most_images=options.count, device=options.device
+        )
+    result = feature_audit_result(audit)
+    if as_json:
+        checks = checks_json(of_audit(result))
+        click.echo(json_text(audit_result(audit, report=report), beside=checks))
+        return
+    shown = [terminal.summary(unrecorded_page(result, audit.arrays()))]
+    shown += [] if report is None else [f"report: {report} (it shows the patch)"]
+    show("\n".join(shown))
 
 
 def _nulls(patch: ReadPatch, options: PatchOptions, settings: Settings) -> Patches | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -35,7 +34,6 @@ from remnant.studies.features.audit_result import (
     Audit,
     FeatureAuditResult,
     PatchControl,
-    Score,
     ScoreRow,
     TaskCheck,
 )
@@ -137,7 +135,7 @@ def _reading(audit: Audit) -> Reading:
 def _tiles(audit: Audit) -> Tiles:
     m, twin, beyond = audit.main, audit.twin, audit.beyond_twin
     tiles = [
-        Tile("p-value of M", pvalue_text(m.p_value), f"place {_place(m)}"),
+        Tile("p-value of M", pvalue_text(m.p_value), f"place {m.place}"),
         Tile("M", number_text(m.value.value), f"nats; {interval_text(m.value)}"),
     ]
     if twin is not None:
@@ -231,7 +229,7 @@ def _scores(audit: Audit, run: RunFacts) -> Iterator[Block]:
             _column("Value", "value", estimate_cell, strong=True),
             Column("Carried by", _carried_by, optional=True, depth="summary"),
             _column("p", "p_value", pvalue_text),
-            Column("Place", lambda row: _place(row.score), depth="summary"),
+            _column("Place", "place"),
             _column("Median", "null_median", number_text, group="Never planted"),
             _column("Largest", "null_largest", number_text, group="Never planted"),
             _column("t-test", "t_test_p_value", pvalue_text),
@@ -243,16 +241,14 @@ def _scores(audit: Audit, run: RunFacts) -> Iterator[Block]:
     )
 
 
-def _column(name: str, value: str, show: Callable[[Any], str | Cell], **options: Any) -> Column:
-    return Column(name, attrgetter(f"score.{value}"), show, depth="summary", **options)
+def _column(
+    name: str, value: str, show: Callable[[Any], str | Cell] = str, **options: Any
+) -> Column:
+    return Column(name, f"score.{value}", show, depth="summary", **options)
 
 
 def _carried_by(row: ScoreRow) -> str | None:
     return "few images" if row.score.carried_by_few else None
-
-
-def _place(score: Score) -> str:
-    return f"{score.rank} of {score.nulls + 1}"
 
 
 def nulls_chart(audit: Audit, null_values: NDArray[Any]) -> Chart:

@@ -60,6 +60,11 @@ class Score:
         if self.t_test_p_value is not None:
             require_shares(t_test_p_value=(self.t_test_p_value,))
 
+    @property
+    def place(self) -> str:
+        """The rank, such as ``3 of 200``."""
+        return f"{self.rank} of {self.nulls + 1}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelScores:
