@@ -23,7 +23,7 @@ from remnant.cli.options.feature_patch import PatchOptions, ReadPatch, other_wor
 from remnant.measures import adjusted_p_values
 from remnant.models.catalogue import model_maker
 from remnant.report.numerals import pvalue_text
-from remnant.studies.features.formats import number_text
+from remnant.studies.features.sentences import number_text
 
 ROOT = Path(__file__).parents[2]
 MAKER = ("--maker", "examples.train_with_a_name:make_model")

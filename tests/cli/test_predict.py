@@ -20,7 +20,7 @@ from remnant.measures import cross_entropy, logit_gap, mahalanobis, prediction_q
 from remnant.measures.prediction import predicted as measure
 from remnant.models.catalogue import model_maker
 from remnant.probes import hidden_states
-from remnant.studies.prediction.formats import share_text
+from remnant.studies.prediction.sentences import share_text
 
 WIDTH = {"width": 0.125}
 OPTION = ("--architecture", "mlp1", "--option", "width=0.125")

@@ -34,6 +34,12 @@ def test_a_value_with_ends_becomes_three_columns():
     assert csv_text(_table(interval)) == '"V","V, low","V, high"\r\n1.5,1.0,""\r\n'
 
 
+def test_a_column_names_an_attribute_or_one_of_an_attribute():
+    row = SimpleNamespace(n=2, models=SimpleNamespace(n=7))
+    values = ("n", "models.n", lambda row: row.n + row.models.n)
+    assert [Column("N", value).of(row) for value in values] == [2, 7, 9]
+
+
 def test_names_are_unique_and_say_their_group():
     columns = (
         Column("M", len, group="a"),

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from remnant.canaries import Patch, Patches
-    from remnant.studies.features.audit import FeatureAudit, Scores
-    from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Settings
+    from remnant.studies.features.audit import PatchAudit
+    from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Scores, Settings
 
 CONTROLS = ("uniform", "binary", "shuffled")
 OUTPUTS = ("auto", "logits", "probabilities")
@@ -114,16 +114,7 @@ def feature(
     Example:
       remnant feature --model net.pt2 --text-file name.txt --images scans --twin twin.pt2
     """
-    from remnant.report import terminal
-    from remnant.report.blocks import checks_json
-    from remnant.studies.beside.features import of_audit
     from remnant.studies.features.audit_inputs import Settings
-    from remnant.studies.features.patch_audit import (
-        PatchAudit,
-        audit_result,
-        feature_audit_result,
-        unrecorded_page,
-    )
 
     patch_options = PatchOptions(against=against, **{name: given.pop(name) for name in _PATCH})
     scored = {name: given.pop(name) for name in _SCORE}
@@ -134,26 +125,36 @@ def feature(
     nulls = _nulls(patch, patch_options, settings)
     inputs = read_inputs(options)
     _check_place(patch.patch, inputs.images)
-    judged = _audit(inputs, patch.patch, nulls, settings)
-    audit = PatchAudit(judged, settings, patch.patch, patch.what, inputs, options.file_names())
-    report = None
-    if out is not None:
-        from remnant.studies.features.audit_record import write_record
-
-        report = write_record(
-            out, audit, model=options.model, most_images=options.count, device=options.device
-        )
-    if as_json:
-        checks = checks_json(of_audit(feature_audit_result(audit)))
-        click.echo(json_text(audit_result(audit, report=report), beside=checks))
-    else:
-        shown = [terminal.summary(unrecorded_page(audit))]
-        shown += [] if report is None else [f"report: {report} (it shows the patch)"]
-        show("\n".join(shown))
+    audit = _audit(inputs, patch, nulls, settings, options.file_names())
+    _print(audit, options, out, as_json=as_json)
     if settings.limit is not None:
         from remnant.records import exit_code
 
-        context.exit(exit_code([judged.outcome], allow_inconclusive=allow_inconclusive))
+        context.exit(exit_code([audit.outcome], allow_inconclusive=allow_inconclusive))
+
+
+def _print(audit: PatchAudit, options: ModelOptions, out: Path | None, *, as_json: bool) -> None:
+    """Print what was measured, after its record is written."""
+    from remnant.report import terminal
+    from remnant.report.blocks import checks_json
+    from remnant.studies.beside.features import of_audit
+    from remnant.studies.features.audit import audit_result, feature_audit_result
+    from remnant.studies.features.audit_page import unrecorded_page
+    from remnant.studies.features.audit_record import write_record
+
+    report = None
+    if out is not None:
+        report = write_record(
+            out, audit, model=options.model, most_images=options.count, device=options.device
+        )
+    result = feature_audit_result(audit)
+    if as_json:
+        checks = checks_json(of_audit(result))
+        click.echo(json_text(audit_result(audit, report=report), beside=checks))
+        return
+    shown = [terminal.summary(unrecorded_page(result, audit.arrays()))]
+    shown += [] if report is None else [f"report: {report} (it shows the patch)"]
+    show("\n".join(shown))
 
 
 def _nulls(patch: ReadPatch, options: PatchOptions, settings: Settings) -> Patches | None:
@@ -166,11 +167,16 @@ def _nulls(patch: ReadPatch, options: PatchOptions, settings: Settings) -> Patch
 
 
 def _audit(
-    inputs: AuditInputs, patch: Patch, nulls: Patches | None, settings: Settings
-) -> FeatureAudit:
+    inputs: AuditInputs,
+    named: ReadPatch,
+    nulls: Patches | None,
+    settings: Settings,
+    files: dict[str, str],
+) -> PatchAudit:
     """Score the model and the twin, and judge the scores."""
     from remnant.studies.features.audit import feature_audit, images_to_answer, patch_scores
 
+    patch = named.patch
     announce_images(
         inputs.model,
         inputs.images[: settings.batch],
@@ -190,7 +196,11 @@ def _audit(
                 twin = scores("--twin", inputs.twin)
         with naming(**_OPTIONS):
             progress = partial(bar, "testing the patch's control")
-            return feature_audit(inputs, model, twin, patch, nulls, settings, progress)
+            return feature_audit(
+                *(inputs, model, twin, patch, nulls, settings, progress),
+                what=named.what,
+                files=files,
+            )
 
 
 def _check(

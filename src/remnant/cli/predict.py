@@ -12,7 +12,7 @@ from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import network_options, normalisation_options
 from remnant.cli.options.naming import naming
 from remnant.cli.options.predict_inputs import BATCH, TEXT_BATCH, InputOptions, read_answers
-from remnant.cli.output import print_json
+from remnant.cli.output import page_text, print_json
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
@@ -87,10 +87,9 @@ def predict(
       remnant predict --model early.safetensors --architecture cnn1 --data train.npz --out risks.csv
     """
     from remnant.cli.options.predict_file import check_out, csv_text, write_out
-    from remnant.report import terminal
     from remnant.studies.command_record import array_digests
     from remnant.studies.prediction import early_measure
-    from remnant.studies.prediction.early_page import early_page
+    from remnant.studies.prediction.early_page import TITLE, early_blocks
     from remnant.studies.prediction.early_record import QUESTION, SAMPLES_FILE, stored
 
     options = InputOptions(**given)
@@ -128,7 +127,7 @@ def predict(
     if as_json:
         print_json(result)
     else:
-        show(terminal.detail(early_page(result)))
+        show(page_text(TITLE, early_blocks(result)))
         if out is not None and record_folder is None:
             show(f"written: {one_line(str(out))} (only its owner can read it)")
     if record_folder is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Literal
 
 from remnant.report.charts.figure import Key
@@ -165,8 +166,8 @@ class Column:
 
     Attributes:
         name: Its head.
-        value: Attribute of a row, or a function of the row. CSV holds what it gives: of a value
-            with ``value``, ``low`` and ``high`` all three.
+        value: Attribute of a row, such as ``"n"`` or ``"models.n"``, or a function of the row. CSV
+            holds what it gives: of a value with ``value``, ``low`` and ``high`` all three.
         show: Prints a value that is not None; a dash stands for None.
         strong: Whether the main text is bold.
         group: Head above several columns; neighbours with the same one share it.
@@ -184,7 +185,7 @@ class Column:
 
     def of(self, row: Any) -> Any:
         """The row's value as it was measured."""
-        return getattr(row, self.value) if isinstance(self.value, str) else self.value(row)
+        return row_value(row, self.value)
 
     def cell(self, row: Any) -> Cell:
         """The row's value as it is shown."""
@@ -192,6 +193,11 @@ class Column:
         shown = "–" if value is None else self.show(value)
         cell = shown if isinstance(shown, Cell) else Cell(shown)
         return dataclasses.replace(cell, strong=True) if self.strong and value is not None else cell
+
+
+def row_value(row: Any, value: str | Callable[[Any], Any]) -> Any:
+    """Return what a column, or a bar, takes from a row: an attribute, or a function's value."""
+    return attrgetter(value)(row) if isinstance(value, str) else value(row)
 
 
 @dataclass(frozen=True, slots=True)

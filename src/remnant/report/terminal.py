@@ -20,6 +20,7 @@ from remnant.report.blocks import (
     Scope,
     Table,
     Tiles,
+    row_value,
     walk,
 )
 from remnant.report.curve import SPACE
@@ -183,7 +184,7 @@ def _bars(bar: Bar, rows: Sequence[Any], length: int) -> Iterator[str]:
 def _of(get: str | Callable[[Any], float | None] | None, row: Any) -> float | None:
     if get is None:
         return None
-    value: float | None = getattr(row, get) if isinstance(get, str) else get(row)
+    value: float | None = row_value(row, get)
     return value
 
 

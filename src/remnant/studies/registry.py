@@ -159,11 +159,12 @@ QUESTIONS: dict[str, Question] = {
         result="PredictionResult",
     ),
     "text-prediction": _room(
-        "text_prediction",
+        "prediction",
         "Which samples will a fine-tuned language model memorise?",
-        run="text_prediction",
-        result="TextPredictionResult",
-        beside="prediction",
+        run="prediction",
+        result="PredictionResult",
+        recipe="text_recipe",
+        heading="TEXT_TITLE",
     ),
     "unique-features": _room(
         "features",

@@ -19,7 +19,6 @@ from remnant.studies import Execution, run_study, study_from
 from remnant.studies.features.audit import feature_audit, patch_scores
 from remnant.studies.features.audit_inputs import AuditInputs, Settings
 from remnant.studies.features.audit_record import write_record
-from remnant.studies.features.patch_audit import PatchAudit
 
 DEPTHS = ("summary", "show", "page")
 
@@ -94,9 +93,11 @@ def measured():
             else patch_scores(ask, inputs, patch, None, settings, lambda *_: None)
             for ask in (inputs.model, inputs.twin)
         ]
-        judged = feature_audit(inputs, *scores, patch, None, settings, lambda *_: None)
-        what, files = "a letter of 5 x 5 pixels", {"model": "m.pt2"}
-        return PatchAudit(judged, settings, patch, what, inputs, files)
+        return feature_audit(
+            *(inputs, *scores, patch, None, settings, lambda *_: None),
+            what="a letter of 5 x 5 pixels",
+            files={"model": "m.pt2"},
+        )
 
     return {
         "finding": audit(twin=models[1], label=1, limit=None),

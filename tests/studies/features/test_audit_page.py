@@ -12,10 +12,16 @@ from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Figure, Page, Pictures, Section, Table, Tiles, walk
 from remnant.report.curve import SPACE
 from remnant.report.terminal import summary
-from remnant.studies.features.audit_page import TITLE, page, rank_sentence, twin_sentence
+from remnant.studies.features.audit import audit_result, feature_audit_result
+from remnant.studies.features.audit_page import (
+    TITLE,
+    page,
+    rank_sentence,
+    twin_sentence,
+    unrecorded_page,
+)
 from remnant.studies.features.audit_result import FeatureAuditResult
-from remnant.studies.features.formats import number_text
-from remnant.studies.features.patch_audit import audit_result, unrecorded_page
+from remnant.studies.features.sentences import number_text
 from remnant.studies.shared.pages import read_run
 
 
@@ -203,9 +209,10 @@ def test_an_audit_without_a_record_has_the_same_page_but_for_pictures_and_machin
         record = audited[name]
         stored = read_result(record, FeatureAuditResult)
         assert plain(replace(stored.audit, pictures=None)) == plain(audit_result(audit))
+        shown = unrecorded_page(feature_audit_result(audit), audit.arrays())
         summaries = [
-            summary(replace(unrecorded_page(audit), blocks=blocks))
-            for blocks in (unrecorded_page(audit).blocks, tuple(page(stored, read_run(record))))
+            summary(replace(shown, blocks=blocks))
+            for blocks in (shown.blocks, tuple(page(stored, read_run(record))))
         ]
         assert summaries[0] == summaries[1]
-        assert not [b for b in walk(unrecorded_page(audit).blocks) if isinstance(b, Pictures)]
+        assert not [b for b in walk(shown.blocks) if isinstance(b, Pictures)]

@@ -13,20 +13,21 @@ from remnant.studies.features.charts import (
     activations_chart,
     canary_chart,
     changes_chart,
-    correlation_sentence,
     influence_chart,
     through_chart,
     unit_of,
 )
-from remnant.studies.features.formats import (
+from remnant.studies.features.result import Canary, FeaturesResult, Influence, InfluenceChange
+from remnant.studies.features.sentences import (
+    correlation_sentence,
     correlation_text,
     epochs_ends,
     estimate_text,
+    nats_text,
     number_text,
     points_estimate,
     points_number,
 )
-from remnant.studies.features.result import Canary, FeaturesResult, Influence, InfluenceChange
 from remnant.studies.shared.estimates import Estimate
 
 
@@ -176,3 +177,10 @@ def test_other_numbers():
     assert points_number(-0.1234) == "−12.3"
     assert correlation_text(Estimate(-1.0, -1.0, 1.0)) == "−1.00 (−1.00 to 1.00)"
     assert spaced(epochs_ends(Estimate(41, 33, 58.5))) == "33 to 58.5"
+
+
+@pytest.mark.parametrize("value", [1e-9, 0.00042, 0.0099999, 0.01, 0.0234, 1.0001, -0.00042, -3.2])
+def test_a_bound_is_never_rounded_down_and_no_score_to_nothing(value):
+    assert float(nats_text(value, up=True)) >= value
+    assert float(nats_text(value)) == pytest.approx(value, rel=0.06)
+    assert float(nats_text(value)) != 0.0

@@ -11,25 +11,12 @@ from PIL import Image
 
 from remnant.errors import RecordError
 from remnant.records.typed import Absent, read_result
-from remnant.report.blocks import Figure, Headline, Pictures, Section, Table, walk
+from remnant.report.blocks import Figure, Headline, Pictures, Section, Table, row_value, walk
 from remnant.studies.features.page import (
+    MOST_PICTURES,
     TITLE,
-    activations_sentence,
-    changes_sentence,
-    done_sentence,
-    half_sentence,
-    influence_sentence,
     page,
-    positive_sentence,
-    reactions_sentence,
-    score_sentence,
-    spread_sentence,
-    t_test_sentence,
-    through_sentence,
-    variants_sentence,
-    white_box_sentence,
 )
-from remnant.studies.features.pictures import MOST_PICTURES
 from remnant.studies.features.result import (
     Activations,
     FeaturesResult,
@@ -40,6 +27,21 @@ from remnant.studies.features.result import (
     Spread,
     Through,
     WhiteBox,
+)
+from remnant.studies.features.sentences import (
+    activations_sentence,
+    changes_sentence,
+    done_sentence,
+    half_sentence,
+    influence_sentence,
+    positive_sentence,
+    reactions_sentence,
+    score_sentence,
+    spread_sentence,
+    t_test_sentence,
+    through_sentence,
+    variants_sentence,
+    white_box_sentence,
 )
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.pages import read_run
@@ -196,7 +198,8 @@ def test_tables_show_what_was_measured(blocks_of, features):
     assert len(tables["reactions"].rows) == 4
     bar, row = tables["reactions"].bar, tables["reactions"].rows[1]
     share = features.plain.unplanted.share_significant
-    assert (bar.value(row), bar.low(row), bar.high(row)) == tuple(share)
+    ends = (row_value(row, end) for end in (bar.value, bar.low, bar.high))
+    assert tuple(ends) == tuple(share)
     assert bar.mark == ("chance", 0.05)
     canary = tables["canaries"].rows[0]
     cells = {c.name: c.cell(canary).main for c in tables["canaries"].shown()}

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from remnant.cli.output import page_text
 from remnant.measures import cross_entropy, logit_gap
 from remnant.records.typed import plain
 from remnant.report.blocks import Table, walk
-from remnant.report.terminal import detail
 from remnant.studies.prediction.early_measure import (
     ListRule,
     SampleAnswers,
@@ -20,7 +20,7 @@ from remnant.studies.prediction.early_measure import (
     layer_predictions,
     sample_rows,
 )
-from remnant.studies.prediction.early_page import UNKNOWN, early_page
+from remnant.studies.prediction.early_page import TITLE, UNKNOWN, early_blocks
 
 N = 120
 
@@ -90,7 +90,7 @@ def test_what_is_not_known_has_a_reason():
 def test_the_page_shows_every_number_of_the_summary():
     given = answers(start=0.1)
     result = early_result(prediction(given, top=4, truth=np.arange(N) < 12))
-    text = detail(early_page(result))
+    text = page_text(TITLE, early_blocks(result))
     lines = text.splitlines()
     assert lines[0].startswith(f"{N} samples, 3 classes; the model gives ")
     for layer in result.layers:
@@ -109,7 +109,7 @@ def test_the_page_shows_every_number_of_the_summary():
         assert f"{name}: {value} ({low} to {high})" in text
     assert f"({truth.missed} of 12)" in text
     assert UNKNOWN not in text
-    (table,) = (block for block in walk(early_page(result).blocks) if isinstance(block, Table))
+    (table,) = (block for block in walk(early_blocks(result)) if isinstance(block, Table))
     assert [row["rank"] for row in table.rows] == [1, 2, 3, 4], "no more than are listed"
 
 
@@ -117,8 +117,8 @@ def test_without_a_list_the_riskiest_are_shown():
     result = early_result(prediction(answers(logits=False)))
     none = replace(result, listed=0)
     assert len(none.shown) == 10
-    assert UNKNOWN in detail(early_page(none))
-    assert "–" in detail(early_page(none)), "losses are not known"
+    assert UNKNOWN in page_text(TITLE, early_blocks(none))
+    assert "–" in page_text(TITLE, early_blocks(none)), "losses are not known"
 
 
 @pytest.mark.parametrize(

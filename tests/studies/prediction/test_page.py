@@ -20,6 +20,7 @@ from remnant.report.blocks import (
     Table,
     Terms,
     Tiles,
+    row_value,
     walk,
 )
 from remnant.report.charts.figure import Size, figure_of
@@ -34,8 +35,7 @@ from remnant.studies.prediction.charts import (
     time_chart,
     tone_of,
 )
-from remnant.studies.prediction.formats import needs_of, others_text, signed_text, threshold_text
-from remnant.studies.prediction.page import TITLE, headline_reading, page
+from remnant.studies.prediction.page import TEXT_TITLE, TITLE, headline_reading, page
 from remnant.studies.prediction.result import PREDICTORS, ListCheck
 from remnant.studies.prediction.sentences import (
     agreement_sentence,
@@ -51,16 +51,19 @@ from remnant.studies.prediction.sentences import (
     in_plain_words,
     memorised_sentence,
     moment_sentence,
+    needs_of,
+    others_text,
     protect_sentence,
     reading_sentences,
+    signed_text,
     stated_sentences,
     stop_text,
     threshold_sentence,
+    threshold_text,
     time_sentence,
 )
 from remnant.studies.shared.estimates import Estimate, estimate_text, rate_text
 from remnant.studies.shared.pages import read_run
-from remnant.studies.text_prediction import page as text_page
 
 SECTIONS = (
     "In plain words",
@@ -141,8 +144,7 @@ def test_a_full_page_has_every_section_in_its_order(read, blocks):
     assert tuple(block.title for block in found if isinstance(block, Section)) == SECTIONS
     assert isinstance(found[-1], Facts)
     assert TITLE == "Prediction of memorisation"
-    assert text_page.TITLE == "Prediction of memorisation of text"
-    assert text_page.page is page
+    assert TEXT_TITLE == "Prediction of memorisation of text"
 
 
 def test_keys_are_unique_and_every_table_has_rows(read, blocks):
@@ -191,7 +193,8 @@ def test_a_row_of_the_first_table_has_every_number(read, blocks):
     loss = [column.cell(result.prediction.at_stop[1]).main for column in table.shown()]
     assert loss[4:6] == ["–", "–"], "the loss has no threshold of its own"
     bar = table.bar
-    assert (bar.value(first), bar.low(first), bar.high(first)) == first.auc
+    ends = (row_value(first, end) for end in (bar.value, bar.low, bar.high))
+    assert Estimate(*ends) == first.auc
     assert (bar.mark, bar.show(0.5)) == (("guessing", 0.5), "0.500")
 
 

@@ -23,7 +23,6 @@ from remnant.studies.prediction.result import (
 )
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import Finding
-from remnant.studies.text_prediction.result import TextPredictionResult
 
 PARTS = ("verdict", "prediction", "truth", "protect", "task", "scope")
 
@@ -39,14 +38,10 @@ def test_a_part_is_stored_as_it_is_read(small_run, part):
 def test_every_row_of_the_record_is_a_part(small_run):
     assert {field.name for field in dataclasses.fields(PredictionResult)} == set(PARTS)
     assert set(Record.open(small_run).results()) == set(PARTS)
-    assert TextPredictionResult is PredictionResult
 
 
 def test_reading_needs_no_pytorch():
-    code = (
-        "import sys, remnant.studies.prediction.page, remnant.studies.text_prediction.page; "
-        "sys.exit('torch' in sys.modules)"
-    )
+    code = "import sys, remnant.studies.prediction.page; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

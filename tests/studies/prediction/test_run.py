@@ -13,7 +13,7 @@ from remnant.errors import NotEnoughEvidence, PlanError, RecordError, Unsupporte
 from remnant.measures import counterfactual_memorization, loss_trace_iqr, roc, stopping_point
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study
-from remnant.studies.prediction import training as module
+from remnant.studies.prediction import images as module
 from remnant.studies.prediction.early_looks import (
     EarlyLooks,
     kept_looks,

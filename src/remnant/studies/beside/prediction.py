@@ -10,7 +10,6 @@ from remnant.report.curve import percent
 from remnant.report.numerals import counted
 from remnant.studies.beside.checks import Recorded, not_measured, positive_control
 from remnant.studies.prediction.early_result import EarlyResult, Moment, NotMeasured
-from remnant.studies.prediction.formats import name_of
 from remnant.studies.prediction.result import (
     ListCheck,
     Memorisation,
@@ -18,6 +17,7 @@ from remnant.studies.prediction.result import (
     PredictorComparison,
     ProtectList,
 )
+from remnant.studies.prediction.sentences import name_of
 from remnant.studies.shared.estimates import Estimate, ends_text
 
 _CHANCE = 0.5  # AUC of a predictor that knows nothing

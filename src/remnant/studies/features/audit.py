@@ -1,28 +1,56 @@
-"""Scores a patch on a model and on its twin, and judges what that is evidence of."""
+"""Scores a patch on a model and on its twin, judges what that is evidence of, and makes the result.
+
+The result never holds what the patch says.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from remnant.measures import adjusted_p_values, m_score, probability_gain, white_box_m_score
 from remnant.measures.features.divergence import FLOOR
-from remnant.measures.features.feature_score import TIE
 from remnant.measures.statistics.mean_interval import mean_interval
-from remnant.records.outcomes import RULES, Outcome
-from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Settings
-from remnant.studies.features.audit_result import PatchControl
-from remnant.studies.features.formats import nats_text
-from remnant.studies.features.patch_control import images_of_control, patch_control
-from remnant.studies.features.task_control import NO_LABELS, TaskControl, task_control
+from remnant.records.outcomes import Outcome
+from remnant.records.typed import plain
+from remnant.report.curve import SPACE
+from remnant.report.numerals import counted
+from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Scores, Settings
+from remnant.studies.features.audit_result import (
+    NULL_VALUES,
+    SCORE_NAMES,
+    SIDES,
+    Audit,
+    FeatureAuditResult,
+    GatedAudit,
+    ModelScores,
+    PatchControl,
+    Score,
+)
+from remnant.studies.features.controls import (
+    NO_LABELS,
+    TaskControl,
+    images_of_control,
+    patch_control,
+    task_control,
+)
+from remnant.studies.features.result import PatchPlace, PictureRow
+from remnant.studies.features.verdict import (
+    audit_blindness,
+    audit_claim,
+    audit_outcome,
+    audit_verdict,
+)
 from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.result_parts import Finding, Gate
+from remnant.studies.shared.result_parts import Finding, Gate, Tested
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from remnant.canaries import Patch, Patches
@@ -31,51 +59,24 @@ if TYPE_CHECKING:
 _DRAWS = 999
 LARGEST_M = -math.log(FLOOR)
 """No M is larger, in nats: a divergence of one image is at most that."""
+PER_IMAGE = "{}_per_image"
+"""Name of the array with M of the model, or of the twin, for each image."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scores:
-    """What one model makes of the patch.
-
-    Attributes:
-        black_box: M on any images.
-        white_box, gain: M_w and what is added to the label's probability; None where no label was
-            given.
-    """
-
-    black_box: MScore
-    white_box: MScore | None
-    gain: MScore | None
-
-    @property
-    def tested(self) -> list[MScore]:
-        """The scores whose p-values a claim rests on."""
-        return [score for score in (self.black_box, self.white_box) if score is not None]
-
-
-_FINDINGS: dict[Outcome, tuple[str, str]] = {
-    "FAIL": (
-        "The model reacts to the patch",
-        "Find the training images that hold it, remove them, and train again.",
-    ),
-    "PASS": ("No evidence that the patch was memorised", ""),
-    "INCONCLUSIVE": (
-        "No evidence that the patch was memorised",
-        "Give a limit on M (--limit) to judge it, and a twin (--twin) to compare with.",
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FeatureAudit:
-    """The scores of a patch, and what they are evidence of.
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class PatchAudit:
+    """The scores of a patch, what they are evidence of, and everything that the result says.
 
     Attributes:
+        settings: How the patch was scored.
+        patch: The patch.
+        what: Its kind and size in words.
+        inputs: Models and images.
+        files: Names of the files, by option.
         model: The model's scores.
         twin: Of a model that was trained without the patch; None where none was given.
         beyond: M of the model less the twin's; None without one.
         p_values: Of the model's tested scores, corrected for their number (Holm).
-        limit: The limit on M, in nats; None where there is no gate, only a finding.
         task: How well the model names labelled images; None without a limit or without labels.
         control: Whether the patch can be found, and whether a variant of it is; None where no PASS
             depends on it.
@@ -85,11 +86,15 @@ class FeatureAudit:
         claim: The strongest statement that the evidence supports.
     """
 
+    settings: Settings
+    patch: Patch
+    what: str
+    inputs: AuditInputs
+    files: Mapping[str, str] = field(default_factory=dict)
     model: Scores
     twin: Scores | None
     beyond: Estimate | None
     p_values: tuple[float, ...]
-    limit: float | None
     task: TaskControl | None
     control: PatchControl | None
     outcome: Outcome
@@ -99,17 +104,16 @@ class FeatureAudit:
     @property
     def verdict(self) -> Gate | Finding:
         """The outcome of a gate where a limit was given, else a finding."""
-        if self.limit is not None:
-            return Gate(
-                outcome=self.outcome,
-                sentence=self.sentence,
-                claim=self.claim,
-                limit=self.limit,
-                rules=RULES,
-                detected=self.outcome == "FAIL",
-            )
-        headline, advice = _FINDINGS[self.outcome]
-        return Finding(headline=headline, sentence=self.sentence, advice=advice, rules=RULES)
+        return audit_verdict(self.outcome, self.sentence, self.claim, self.settings.limit)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """M of the model and of the twin, for each image and for each patch never planted."""
+        arrays = {}
+        for side in SIDES:
+            if (scores := getattr(self, side)) is not None:
+                arrays[PER_IMAGE.format(side)] = scores.black_box.per_image
+                arrays[NULL_VALUES.format(side)] = scores.black_box.null_values
+        return arrays
 
 
 def feature_audit(
@@ -120,7 +124,10 @@ def feature_audit(
     nulls: Patches | None,
     settings: Settings,
     progress: Callable[[int, int], None],
-) -> FeatureAudit:
+    *,
+    what: str,
+    files: Mapping[str, str],
+) -> PatchAudit:
     """Judge the scores of a model, beside those of its twin.
 
     Args:
@@ -130,6 +137,8 @@ def feature_audit(
         patch, nulls: What they were given.
         settings: How the patch was scored.
         progress: Of the control, which is tested only if a PASS depends on it.
+        what: Kind and size of the patch in words.
+        files: Names of the files, by option.
     """
     p_values = tuple(adjusted_p_values(model.tested, alpha=settings.significance).tolist())
     answers = [inputs.model(part).argmax(dim=1) for part in inputs.images.split(settings.batch)]
@@ -138,23 +147,27 @@ def feature_audit(
     if settings.limit is not None and inputs.task is not None:
         rng = np.random.default_rng([settings.seed, 5])
         task = task_control(inputs.model, inputs.task, batch=settings.batch, rng=rng)
-    blind = blindness(model, classes) or (NO_LABELS if task is None else task.reason)
-    outcome, sentence = _verdict(model, twin, p_values, settings, blind)
+    blind = audit_blindness(model, classes) or (NO_LABELS if task is None else task.reason)
+    outcome, sentence = audit_outcome(model, twin, p_values, settings, blind)
     if outcome == "PASS":
         control = patch_control(inputs, patch, nulls, settings, progress)
         if blind := control.reason:
-            outcome, sentence = _verdict(model, twin, p_values, settings, blind)
-    return FeatureAudit(
+            outcome, sentence = audit_outcome(model, twin, p_values, settings, blind)
+    return PatchAudit(
+        settings=settings,
+        patch=patch,
+        what=what,
+        inputs=inputs,
+        files=files,
         model=model,
         twin=twin,
         beyond=None if twin is None else _difference(model, twin, settings),
         p_values=p_values,
-        limit=settings.limit,
         task=task,
         control=control,
         outcome=outcome,
         sentence=sentence,
-        claim=_claim(model, task, control, blind, outcome),
+        claim=audit_claim(model, task, control, blind, outcome),
     )
 
 
@@ -224,47 +237,6 @@ def patch_scores(
     return Scores(black, white, gain)
 
 
-def blindness(model: Scores, classes: int) -> str:
-    """Why this model could not show a memorised patch; empty where it could.
-
-    A part of the positive control of a PASS: the model reacts to patches, and names more than one
-    class. ``task_control`` and ``patch_control`` are the others.
-    """
-    nulls = model.black_box.null_values
-    if float(np.ptp(nulls)) <= TIE:
-        return "The model answers the same whatever the patch, so a limit on M shows nothing."
-    if classes < 2:
-        return (
-            "The model names one class for all images, as an untrained one does, so a limit on M "
-            "shows nothing. Give images of several classes, or check the model."
-        )
-    return ""
-
-
-def _claim(
-    model: Scores,
-    task: TaskControl | None,
-    control: PatchControl | None,
-    blind: str,
-    outcome: Outcome,
-) -> str:
-    if blind and outcome != "FAIL":
-        return f"No claim: {blind[0].lower()}{blind[1:]}"
-    m = model.black_box
-    learnt = ""
-    if outcome == "PASS" and task is not None and control is not None:
-        learnt = f" {task.measured} (lower bound {task.low:.1%}, 99% confidence). {control.claim}"
-    bound = f"at most {nats_text(m.high, up=True)}"
-    if outcome == "FAIL":
-        bound = f"{nats_text(m.value)}, at least {nats_text(m.low)}"
-    return (
-        f"In this one model M of this patch is {bound} nats ({100 * m.confidence:g}% interval over "
-        f"{m.n_images} images, {m.n_nulls} patches never planted); what "
-        "happens in up to 95 % of trainings may be missing from one (95 % "
-        f"confidence).{learnt}"
-    )
-
-
 def _difference(model: Scores, twin: Scores, settings: Settings) -> Estimate:
     """Mean M of the model less the twin's, on the same images and patches."""
     apart = model.black_box.per_image - twin.black_box.per_image
@@ -278,43 +250,130 @@ def _difference(model: Scores, twin: Scores, settings: Settings) -> Estimate:
     return Estimate(float(apart.mean()), interval.low, interval.high)
 
 
-def _verdict(
-    model: Scores,
-    twin: Scores | None,
-    p_values: tuple[float, ...],
-    settings: Settings,
-    blind: str,
-) -> tuple[Outcome, str]:
-    names = ("M", "the white-box M_w")
-    shown = [at for at, p in enumerate(p_values) if p <= settings.significance]
-    of = "" if len(p_values) == 1 else ", corrected for two tests"
-    reacts = f"the model reacts to this patch more than to {settings.never_planted}"
-    m = model.black_box
-    measured = (
-        f"M is {nats_text(m.value)} nats ({100 * m.confidence:g}% interval over images "
-        f"{nats_text(m.low)} to {nats_text(m.high)})"
-    )
-    if not shown:
-        least = min(p_values)
-        sentence = f"There is no evidence that {reacts}: p = {least:.2g}{of}; {measured}"
-        if settings.limit is None:
-            return "INCONCLUSIVE", f"{sentence}. That does not show that it was not memorised."
-        if blind:
-            return "INCONCLUSIVE", f"{blind} {measured}; p = {least:.2g}{of}."
-        if m.high < settings.limit:
-            return "PASS", f"{sentence}, all of it under the limit of {settings.limit:g}."
-        return "INCONCLUSIVE", f"{sentence}, and the limit is {settings.limit:g}."
-    evidence = " and ".join(f"{names[at]} (p = {p_values[at]:.2g})" for at in shown)
-    if twin is None:
-        return "FAIL", f"There is evidence that {reacts}, by {evidence}{of}; {measured}."
-    theirs = [twin.tested[at].p_value for at in shown]
-    if min(theirs) <= settings.significance:
-        return "INCONCLUSIVE", (
-            f"{reacts[0].upper()}{reacts[1:]}, by {evidence}{of}; but so does the twin, which was "
-            f"trained without it (p = {min(theirs):.2g}): the patch is conspicuous by itself, and "
-            f"this is no evidence that it was memorised; {measured}."
+def tested(audit: PatchAudit) -> list[str]:
+    """Return what was tested, in sentences."""
+    settings, images = audit.settings, audit.inputs.images
+    shape = " x ".join(str(side) for side in images.shape[1:])
+    lines = [
+        f"{audit.what} at row {audit.patch.row}, column {audit.patch.column}"
+        + ("" if audit.patch.opacity == 1.0 else f", opacity {audit.patch.opacity:g}"),
+        f"{_counted(len(images), 'image')} of {shape}, any images: each as it is, with the patch, "
+        f"with a random patch ({settings.control}), and with {settings.nulls} "
+        f"{settings.never_planted}",
+        f"the model's answers were taken for {audit.inputs.model.kind}",
+    ]
+    if audit.inputs.labelled is not None:
+        lines.append(
+            f"{_counted(len(audit.inputs.labelled), 'image')} of label {settings.label}, for the "
+            "white-box scores"
         )
-    return "FAIL", (
-        f"There is evidence that {reacts}, by {evidence}{of}, and the twin, which was trained "
-        f"without it, does not (p = {min(theirs):.2g}); {measured}."
+    if audit.task is not None:
+        lines.append(
+            f"{_counted(audit.task.images, 'labelled image')}, for whether the model learnt "
+            f"its task: {audit.task.right} get their label"
+        )
+    control = audit.control
+    if control is not None and not control.untested:
+        lines.append(
+            f"whether the same test finds the patch in a copy of the model that was trained on "
+            f"{_counted(control.trained, 'image')} with it"
+        )
+    if control is not None and control.variants:
+        names = ", ".join(variant.name for variant in control.variants)
+        lines.append(f"the patch {names}")
+    if audit.twin is not None:
+        lines.append("the same on a twin, said to be trained without the patch")
+    return lines
+
+
+def not_tested(audit: PatchAudit) -> list[str]:
+    """Return what was not tested, in sentences."""
+    lines = [
+        "whether the patch was in the training data: that the model reacts to it is seen, not why",
+        "what another training run of the same recipe would give: intervals are over images, for "
+        "this one model",
+        "other renderings: another size, place or typeface of the same text",
+    ]
+    if audit.outcome != "FAIL":
+        lines.append("that the patch was not memorised: finding nothing is no proof of that")
+    if audit.twin is None:
+        lines.append(
+            "whether the patch is conspicuous by itself: a twin that was trained without it would "
+            "show that (--twin)"
+        )
+    if audit.settings.against == "words":
+        lines.append("names against names: random letters are no names, which may look different")
+    if audit.inputs.labelled is None:
+        lines.append("the class under which it was planted: --label asks about one")
+    return lines
+
+
+def audit_result(
+    audit: PatchAudit, *, report: Path | None = None, pictures: tuple[PictureRow, ...] | None = None
+) -> Audit:
+    """Return everything that was measured, as it is stored and printed as JSON."""
+    settings = audit.settings
+    return (Audit if settings.limit is None else GatedAudit)(
+        **plain(audit.verdict) | {"limit": settings.limit},
+        significance=settings.significance,
+        confidence=settings.confidence,
+        p_values=audit.p_values,
+        task=None if audit.task is None else audit.task.check,
+        patch_control=audit.control,
+        patch=PatchPlace.of(audit.patch, audit.what),
+        files=dict(audit.files),
+        outputs=audit.inputs.model.kind,
+        images=len(audit.inputs.images),
+        shape=tuple(audit.inputs.images.shape[1:]),
+        label=settings.label,
+        control=settings.control,
+        against="words" if settings.against == "words" else "pixels",
+        seed=settings.seed,
+        model=_scores(audit.model),
+        twin=None if audit.twin is None else _scores(audit.twin),
+        beyond_twin=audit.beyond,
+        tested=tuple(tested(audit)),
+        not_tested=tuple(not_tested(audit)),
+        report=None if report is None else str(report),
+        pictures=pictures,
     )
+
+
+def feature_audit_result(
+    audit: PatchAudit, *, pictures: tuple[PictureRow, ...] | None = None
+) -> FeatureAuditResult:
+    """Return the whole result, as a record holds it."""
+    result = audit_result(audit, pictures=pictures)
+    return FeatureAuditResult(
+        verdict=audit.verdict,
+        scope=Tested(tested=result.tested, not_tested=result.not_tested),
+        audit=result,
+    )
+
+
+def _counted(count: int, thing: str) -> str:
+    """A count with plain spaces, as the record and JSON have it."""
+    return counted(count, thing).replace(SPACE, " ")
+
+
+def _score(score: MScore) -> Score:
+    nulls = score.null_values
+    return Score(
+        value=Estimate(score.value, score.low, score.high),
+        confidence=score.confidence,
+        p_value=score.p_value,
+        rank=round(score.p_value * (1 + score.n_nulls)),
+        nulls=score.n_nulls,
+        null_median=float(np.median(nulls)),
+        null_largest=float(nulls.max()),
+        t_test_p_value=score.t_test_p_value,
+        carried_by_few="few carry the score" in score.method,
+        images=score.n_images,
+        method=score.method,
+        convention=score.convention,
+    )
+
+
+def _scores(scores: Scores) -> ModelScores:
+    measured = {name: getattr(scores, name) for name in SCORE_NAMES}
+    return ModelScores(**{name: score and _score(score) for name, score in measured.items()})

@@ -1,4 +1,4 @@
-"""What an audit of a patch is given: models, images and settings."""
+"""What an audit of a patch is given, models, images and settings, and the scores made of them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Protocol
 from remnant.errors import NotEnoughEvidence, require
 from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.studies.features.audit_result import NEVER_PLANTED
-from remnant.studies.features.task_control import LabelledImages
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from torch import Tensor
+
+    from remnant.measures import MScore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,20 @@ class Classifier(Protocol):
         ...
 
 
+class LabelledImages(Protocol):
+    """Images ``(n, c, h, w)`` in [0, 1], with one label each where labels are known."""
+
+    @property
+    def images(self) -> Tensor:
+        """The images."""
+        ...
+
+    @property
+    def labels(self) -> NDArray[np.int64] | None:
+        """Their labels."""
+        ...
+
+
 TrainedCopies = Callable[["Tensor", "Tensor", Sequence[int]], Iterator[tuple[int, "Classifier"]]]
 """From images, labels and numbers of passes to each number with a copy that was trained so long."""
 
@@ -99,3 +116,23 @@ class AuditInputs:
     task: LabelledImages | None
     copies: TrainedCopies | None = None
     untrainable: str = "no copy of this model can be trained"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scores:
+    """What one model makes of the patch.
+
+    Attributes:
+        black_box: M on any images.
+        white_box, gain: M_w and what is added to the label's probability; None where no label was
+            given.
+    """
+
+    black_box: MScore
+    white_box: MScore | None
+    gain: MScore | None
+
+    @property
+    def tested(self) -> list[MScore]:
+        """The scores whose p-values a claim rests on."""
+        return [score for score in (self.black_box, self.white_box) if score is not None]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from operator import attrgetter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from remnant.report.blocks import (
     Column,
     Figure,
     Missing,
+    Page,
     Reading,
     Table,
     Terms,
@@ -30,20 +30,20 @@ from remnant.report.numerals import counted, p_equals, pvalue_text
 from remnant.studies.beside.features import of_audit
 from remnant.studies.features.audit_result import (
     NULL_VALUES,
+    QUESTION,
     Audit,
     FeatureAuditResult,
     PatchControl,
-    Score,
     ScoreRow,
     TaskCheck,
 )
-from remnant.studies.features.formats import (
+from remnant.studies.features.page import picture_blocks
+from remnant.studies.features.sentences import (
     estimate_cell,
     estimate_text,
     interval_text,
     number_text,
 )
-from remnant.studies.features.pictures import picture_blocks
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 
 TITLE = "Audit of a feature"
@@ -92,6 +92,29 @@ def page(result: FeatureAuditResult, run: RunFacts) -> Iterator[Block]:
     yield from closing(run, ledger=False)
 
 
+def unrecorded_page(result: FeatureAuditResult, arrays: Mapping[str, NDArray[Any]]) -> Page:
+    """Return the page of an audit that has no record; it shows no pictures."""
+    run = RunFacts(
+        name="",
+        question=QUESTION,
+        complete=True,
+        fingerprint="",
+        plan={},
+        recipe={},
+        ledger=(),
+        groups=(),
+        array=arrays.__getitem__,
+    )
+    return Page(
+        title=TITLE,
+        question=QUESTION,
+        name="",
+        fingerprint="",
+        complete=True,
+        blocks=tuple(page(result, run)),
+    )
+
+
 def _reading(audit: Audit) -> Reading:
     m, limit = audit.main.value, audit.limit
     ends = [0.0, m.low, m.high, audit.main.null_largest, *([] if limit is None else [limit])]
@@ -112,7 +135,7 @@ def _reading(audit: Audit) -> Reading:
 def _tiles(audit: Audit) -> Tiles:
     m, twin, beyond = audit.main, audit.twin, audit.beyond_twin
     tiles = [
-        Tile("p-value of M", pvalue_text(m.p_value), f"place {_place(m)}"),
+        Tile("p-value of M", pvalue_text(m.p_value), f"place {m.place}"),
         Tile("M", number_text(m.value.value), f"nats; {interval_text(m.value)}"),
     ]
     if twin is not None:
@@ -206,7 +229,7 @@ def _scores(audit: Audit, run: RunFacts) -> Iterator[Block]:
             _column("Value", "value", estimate_cell, strong=True),
             Column("Carried by", _carried_by, optional=True, depth="summary"),
             _column("p", "p_value", pvalue_text),
-            Column("Place", lambda row: _place(row.score), depth="summary"),
+            _column("Place", "place"),
             _column("Median", "null_median", number_text, group="Never planted"),
             _column("Largest", "null_largest", number_text, group="Never planted"),
             _column("t-test", "t_test_p_value", pvalue_text),
@@ -218,16 +241,14 @@ def _scores(audit: Audit, run: RunFacts) -> Iterator[Block]:
     )
 
 
-def _column(name: str, value: str, show: Callable[[Any], str | Cell], **options: Any) -> Column:
-    return Column(name, attrgetter(f"score.{value}"), show, depth="summary", **options)
+def _column(
+    name: str, value: str, show: Callable[[Any], str | Cell] = str, **options: Any
+) -> Column:
+    return Column(name, f"score.{value}", show, depth="summary", **options)
 
 
 def _carried_by(row: ScoreRow) -> str | None:
     return "few images" if row.score.carried_by_few else None
-
-
-def _place(score: Score) -> str:
-    return f"{score.rank} of {score.nulls + 1}"
 
 
 def nulls_chart(audit: Audit, null_values: NDArray[Any]) -> Chart:

@@ -9,7 +9,8 @@ import numpy as np
 
 from remnant.records.typed import plain
 from remnant.studies.command_record import array_digests, weights_digest, write_command_record
-from remnant.studies.features.patch_audit import QUESTION, PatchAudit, feature_audit_result
+from remnant.studies.features.audit import PatchAudit, feature_audit_result
+from remnant.studies.features.audit_result import QUESTION
 from remnant.studies.features.result import PatchPlace, PictureKind, PictureRow
 
 if TYPE_CHECKING:

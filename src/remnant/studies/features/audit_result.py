@@ -7,12 +7,13 @@ from typing import ClassVar, Literal, NamedTuple
 
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent, optional
-from remnant.studies.features.formats import nats_text
 from remnant.studies.features.result import PatchPlace, PictureRow, require_shares
+from remnant.studies.features.sentences import nats_text
 from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import Finding, Gate, Tested
 
+QUESTION = "feature-audit"
 Side = Literal["model", "twin"]
 SIDES: tuple[Side, ...] = ("model", "twin")
 SCORE_NAMES = ("black_box", "white_box", "gain")
@@ -58,6 +59,11 @@ class Score:
         require_shares(confidence=(self.confidence,), p_value=(self.p_value,))
         if self.t_test_p_value is not None:
             require_shares(t_test_p_value=(self.t_test_p_value,))
+
+    @property
+    def place(self) -> str:
+        """The rank, such as ``3 of 200``."""
+        return f"{self.rank} of {self.nulls + 1}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,18 +9,17 @@ from remnant.report.charts.scale import Kind, lag_scale_kind
 from remnant.report.charts.shapes import Chart, Dot, Dots, Line, Rule
 from remnant.report.curve import percent, short_percent
 from remnant.report.numerals import counted, epochs_text, power_text, pvalue_text
-from remnant.studies.features.formats import (
-    correlation_text,
-    estimate_text,
-    number_text,
-)
 from remnant.studies.features.result import (
     Activations,
     Canary,
-    Influence,
     InfluenceChange,
     Through,
     VariantResult,
+)
+from remnant.studies.features.sentences import (
+    correlation_sentence,
+    estimate_text,
+    number_text,
 )
 from remnant.studies.shared.estimates import Estimate
 
@@ -179,16 +178,6 @@ def activations_chart(activations: Activations) -> Chart:
         x_ticks=places,
         x_form="number",
     )
-
-
-def correlation_sentence(influence: Influence) -> str:
-    """Both correlations with their intervals; empty where there is none."""
-    parts = [
-        f"{name} {correlation_text(estimate)}"
-        for name, estimate in (("Pearson", influence.pearson), ("Spearman", influence.spearman))
-        if estimate is not None
-    ]
-    return f"Correlation of M and self-influence: {', '.join(parts)}." if parts else ""
 
 
 def unit_of(values: Iterable[float]) -> tuple[float, str]:

@@ -128,7 +128,7 @@ def variant_result(
         blind=int(np.sum(np.ptp(array("null_means"), axis=1) <= TIE)),
         planted=_models(scores, plan.grid, settings),
         unplanted=_models(scores, plan.bare, settings),
-        beyond=_estimate(crossed_difference(*shares)),
+        beyond=Estimate.of(crossed_difference(*shares)),
         beyond_m=_mean(beyond_m, settings),
         by_influence=_by_influence(scores, high, plan, settings),
         white_box=_white_box(array("white_box"), plan, settings),
@@ -262,7 +262,7 @@ def _influence(
 
     def related(measure: Any) -> Estimate | None:
         try:
-            return _estimate(measure(first=before, second=m, confidence=settings.confidence))
+            return Estimate.of(measure(first=before, second=m, confidence=settings.confidence))
         except (NotEnoughEvidence, InvalidInput):
             return None
 
@@ -288,12 +288,8 @@ def _activations(shares: Floats | None) -> Activations | None:
 
 
 def _mean(values: Floats, settings: ScoreSettings) -> Estimate:
-    return _estimate(crossed_mean(values, confidence=settings.confidence))
+    return Estimate.of(crossed_mean(values, confidence=settings.confidence))
 
 
 def _share(flags: Bools, settings: ScoreSettings) -> Estimate:
-    return _estimate(crossed_share(flags, confidence=settings.confidence))
-
-
-def _estimate(interval: Any) -> Estimate:
-    return Estimate(interval.value, interval.low, interval.high)
+    return Estimate.of(crossed_share(flags, confidence=settings.confidence))

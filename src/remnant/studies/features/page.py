@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator
-from operator import attrgetter
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from remnant.errors import InvalidInput, RecordError
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
     Bar,
@@ -17,6 +16,8 @@ from remnant.report.blocks import (
     Figure,
     Fold,
     Missing,
+    Picture,
+    Pictures,
     Reading,
     Section,
     Table,
@@ -27,48 +28,56 @@ from remnant.report.blocks import (
     section,
 )
 from remnant.report.curve import percent, short_percent
-from remnant.report.numerals import count_text, counted, epoch_text, epochs_text, pvalue_text
+from remnant.report.numerals import count_text, counted, epoch_text, pvalue_text
+from remnant.report.pictures import png
 from remnant.studies.beside.features import beside
 from remnant.studies.features.charts import (
     activations_chart,
     canary_chart,
     changes_chart,
-    correlation_sentence,
     influence_chart,
     through_chart,
 )
-from remnant.studies.features.formats import (
-    capital,
-    epochs_ends,
-    estimate_cell,
-    estimate_text,
-    interval_text,
-    number_text,
-    points_ends,
-    points_estimate,
-    points_number,
-    points_text,
-)
-from remnant.studies.features.pictures import picture_blocks
 from remnant.studies.features.result import (
     Activations,
     Canary,
     Features,
     FeaturesResult,
-    Half,
     Influence,
     InfluenceChange,
     Models,
-    NoHalf,
-    Spread,
+    PictureKind,
+    PictureRow,
     Through,
     VariantResult,
-    WhiteBox,
 )
-from remnant.studies.shared.estimates import Estimate, rate_cell, rate_ends, rate_text
+from remnant.studies.features.sentences import (
+    activations_sentence,
+    capital,
+    changes_sentence,
+    done_sentence,
+    epochs_ends,
+    estimate_cell,
+    half_sentence,
+    influence_ratio,
+    influence_sentence,
+    interval_text,
+    number_text,
+    points_ends,
+    points_number,
+    points_text,
+    positive_sentence,
+    reactions_sentence,
+    score_sentence,
+    spread_sentence,
+    t_test_sentence,
+    through_sentence,
+    variants_sentence,
+    white_box_sentence,
+)
+from remnant.studies.shared.estimates import Estimate, rate_cell, rate_ends
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 from remnant.studies.shared.result_parts import Gate
-from remnant.studies.shared.wording import listed
 
 TITLE = "Unique features"
 _TITLES = {
@@ -80,6 +89,16 @@ _ADVICE = {
     "FAIL": "Remove names and other marks from the training images, or remove the images, and "
     "train again.",
     "INCONCLUSIVE": "Change the recipe as the verdict says, and run it again in a new folder.",
+}
+
+MOST_PICTURES = 6
+_ALT: dict[PictureKind, str] = {
+    "clean": "Training image {} as it was",
+    "patched": "Training image {} with the patch",
+    "random": "Training image {} with a random patch",
+    "image": "Image {} as it was",
+    "image patched": "Image {} with the patch",
+    "image random": "Image {} with a random patch",
 }
 
 
@@ -160,44 +179,6 @@ def _in_plain_words(result: FeaturesResult, run: RunFacts) -> Section:
     return section("In plain words", [*blocks, prose(task_sentence(result.task), tone="lead")])
 
 
-def done_sentence(features: Features) -> str:
-    """The patch, the models that saw it, those that did not, and the images for testing."""
-    patch, ways = features.patch, len(features.variants)
-    faint = "" if patch.opacity == 1 else f" at an opacity of {short_percent(patch.opacity)}"
-    several = f" All this was done in {ways} ways to train." if ways > 1 else ""
-    canaries = counted(features.canaries, "image (the canary)", "different images (canaries)")
-    return (
-        f"{capital(patch.what)}{faint} was stamped on one training image at a time: {canaries}, "
-        f"{counted(features.seeds, 'training')} each, and {counted(features.unplanted, 'training')}"
-        f" without the patch. Each model was tested on {counted(features.images.n, 'image')} "
-        f"({features.images.name}) unrelated to its task.{several}"
-    )
-
-
-def score_sentence(features: Features) -> str:
-    """What M is, and when a model reacts."""
-    return (
-        "M is how much more the patch changes a model’s answers than random patches in the same "
-        "place do. Any patch changes the answers of any model, so M is ranked among "
-        f"{count_text(features.nulls)} patches that no model was trained on. A model reacts to the "
-        f"patch if its M is among the highest {short_percent(features.significance)} of them."
-    )
-
-
-def reactions_sentence(features: Features, variant: VariantResult) -> str:
-    """How many planted models react, beside those that never saw the patch."""
-    planted, unplanted, beyond = variant.planted, variant.unplanted, variant.beyond
-    way = f"{capital(variant.name)}: " if len(features.variants) > 1 else ""
-    chance = ", which may be chance" if beyond.low <= 0 < beyond.value else ""
-    return (
-        f"{way}{rate_text(planted.share_significant)} of {counted(planted.n, 'planted model')} "
-        f"react to the patch (p ≤ {short_percent(features.significance)}), and "
-        f"{rate_text(unplanted.share_significant)} of {counted(unplanted.n, 'model')} that never "
-        f"saw it. The difference is {points_estimate(beyond)}{chance}. Mean M of the planted "
-        f"models less that of their twins: {estimate_text(variant.beyond_m)} nats."
-    )
-
-
 def _pictures(features: Features, run: RunFacts) -> Block | None:
     blocks = picture_blocks(features.pictures, run, part="features")
     columns = (
@@ -206,6 +187,39 @@ def _pictures(features: Features, run: RunFacts) -> Block | None:
     )
     sections = tuple(Section(title, tuple(strips)) for title, strips in columns if strips)
     return Beside(sections) if sections else None
+
+
+def picture_blocks(
+    rows: Sequence[PictureRow], run: RunFacts, *, part: str
+) -> list[tuple[PictureKind, Pictures]]:
+    """Make a strip of at most six pictures of every kind that the record holds.
+
+    Args:
+        rows: Where the record holds them.
+        run: Reads the arrays.
+        part: Name of the result that lists them, for errors.
+
+    Raises:
+        RecordError: The record lacks an array, or an array holds no pictures.
+    """
+    blocks = []
+    for place, row in enumerate(rows):
+        images = run.array(row.array)
+        try:
+            files = [png(image) for image in images[:MOST_PICTURES]]
+        except (InvalidInput, IndexError, TypeError) as fault:
+            raise RecordError(
+                f"{run.name} holds a malformed result {part!r}: {part}.pictures[{place}].array "
+                f"cannot be shown: {str(fault).removesuffix('.')}."
+            ) from fault
+        height, width = images.shape[-2:]
+        pictures = tuple(
+            Picture(file, _ALT[row.what].format(number), width, height)
+            for number, file in enumerate(files, start=1)
+        )
+        if pictures:
+            blocks.append((row.what, Pictures(capital(row.title), pictures)))
+    return blocks
 
 
 # -- how many models react ------------------------------------------------------------------------
@@ -248,6 +262,9 @@ def _other_way(features: Features, variant: VariantResult, key: str) -> Fold:
     return Fold(f"{variant.name}{changes}", tuple(blocks))
 
 
+_SIGNIFICANT = "models.share_significant"
+
+
 class ModelsRow(NamedTuple):
     """Models of one way to train, with the patch or without it."""
 
@@ -278,24 +295,20 @@ def _reactions_table(features: Features) -> Table:
         key="reactions",
         rows=rows,
         columns=(
-            Column("Training", lambda row: row.variant.name),
+            Column("Training", "variant.name"),
             Column("Patch", "patch"),
-            Column("Models", lambda row: row.models.n, count_text),
-            Column("React", _significant, rate_cell, strong=True),
+            Column("Models", "models.n", count_text),
+            Column("React", _SIGNIFICANT, rate_cell, strong=True),
         ),
         bar=Bar(
-            lambda row: _significant(row).value,
+            f"{_SIGNIFICANT}.value",
             percent,
-            low=lambda row: _significant(row).low,
-            high=lambda row: _significant(row).high,
+            low=f"{_SIGNIFICANT}.low",
+            high=f"{_SIGNIFICANT}.high",
             mark=("chance", features.significance),
         ),
         depth="show",
     )
-
-
-def _significant(row: ModelsRow) -> Estimate:
-    return row.models.share_significant
 
 
 def _differences_table(features: Features) -> Table:
@@ -349,18 +362,6 @@ def _halves_prose(variant: VariantResult) -> Iterator[Block]:
             yield prose(half_sentence(name, half), depth="summary")
 
 
-def half_sentence(name: str, half: NoHalf | Half) -> str:
-    """How many models react whose canary was chosen for a high self-influence, or a low one."""
-    start = f"Canaries of {name} self-influence: "
-    if isinstance(half, NoHalf):
-        return f"{start}not measured: {half.reason}."
-    alone = "; with one canary, these intervals are over seeds only" if half.canaries == 1 else ""
-    return (
-        f"{start}{rate_text(half.share_significant)} of {counted(half.n, 'planted model')} react; "
-        f"mean M less the twins’: {estimate_text(half.beyond_m)} nats{alone}."
-    )
-
-
 def _paper(features: Features) -> Iterator[Block]:
     for sentence in (positive_sentence(features.plain), t_test_sentence(features)):
         if sentence:
@@ -377,7 +378,7 @@ def _paper(features: Features) -> Iterator[Block]:
         columns=(
             Column("Training", "name"),
             *(
-                Column(title, attrgetter(name), show, strong=show is rate_cell, group=group)
+                Column(title, name, show, strong=show is rate_cell, group=group)
                 for group, measure, show in groups
                 for title, name in (
                     ("Planted", f"planted.{measure}"),
@@ -385,49 +386,6 @@ def _paper(features: Features) -> Iterator[Block]:
                 )
             ),
         ),
-    )
-
-
-def variants_sentence(features: Features) -> str:
-    """In which ways to train planted models react clearly more often; empty for one way."""
-    ways = len(features.variants)
-    if ways < 2:
-        return ""
-    above = [variant.name for variant in features.variants if variant.beyond.low > 0]
-    if not above:
-        return f"In none of {ways} ways to train do planted models react clearly more often."
-    return (
-        f"Planted models react clearly more often in {len(above)} of {ways} ways to train: "
-        f"{listed(above)}."
-    )
-
-
-def t_test_sentence(features: Features) -> str:
-    """What the paper's own test gives, and why the verdict does not rest on it."""
-    planted, unplanted = features.plain.planted.share_t_test, features.plain.unplanted.share_t_test
-    text = (
-        f"The paper’s t-test over images is significant in {percent(planted.value)} of the planted "
-        f"models and in {percent(unplanted.value)} of the models that never saw the patch"
-    )
-    if unplanted.low > features.significance:
-        text += ": it tests whether other images would give M the same sign, not whether the model "
-        text += "knows the patch. It is shown only for comparison with the paper"
-    return f"{text}."
-
-
-def positive_sentence(variant: VariantResult) -> str:
-    """The paper's mean over M > 0 beside the same without the patch; empty where there is none."""
-    planted, unplanted = variant.planted.mean_positive, variant.unplanted.mean_positive
-    if planted is None:
-        return ""
-    beside = (
-        "no model without the patch has an M above 0"
-        if unplanted is None
-        else f"without the patch it is {number_text(unplanted)}"
-    )
-    return (
-        f"The paper reports the mean of M over models with M > 0: {number_text(planted)} nats "
-        f"here. That mean is positive by construction; {beside}."
     )
 
 
@@ -465,33 +423,6 @@ def _canaries(variant: VariantResult, key: str) -> Iterator[Block]:
     )
 
 
-def spread_sentence(spread: Spread) -> str:
-    """How much M varies, and with what."""
-    parts = [
-        f"{number_text(value)} {over}"
-        for value, over in (
-            (spread.seeds, "between seeds of one canary"),
-            (spread.canaries, "between the means of canaries"),
-            (spread.patches, "between draws of the random patches"),
-        )
-        if value is not None
-    ]
-    share = percent(spread.sign_changes, 0) if spread.sign_changes else "None"
-    return (
-        f"Standard deviation of M: {listed(parts)}. {share} of the canaries have M of both signs."
-    )
-
-
-def white_box_sentence(white_box: WhiteBox) -> str:
-    """The score that uses the canary's label."""
-    return (
-        "With the canary’s label known, the patch raises the log-probability of that class by "
-        f"{estimate_text(white_box.planted)} nats over random patches, on images of the class; in "
-        f"the twins by {estimate_text(white_box.twins)}. The largest value is "
-        f"{number_text(white_box.largest)}."
-    )
-
-
 def _through(through: Through, confidence: float, key: str) -> Iterator[Block]:
     yield prose(through_sentence(through))
     yield Figure(
@@ -500,20 +431,6 @@ def _through(through: Through, confidence: float, key: str) -> Iterator[Block]:
         f"Bands: {short_percent(confidence)} intervals over seeds and canaries, for each moment by "
         "itself.",
         height=320,
-    )
-
-
-def through_sentence(through: Through) -> str:
-    """When planted models are first above the others, for each moment by itself."""
-    if not through.apart:
-        return (
-            "At no moment is the interval of the planted models above that of models that never "
-            "saw the patch."
-        )
-    return (
-        "The interval of the planted models is first above that of the others after "
-        f"{epochs_text(through.apart[0])}, and at {len(through.apart)} of "
-        f"{counted(len(through.epoch), 'moment')}."
     )
 
 
@@ -542,41 +459,10 @@ def _changes_table(influence: Influence, key: str) -> Table:
             Column("High or low", _chosen_for),
             Column("Without", "before", number_text),
             Column("With", "after", number_text),
-            Column("Times as much", _ratio, number_text),
+            Column("Times as much", influence_ratio, number_text),
         ),
         fold=f"Self-influence of every canary ({len(influence.changes)})",
     )
-
-
-def influence_sentence(influence: Influence) -> str:
-    """Whether M and self-influence go together."""
-    text = correlation_sentence(influence)
-    if not text:
-        return f"{counted(influence.n, 'canary is', 'canaries are')} too few for a correlation."
-    known = [value for value in (influence.pearson, influence.spearman) if value is not None]
-    if all(estimate.low <= 0 <= estimate.high for estimate in known):
-        text += " Both may be zero." if len(known) > 1 else " It may be zero."
-    return text
-
-
-def changes_sentence(influence: Influence) -> str:
-    """What the patch does to self-influence, of canaries with a high and with a low one."""
-    parts = []
-    for high, name in ((True, "high"), (False, "low")):
-        ratios = sorted(
-            ratio
-            for change in influence.changes
-            if change.high is high and (ratio := _ratio(change)) is not None
-        )
-        if ratios:
-            middle = number_text(ratios[len(ratios) // 2])
-            parts.append(f"{middle} times as large (the median of {len(ratios)} that were {name})")
-    return f"With the patch, a canary’s self-influence is {listed(parts)}." if parts else ""
-
-
-def _ratio(change: InfluenceChange) -> float | None:
-    ratio = change.after / change.before if change.before else math.inf
-    return ratio if math.isfinite(ratio) else None
 
 
 def _units(activations: Activations, key: str) -> Iterator[Block]:
@@ -586,16 +472,6 @@ def _units(activations: Activations, key: str) -> Iterator[Block]:
         f"{key}activations",
         "A unit counts where it fires on an image with the patch and does not without it.",
         height=320,
-    )
-
-
-def activations_sentence(activations: Activations) -> str:
-    """How often the unit that reacts most does so."""
-    return (
-        f"Of {counted(activations.units, 'unit')} in the last hidden layer, the one that reacts "
-        f"most to the patch fires for it in {percent(activations.letter[0])} of the cases; for "
-        f"random patches in {percent(activations.random[0])}; in models that never saw the patch "
-        f"in {percent(activations.unplanted[0])}."
     )
 
 

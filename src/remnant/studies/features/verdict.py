@@ -1,17 +1,39 @@
-"""What a feature study concludes, and what it did not look at."""
+"""What a study of features and an audit of one model conclude, and what was not looked at."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from remnant.measures.features.feature_score import TIE
 from remnant.measures.forgetting.verdict import cannot_exclude
 from remnant.records.outcomes import RULES, Outcome
-from remnant.studies.features.recipe import FeatureStudy
-from remnant.studies.features.result import VariantResult
-from remnant.studies.shared.estimates import Estimate
-from remnant.studies.shared.result_parts import Gate, Tested
+from remnant.studies.features.sentences import nats_text
+from remnant.studies.shared.result_parts import Finding, Gate, Tested
 from remnant.studies.shared.wording import counted
+
+if TYPE_CHECKING:
+    from remnant.studies.features.audit_inputs import Scores, Settings
+    from remnant.studies.features.audit_result import PatchControl
+    from remnant.studies.features.controls import TaskControl
+    from remnant.studies.features.recipe import FeatureStudy
+    from remnant.studies.features.result import VariantResult
+    from remnant.studies.shared.estimates import Estimate
+
+_FINDINGS: dict[Outcome, tuple[str, str]] = {
+    "FAIL": (
+        "The model reacts to the patch",
+        "Find the training images that hold it, remove them, and train again.",
+    ),
+    "PASS": ("No evidence that the patch was memorised", ""),
+    "INCONCLUSIVE": (
+        "No evidence that the patch was memorised",
+        "Give a limit on M (--limit) to judge it, and a twin (--twin) to compare with.",
+    ),
+}
 
 
 def feature_outcome(
@@ -200,3 +222,111 @@ def feature_scope(study: FeatureStudy, variants: Sequence[VariantResult]) -> Tes
             "other models, other data, other training settings",
         ),
     )
+
+
+# -- the audit of one model ------------------------------------------------------------------------
+
+
+def audit_blindness(model: Scores, classes: int) -> str:
+    """Why one model could not show a memorised patch; empty where it could.
+
+    A part of the positive control of a PASS: the model reacts to patches, and names more than one
+    class. ``task_control`` and ``patch_control`` are the others.
+    """
+    nulls = model.black_box.null_values
+    if float(np.ptp(nulls)) <= TIE:
+        return "The model answers the same whatever the patch, so a limit on M shows nothing."
+    if classes < 2:
+        return (
+            "The model names one class for all images, as an untrained one does, so a limit on M "
+            "shows nothing. Give images of several classes, or check the model."
+        )
+    return ""
+
+
+def audit_outcome(
+    model: Scores,
+    twin: Scores | None,
+    p_values: tuple[float, ...],
+    settings: Settings,
+    blind: str,
+) -> tuple[Outcome, str]:
+    """The outcome of an audit, and the sentence about it.
+
+    FAIL: evidence that the model reacts to the patch, and the twin, if there is one, does not.
+    PASS: none, and M is under the limit. Else INCONCLUSIVE.
+
+    Args:
+        model, twin: Their scores.
+        p_values: Of the model's tested scores, corrected for their number.
+        settings: How they were made.
+        blind: Why this model could not show a memorised patch.
+    """
+    names = ("M", "the white-box M_w")
+    shown = [at for at, p in enumerate(p_values) if p <= settings.significance]
+    of = "" if len(p_values) == 1 else ", corrected for two tests"
+    reacts = f"the model reacts to this patch more than to {settings.never_planted}"
+    m = model.black_box
+    measured = (
+        f"M is {nats_text(m.value)} nats ({100 * m.confidence:g}% interval over images "
+        f"{nats_text(m.low)} to {nats_text(m.high)})"
+    )
+    if not shown:
+        least = min(p_values)
+        sentence = f"There is no evidence that {reacts}: p = {least:.2g}{of}; {measured}"
+        if settings.limit is None:
+            return "INCONCLUSIVE", f"{sentence}. That does not show that it was not memorised."
+        if blind:
+            return "INCONCLUSIVE", f"{blind} {measured}; p = {least:.2g}{of}."
+        if m.high < settings.limit:
+            return "PASS", f"{sentence}, all of it under the limit of {settings.limit:g}."
+        return "INCONCLUSIVE", f"{sentence}, and the limit is {settings.limit:g}."
+    evidence = " and ".join(f"{names[at]} (p = {p_values[at]:.2g})" for at in shown)
+    if twin is None:
+        return "FAIL", f"There is evidence that {reacts}, by {evidence}{of}; {measured}."
+    theirs = [twin.tested[at].p_value for at in shown]
+    if min(theirs) <= settings.significance:
+        return "INCONCLUSIVE", (
+            f"{reacts[0].upper()}{reacts[1:]}, by {evidence}{of}; but so does the twin, which was "
+            f"trained without it (p = {min(theirs):.2g}): the patch is conspicuous by itself, and "
+            f"this is no evidence that it was memorised; {measured}."
+        )
+    return "FAIL", (
+        f"There is evidence that {reacts}, by {evidence}{of}, and the twin, which was trained "
+        f"without it, does not (p = {min(theirs):.2g}); {measured}."
+    )
+
+
+def audit_claim(
+    model: Scores,
+    task: TaskControl | None,
+    control: PatchControl | None,
+    blind: str,
+    outcome: Outcome,
+) -> str:
+    """The strongest statement that the evidence of an audit supports."""
+    if blind and outcome != "FAIL":
+        return _no_claim(blind)
+    m = model.black_box
+    learnt = ""
+    if outcome == "PASS" and task is not None and control is not None:
+        learnt = f" {task.measured} (lower bound {task.low:.1%}, 99% confidence). {control.claim}"
+    bound = f"at most {nats_text(m.high, up=True)}"
+    if outcome == "FAIL":
+        bound = f"{nats_text(m.value)}, at least {nats_text(m.low)}"
+    return (
+        f"In this one model M of this patch is {bound} nats ({100 * m.confidence:g}% interval over "
+        f"{m.n_images} images, {m.n_nulls} patches never planted); what "
+        "happens in up to 95 % of trainings may be missing from one (95 % "
+        f"confidence).{learnt}"
+    )
+
+
+def audit_verdict(
+    outcome: Outcome, sentence: str, claim: str, limit: float | None
+) -> Gate | Finding:
+    """The outcome of a gate where an audit has a limit, else a finding."""
+    if limit is not None:
+        return _gate(outcome, sentence, claim, limit, detected=outcome == "FAIL")
+    headline, advice = _FINDINGS[outcome]
+    return Finding(headline=headline, sentence=sentence, advice=advice, rules=RULES)

@@ -10,7 +10,6 @@ from remnant.report.charts.scale import lag_scale_kind
 from remnant.report.charts.shapes import Chart, Dot, Dots, Line, Rule, Stroke
 from remnant.report.curve import percent, short_percent
 from remnant.report.numerals import count_text, counted, epoch_text, epochs_text
-from remnant.studies.prediction.formats import NAMES, NEEDS_MORE, signed_text, threshold_text
 from remnant.studies.prediction.result import (
     PREDICTORS,
     EarlyStop,
@@ -20,6 +19,7 @@ from remnant.studies.prediction.result import (
     PredictorQuality,
     by_predictor,
 )
+from remnant.studies.prediction.sentences import NAMES, NEEDS_MORE, signed_text, threshold_text
 from remnant.studies.shared.estimates import estimate_text, rate_text
 
 CHANCE = 0.5

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.measures import clopper_pearson, prediction_quality, stopping_point
+from remnant.measures import prediction_quality, stopping_point
 from remnant.measures.prediction.predicted import PredictedMemorisation, predicted_memorisation
 from remnant.report.curve import SPACE
 from remnant.report.numerals import count_text, counted
@@ -22,7 +22,8 @@ from remnant.studies.prediction.early_result import (
     Truth,
     UncheckedMoment,
 )
-from remnant.studies.prediction.formats import share_text
+from remnant.studies.prediction.protect_list import missed_by
+from remnant.studies.prediction.sentences import share_text, short_name_of
 from remnant.studies.shared.estimates import Estimate
 
 DROP, TPR, CONFIDENCE = 0.95, 0.75, 0.95
@@ -70,9 +71,7 @@ class ListRule:
     @property
     def text(self) -> str:
         """The rule in words."""
-        name = {"psmi": "PSMI", "loss": "loss", "logit_gap": "logit gap"}.get(
-            self.by, "Mahalanobis"
-        )
+        name = short_name_of(self.by)
         if self.share is not None:
             return f"the riskiest {share_text(self.share)} by {name}"
         if self.top:
@@ -175,17 +174,15 @@ def _truth(
         rng=np.random.default_rng(seed),
     )
     on_list = np.isin(np.arange(prediction.n), listed)
-    missed, count = int(np.sum(memorised & ~on_list)), int(memorised.sum())
-    low, high = clopper_pearson(missed, count, confidence=CONFIDENCE)
-    auc, rate = quality.auc, quality.fpr_at_tpr
+    missed, rate = missed_by(on_list, memorised, confidence=CONFIDENCE)
     return Truth(
-        memorised=count,
-        auc=Estimate(auc.value, auc.low, auc.high),
-        fpr_at_tpr=Estimate(rate.value, rate.low, rate.high),
+        memorised=int(memorised.sum()),
+        auc=Estimate.of(quality.auc),
+        fpr_at_tpr=Estimate.of(quality.fpr_at_tpr),
         tpr=TPR,
         confidence=CONFIDENCE,
         missed=missed,
-        miss_rate=Estimate(missed / count, float(low), float(high)),
+        miss_rate=rate,
         listed_and_memorised=int(np.sum(memorised & on_list)),
     )
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from operator import itemgetter
 
-from remnant.report.blocks import Block, Column, Page, Table, Tile, Tiles, prose
+from remnant.report.blocks import Block, Column, Table, Tile, Tiles, prose
 from remnant.report.numerals import count_text, counted
 from remnant.studies.prediction.early_result import (
     EarlyResult,
     NotMeasured,
-    SampleRow,
     Truth,
     UncheckedMoment,
 )
-from remnant.studies.prediction.formats import share_text
+from remnant.studies.prediction.sentences import share_text
 from remnant.studies.shared.estimates import estimate_text
 
 TITLE = "Samples predicted to be memorised"
@@ -22,18 +21,6 @@ UNKNOWN = (
     "How many of the samples that will be memorised are not on it is unknown without the truth "
     '(--memorised); a recipe with question = "prediction" measures it on shadow models.'
 )
-
-
-def early_page(result: EarlyResult) -> Page:
-    """Return the page of a result."""
-    return Page(
-        title=TITLE,
-        question="",
-        name="",
-        fingerprint="",
-        complete=True,
-        blocks=tuple(early_blocks(result)),
-    )
 
 
 def early_blocks(result: EarlyResult) -> Iterator[Block]:
@@ -54,7 +41,7 @@ def _lines(result: EarlyResult) -> Iterator[str]:
     yield f"{counted(result.n, 'sample')}, {result.classes} classes{right}"
     for layer in result.layers:
         yield f"{layer.layer}: {counted(layer.features, 'feature')}, SMI {layer.smi:.3f} nats"
-    yield moment_sentence(result)
+    yield drop_sentence(result)
     for warning in result.warnings:
         yield f"warning, {warning}"
     yield (
@@ -63,7 +50,7 @@ def _lines(result: EarlyResult) -> Iterator[str]:
     )
 
 
-def moment_sentence(result: EarlyResult) -> str:
+def drop_sentence(result: EarlyResult) -> str:
     """How far the training loss has dropped, or why that is not known."""
     stop = result.stop
     if isinstance(stop, UncheckedMoment):
@@ -80,25 +67,18 @@ def _samples(result: EarlyResult) -> Table:
         key="samples",
         rows=result.shown,
         columns=(
-            _column("rank", "Rank"),
-            _column("index", "Index"),
-            _column("label", "Label"),
-            _column("predicted", "Predicted"),
-            _column("loss", "Loss", "{:.2f}".format),
-            _column("logit_gap", "Logit gap", "{:.2f}".format),
-            _column("psmi", "PSMI", "{:.2f}".format),
-            _column("psmi_standard_error", "s.e.", "{:.3f}".format),
-            _column("mahalanobis", "Mahalanobis", "{:.1f}".format),
+            Column("Rank", itemgetter("rank")),
+            Column("Index", itemgetter("index")),
+            Column("Label", itemgetter("label")),
+            Column("Predicted", itemgetter("predicted")),
+            Column("Loss", itemgetter("loss"), "{:.2f}".format),
+            Column("Logit gap", itemgetter("logit_gap"), "{:.2f}".format),
+            Column("PSMI", itemgetter("psmi"), "{:.2f}".format),
+            Column("s.e.", itemgetter("psmi_standard_error"), "{:.3f}".format),
+            Column("Mahalanobis", itemgetter("mahalanobis"), "{:.1f}".format),
         ),
         depth="show",
     )
-
-
-def _column(name: str, head: str, show: Callable[[Any], str] = str) -> Column:
-    def value(row: SampleRow) -> Any:
-        return row[name]
-
-    return Column(head, value, show)
 
 
 def _truth(truth: Truth) -> Iterator[Block]:

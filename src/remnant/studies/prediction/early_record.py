@@ -13,7 +13,7 @@ from remnant.report.curve import SPACE
 from remnant.studies.beside.prediction import of_early
 from remnant.studies.prediction import early_page
 from remnant.studies.prediction.early_result import EarlyResult, NotMeasured
-from remnant.studies.prediction.formats import share_text
+from remnant.studies.prediction.sentences import share_text
 from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section
 from remnant.studies.shared.result_parts import Finding, Tested

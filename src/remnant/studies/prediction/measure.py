@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -34,12 +34,11 @@ from remnant.studies.prediction.result import (
     PredictorQuality,
 )
 from remnant.studies.prediction.verdict import list_finding, no_list_finding
-from remnant.studies.shared.estimates import Estimate
+from remnant.studies.shared.estimates import Estimate, WithInterval
 from remnant.studies.shared.result_parts import Tested
 
 CURVE_POINTS = 200
 _COUNTS = ("n_memorised", "n_others", "base_rate", "k")
-_RATES = ("auc", "fpr_at_tpr", "precision_at_k", "default_tpr", "default_fpr")
 _DRAWS = 400  # behind the intervals of the main rows
 _FEW_DRAWS = 100  # behind the intervals of the many rows by time, layer and threshold
 
@@ -235,7 +234,11 @@ class _Judge:
             epoch=step / self.evidence.epoch,
             threshold=limit,
             **{name: getattr(quality, name) for name in _COUNTS},
-            **{name: _estimate(getattr(quality, name)) for name in _RATES},
+            auc=Estimate.of(quality.auc),
+            fpr_at_tpr=Estimate.of(quality.fpr_at_tpr),
+            precision_at_k=Estimate.of(quality.precision_at_k),
+            default_tpr=_known(quality.default_tpr),
+            default_fpr=_known(quality.default_fpr),
             others=self._other_targets(predictor, limit) if whole else (),
             curve=_curve(quality) if whole else None,
         )
@@ -264,7 +267,7 @@ class _Judge:
             area = None
             if kind != "clean" and clean.size:
                 rng = np.random.default_rng([self.plan.seed, 4])
-                area = _estimate(
+                area = Estimate.of(
                     auc(risk[mine], clean, rng=rng, confidence=self.predict.confidence)
                 )
             rows.append(
@@ -279,9 +282,8 @@ class _Judge:
         return tuple(rows)
 
 
-def _estimate(rate: Any) -> Any:
-    """A measure's value and the ends of its interval; None stays None."""
-    return None if rate is None else Estimate(rate.value, rate.low, rate.high)
+def _known(rate: WithInterval | None) -> Estimate | None:
+    return None if rate is None else Estimate.of(rate)
 
 
 def _curve(quality: PredictionQuality) -> OperatingPoints:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from operator import methodcaller
 
 from remnant.records.typed import Absent
 from remnant.report.blocks import (
@@ -37,14 +38,6 @@ from remnant.studies.prediction.charts import (
     threshold_chart,
     time_chart,
 )
-from remnant.studies.prediction.formats import (
-    NAMES,
-    name_of,
-    needs_of,
-    others_text,
-    signed_text,
-    threshold_text,
-)
 from remnant.studies.prediction.result import (
     FlaggedKind,
     Memorisation,
@@ -55,6 +48,7 @@ from remnant.studies.prediction.result import (
     by_predictor,
 )
 from remnant.studies.prediction.sentences import (
+    NAMES,
     agreement_sentence,
     base_rate_sentence,
     between_text,
@@ -64,10 +58,15 @@ from remnant.studies.prediction.sentences import (
     flip_sentence,
     in_plain_words,
     moment_sentence,
+    name_of,
+    needs_of,
+    others_text,
     protect_sentence,
     reading_sentences,
+    signed_text,
     stated_sentences,
     threshold_sentence,
+    threshold_text,
     time_sentence,
 )
 from remnant.studies.shared.estimates import (
@@ -81,6 +80,7 @@ from remnant.studies.shared.estimates import (
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
 TITLE = "Prediction of memorisation"
+TEXT_TITLE = "Prediction of memorisation of text"
 _SQUARE, _FLAT, _LOW = 410, 240, 340  # heights of charts
 
 
@@ -214,17 +214,12 @@ def _quality_table(prediction: PredictorComparison, first: PredictorQuality) -> 
                     ("FPR at PSMI ≤ 0", "default_fpr"),
                 )
             ),
-            Column(
-                "AUC in other runs",
-                lambda row: others_text(row.others) if row.others else None,
-                optional=True,
-                depth="page",
-            ),
+            Column("AUC in other runs", _others, optional=True, depth="page"),
         ),
         bar=Bar(
-            value=lambda row: row.auc.value,
-            low=lambda row: row.auc.low,
-            high=lambda row: row.auc.high,
+            value="auc.value",
+            low="auc.low",
+            high="auc.high",
             show=_three_digits,
             mark=("guessing", CHANCE),
         ),
@@ -301,16 +296,21 @@ class _Compared:
     place: str | float
     rows: tuple[PredictorQuality, ...]
 
+    @property
+    def first(self) -> PredictorQuality:
+        """Any row says how many samples count as memorised here."""
+        return self.rows[0]
+
     def auc(self, predictor: str) -> Estimate | None:
         """The predictor's AUC here; None where it was not measured."""
         return next((row.auc for row in self.rows if row.predictor == predictor), None)
 
 
 def _auc_columns(rows: tuple[PredictorQuality, ...]) -> tuple[Column, ...]:
-    def column(predictor: str) -> Column:
-        return Column(NAMES[predictor], lambda row: row.auc(predictor), estimate_cell, strong=True)
-
-    return tuple(column(predictor) for predictor in by_predictor(rows))
+    return tuple(
+        Column(NAMES[predictor], methodcaller("auc", predictor), estimate_cell, strong=True)
+        for predictor in by_predictor(rows)
+    )
 
 
 def _by_layer(prediction: PredictorComparison) -> Iterator[Block]:
@@ -347,8 +347,8 @@ def _by_threshold(prediction: PredictorComparison) -> Iterator[Block]:
         ],
         columns=(
             Column("Threshold", "place", threshold_text),
-            Column("Memorised", lambda row: row.rows[0].n_memorised, count_text),
-            Column("Share", lambda row: row.rows[0].base_rate, percent),
+            Column("Memorised", "first.n_memorised", count_text),
+            Column("Share", "first.base_rate", percent),
             *_auc_columns(prediction.by_threshold),
         ),
     )
@@ -475,6 +475,10 @@ def _figure(
 
 def _fpr_head(prediction: PredictorComparison) -> str:
     return f"FPR at TPR {short_percent(prediction.tpr)}"
+
+
+def _others(row: PredictorQuality) -> str | None:
+    return others_text(row.others) if row.others else None
 
 
 def _predictor_cell(predictor: str) -> Cell:

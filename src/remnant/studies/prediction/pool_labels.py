@@ -150,7 +150,7 @@ def memorisation(
         memorised_share=float(np.mean(truth.local[0, own] >= settings.threshold)),
         false_alarms=tuple(truth.false_alarms.tolist()),
         false_alarm_limit=settings.false_alarms,
-        flip_rate=Estimate(flips.value, flips.low, flips.high),
+        flip_rate=Estimate.of(flips),
         persistence=flips.persistence,
         agreement=tuple(
             _agreement(first, second, measures, confidence)

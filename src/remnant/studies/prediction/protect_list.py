@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ProtectRule, clopper_pearson, protect_rule
-from remnant.studies.prediction.early_looks import Bools, EarlyLooks, Floats
-from remnant.studies.prediction.pool_labels import Truth
-from remnant.studies.prediction.recipe import PredictSettings, TruthSettings
 from remnant.studies.prediction.result import ListCheck, Predictor, ProtectList, RiskySample
 from remnant.studies.shared.estimates import Estimate
+
+if TYPE_CHECKING:
+    from remnant.studies.prediction.early_looks import Bools, EarlyLooks, Floats
+    from remnant.studies.prediction.pool_labels import Truth
+    from remnant.studies.prediction.recipe import PredictSettings, TruthSettings
 
 SHOWN = 25
 
@@ -83,6 +85,18 @@ def make_list(
     return protect, listed
 
 
+def missed_by(listed: Bools, memorised: Bools, *, confidence: float) -> tuple[int, Estimate]:
+    """Return how many memorised samples a list leaves out, and their share.
+
+    Args:
+        listed, memorised: Whether each sample is; at least one was memorised.
+        confidence: Of the interval of the share, over samples.
+    """
+    missed, n = int(np.sum(memorised & ~listed)), int(memorised.sum())
+    low, high = clopper_pearson(missed, n, confidence=confidence)
+    return missed, Estimate(missed / n, float(low), float(high))
+
+
 def _riskiest(
     risk: Floats, memorised: Bools, places: NDArray[np.int64], evidence: EarlyLooks
 ) -> tuple[RiskySample, ...]:
@@ -110,13 +124,12 @@ def _check(
     n = int(memorised.sum())
     if n == 0:
         raise NotEnoughEvidence("the last target memorised nothing, so that the list is unchecked.")
-    missed = int(np.sum(memorised & ~rule.listed(risk)))
-    low, high = clopper_pearson(missed, n, confidence=predict.confidence)
-    held, chance = missed / n <= rule.stated, rule.chance(missed=missed, memorised=n)
+    missed, rate = missed_by(rule.listed(risk), memorised, confidence=predict.confidence)
+    held, chance = rate.value <= rule.stated, rule.chance(missed=missed, memorised=n)
     return ListCheck(
         memorised=n,
         missed=missed,
-        rate=Estimate(missed / n, float(low), float(high)),
+        rate=rate,
         held=held,
         chance=chance,
         refuted=not held and chance < 1.0 - predict.confidence,

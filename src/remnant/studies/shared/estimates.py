@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from remnant.report.blocks import Cell
 from remnant.report.curve import percent
+
+
+class WithInterval(Protocol):
+    """What a measure gives: a number and the ends of its interval."""
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        ...
+
+    @property
+    def low(self) -> float:
+        """The lower end."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """The upper end."""
+        ...
 
 
 class Estimate(NamedTuple):
@@ -14,6 +33,11 @@ class Estimate(NamedTuple):
     value: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, measured: WithInterval) -> Estimate:
+        """Return what a measure gives, without the rest that it says."""
+        return cls(measured.value, measured.low, measured.high)
 
     @property
     def is_share(self) -> bool:

@@ -1,17 +1,19 @@
-"""Trains the image classifiers of a prediction study, and reads signals off them."""
+"""Image classifiers of a prediction study: their canaries, their training, and what they answer."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from remnant.data import AuditData
+from remnant.canaries import MADE, mislabelled
+from remnant.data import AuditData, Images
 from remnant.plans import ShadowPlan
 from remnant.population import Fit, Population
 from remnant.probes import MARGINS, margin_signals
@@ -20,25 +22,87 @@ from remnant.records import Record
 from remnant.studies.jobs.execution import JobOutput
 from remnant.studies.prediction.early_looks import LOSS, Bools, Floats
 from remnant.studies.prediction.recipe import PredictionStudy
-from remnant.studies.prediction.shadow_training import ShadowTraining
+from remnant.studies.prediction.task import PredictionTask
 from remnant.studies.shared.classifiers import (
     Members,
     SomeMembers,
     accuracy_of,
     check_converged,
+    check_made,
+    check_pool,
+    check_training,
     fit_classifiers,
+    load_data,
     maker_of,
     task_fields,
 )
-from remnant.studies.shared.image_canaries import Planting
+from remnant.studies.shared.image_canaries import Planting, plant
 from remnant.studies.shared.result_parts import ClassifierTask
+from remnant.studies.shared.settings import Execution
 
 _BATCH = 1024  # examples whose hidden states are made at once
 
 
+def prepare(study: PredictionStudy, execution: Execution) -> ImageTask:
+    """Load the images and add the canaries.
+
+    Raises:
+        RemnantError: What cannot be planted, trained or looked at.
+    """
+    data = load_data(study, execution)
+    _check(study, data, execution)
+    planting, kinds = _planted(study, data)
+    return ImageTask(
+        study=study,
+        execution=execution,
+        fingerprint=data.fingerprint,
+        labels=planting.store.labels,
+        kinds=kinds,
+        what=f"{study.model.name} on {study.data.title}",
+        seeds={"plan": study.plan.seed, "data": study.data.seed},
+        origin=data.origin,
+        data=data,
+        planting=planting,
+    )
+
+
+def _check(study: PredictionStudy, data: AuditData, execution: Execution) -> None:
+    check_training(study, data, execution)
+    check_made(data, [kind for kind, count in study.canaries.counts.items() if count])
+    check_pool(
+        study.data,
+        data,
+        study.canaries.mislabelled,
+        needs=f"canaries.mislabelled={study.canaries.mislabelled} are needed",
+        hint="Plant fewer",
+    )
+    module = maker_of(study, shape=data.clean.images.shape[1:], classes=data.classes)()
+    few = torch.from_numpy(data.clean.images[:2])
+    one_pass(module, few, torch.zeros(2, dtype=torch.int64), layers=study.predict.layers)
+
+
+def _planted(study: PredictionStudy, data: AuditData) -> tuple[Planting, NDArray[np.str_]]:
+    """Add the canaries to the clean examples; return them with the kind of each."""
+    rng = np.random.default_rng([study.plan.seed, 1])
+    shape = data.clean.images.shape[1:]
+    sets, kinds = [data.clean.take(np.arange(0))], ["clean"] * len(data.clean)
+    for kind, count in study.canaries.counts.items():
+        if count == 0:
+            continue
+        if kind in MADE:
+            sets.append(Images(*MADE[kind](shape, count=count, classes=data.classes, rng=rng)))
+        else:
+            rows, wrong = mislabelled(data.pool.labels, count=count, classes=data.classes, rng=rng)
+            sets.append(Images(data.pool.images[rows], wrong))
+        kinds += [kind] * count
+    return plant(data, sets), np.array(kinds)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ImageTraining(ShadowTraining):
-    """The training of image classifiers; see ``ShadowTraining``."""
+class ImageTask(PredictionTask):
+    """Images with canaries, and the training of classifiers on them."""
+
+    TIMED_STEPS: ClassVar[int] = 12
 
     study: PredictionStudy
     data: AuditData
@@ -103,6 +167,10 @@ class ImageTraining(ShadowTraining):
         record.put_array("targets.test_accuracy", accuracy_of(models, self.planting))
         return losses
 
-    def task(self, record: Record) -> ClassifierTask:
+    def useful(self, record: Record) -> ClassifierTask:
         """Return how useful the targets are."""
         return ClassifierTask(**task_fields(record.array("targets.test_accuracy"), self.data))
+
+    def memory(self, fit: Fit) -> int:
+        """Return the bytes of a training, its images included."""
+        return fit.memory + self.planting.store.images.nbytes

@@ -23,23 +23,24 @@ from remnant.records import Record
 from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Table, walk
 from remnant.studies import Execution, estimate_study, run_study, study_from
-from remnant.studies.prediction.recipe import PredictSettings, TruthSettings
-from remnant.studies.prediction.shadow_pool import models_in
-from remnant.studies.shared.pages import read_run
-from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.text_prediction.multiple_choice import (
+from remnant.studies.prediction.multiple_choice import (
+    MultipleChoiceTask,
     answer_signals,
     read_frozen,
     tokenise_questions,
 )
-from remnant.studies.text_prediction.page import TITLE, page
-from remnant.studies.text_prediction.recipe import (
+from remnant.studies.prediction.page import TEXT_TITLE, page
+from remnant.studies.prediction.recipe import PredictSettings, TruthSettings
+from remnant.studies.prediction.result import PredictionResult
+from remnant.studies.prediction.shadow_pool import models_in
+from remnant.studies.prediction.text_recipe import (
     LoraSettings,
     PretrainedSettings,
     QuestionSettings,
     TextPredictionStudy,
 )
-from remnant.studies.text_prediction.result import TextPredictionResult
+from remnant.studies.shared.pages import read_run
+from remnant.studies.shared.settings import TrainingSettings
 
 STUDY = TextPredictionStudy(
     plan=ShadowPlan(models=8, steps=40, batch=4, seed=1),
@@ -118,7 +119,7 @@ def test_what_is_recorded(run):
 
 def test_the_result_is_read_as_it_was_stored_and_has_a_page(run):
     record = Record.open(run)
-    result = read_result(record, TextPredictionResult)
+    result = read_result(record, PredictionResult)
     for name, row in record.results().items():
         part = getattr(result, name)
         if "absent" in row:
@@ -127,7 +128,7 @@ def test_the_result_is_read_as_it_was_stored_and_has_a_page(run):
             assert json.dumps(plain(part)) == json.dumps(row), name
     blocks = list(walk(page(result, read_run(record))))
     assert blocks[0].title == result.verdict.headline
-    assert TITLE == "Prediction of memorisation of text"
+    assert TEXT_TITLE == "Prediction of memorisation of text"
     tables = {block.key: block for block in blocks if isinstance(block, Table)}
     assert [row.place for row in tables["layers"].rows] == ["last", "model.layers.0"]
     assert [row.kind for row in tables["kinds"].rows] == ["mislabelled", "clean"]
@@ -179,7 +180,7 @@ def test_a_run_cut_short_goes_on_to_the_same_results(where, run, data, tmp_path,
 
     folder = tmp_path / "cut"
     with monkeypatch.context() as patch:
-        patch.setattr(f"remnant.studies.prediction.shadow_training.{where}", cut)
+        patch.setattr(f"remnant.studies.prediction.run.{where}", cut)
         with pytest.raises(Cut):
             run_study(STUDY, folder, Execution(data_folder=data))
 
@@ -187,9 +188,9 @@ def test_a_run_cut_short_goes_on_to_the_same_results(where, run, data, tmp_path,
         raise AssertionError("what was there already is trained again")
 
     with monkeypatch.context() as patch:
-        patch.setattr("remnant.studies.prediction.shadow_training._look_at_targets", trained_again)
+        patch.setattr("remnant.studies.prediction.run._look_at_targets", trained_again)
         if where == "measure_prediction":
-            patch.setattr("remnant.studies.text_prediction.run._TextTraining.fit", trained_again)
+            patch.setattr(MultipleChoiceTask, "fit", trained_again)
         run_study(STUDY, folder, Execution(data_folder=data))
     assert Record.open(folder).results() == Record.open(run).results()
 

@@ -1,12 +1,16 @@
-"""Questions as tokens for a pretrained model, and what fine-tuned models say of their answers."""
+"""Multiple-choice questions of a prediction study: tokens, adapters, and what models answer.
+
+A pretrained language model is fine-tuned with adapters to name the letter of the right choice.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -17,14 +21,57 @@ from remnant.data import LETTERS, MultipleChoice, Questions, load_questions
 from remnant.data.own_files import Origin
 from remnant.data.questions import load_own_questions
 from remnant.errors import InvalidInput, UnsupportedModel
-from remnant.population import AdapterPopulation, FrozenModel
+from remnant.plans import ShadowPlan
+from remnant.population import AdapterPopulation, Fit, FrozenModel
 from remnant.population.adapters import PADDING
+from remnant.population.optimizers import make_optimizer
 from remnant.population.precision import dtype_of
+from remnant.records import Record
+from remnant.studies.jobs.execution import JobOutput
+from remnant.studies.prediction.early_looks import LOSS, Bools, Floats
+from remnant.studies.prediction.task import PredictionTask
+from remnant.studies.prediction.text_recipe import (
+    PretrainedSettings,
+    QuestionSettings,
+    TextPredictionStudy,
+)
+from remnant.studies.shared.machine import StepClock
+from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.text_settings import QuestionFileSettings
-from remnant.studies.text_prediction.recipe import PretrainedSettings, QuestionSettings
 
 _TOLERANCE = 1e-3  # between the model whole and in parts, of the largest logit
+
+
+def prepare(study: TextPredictionStudy, execution: Execution) -> MultipleChoiceTask:
+    """Read questions and model.
+
+    Raises:
+        RemnantError: They cannot be read, or adapters cannot be trained on them.
+    """
+    make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+    questions = tokenise_questions(study.questions, study.model, execution, data=study.data)
+    frozen, weights = read_frozen(study.model, execution, precision=study.plan.precision)
+    both = f"{questions.fingerprint}/{weights}"
+    named = study.questions.name if study.data is None else study.data.path
+    task = MultipleChoiceTask(
+        study=study,
+        execution=execution,
+        fingerprint=hashlib.sha256(both.encode()).hexdigest()[:16],
+        labels=questions.answers,
+        kinds=questions.kinds,
+        what=(
+            f"LoRA of rank {study.lora.rank} on {Path(study.model.folder).name}, multiple-choice "
+            f"questions of {named} with at most {study.questions.longest} tokens"
+        ),
+        seeds={"plan": study.plan.seed, "questions": study.questions.seed},
+        origin=questions.origin,
+        questions=questions,
+        frozen=frozen,
+    )
+    untrained = task.population([0], study.plan.precision)
+    next(untrained.ask(questions.tokens[:1], layers=study.predict.layers))
+    return task
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,3 +348,97 @@ def held_out_accuracy(
         )
     accuracy: NDArray[np.float64] = right.mean(axis=1)
     return accuracy
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MultipleChoiceTask(PredictionTask):
+    """Multiple-choice questions, and the training of adapters on them."""
+
+    LEAST_BLOCK: ClassVar[int] = 50  # adapters are small: fewer leave a GPU idle
+    TIMED_STEPS: ClassVar[int] = 4
+
+    study: TextPredictionStudy
+    questions: TokenisedQuestions
+    frozen: FrozenModel
+
+    def on(self, execution: Execution) -> MultipleChoiceTask:
+        """Return the same task where a job runs, the frozen model on that device."""
+        if execution.device != self.execution.device:
+            self.frozen.module.to(execution.device)  # a worker's own copy
+        return dataclasses.replace(self, execution=execution)
+
+    def population(self, seeds: list[int], precision: str) -> AdapterPopulation:
+        """Return untrained adapters, one for each seed."""
+        return AdapterPopulation(
+            self.frozen, seeds, lora=self.study.lora.made(), precision=precision
+        )
+
+    def fit(
+        self, members: range | tuple[int, ...], *, plan: ShadowPlan | None = None, **choices: Any
+    ) -> tuple[Fit, AdapterPopulation]:
+        """Train these members of ``plan``, by default the study's."""
+        study, plan = self.study, plan or self.study.plan
+        probes = choices.pop("probes", None) or {}
+        seeds = plan.seeds
+        population = self.population([seeds[member] for member in members], plan.precision)
+        fit = population.fit(
+            self.questions.tokens,
+            self.questions.wanted,
+            plan.schedule(examples=len(self.questions), members=members),
+            optimizer=study.training.optimizer,
+            learning_rate=study.training.rate(),
+            clip=study.training.clip,
+            probes={name: probe.read for name, probe in probes.items()},
+            probe_steps={name: probe.steps for name, probe in probes.items()},
+            **choices,
+            **study.training.options,
+        )
+        return fit, population
+
+    def signals(self, models: AdapterPopulation) -> Floats:
+        """Return loss, log-odds and logit gap of all questions, shape ``(members, 3, n)``."""
+        return ask_all(models, self.questions)[0]
+
+    def first_losses(self, models: AdapterPopulation, own: Bools) -> Floats:
+        """Return the first member's losses on all questions."""
+        signals, _ = ask_all(models, self.questions, members=slice(1))
+        return np.asarray(signals[0, LOSS])
+
+    def look(self, models: AdapterPopulation, seen: Bools) -> Iterator[tuple[Floats, list[Tensor]]]:
+        """Yield each target's signals of all questions, and the states of its own ones."""
+        layers = self.study.predict.layers
+        signals, states = ask_all(models, self.questions, layers=layers)
+        for target, own in enumerate(seen):
+            rows = torch.from_numpy(own).to(models.device)
+            yield signals[target], [states[layer][target, rows] for layer in layers]
+
+    def trained_targets(
+        self, record: JobOutput, fit: Fit, models: AdapterPopulation, own: Bools
+    ) -> Floats:
+        """Record the accuracy and the dropped questions; return the losses of all questions."""
+        record.put_array("targets.test_accuracy", held_out_accuracy(models, self.questions))
+        record.update_execution({"questions.left_out": self.questions.left_out})
+        return fit.probes["trace"]
+
+    def useful(self, record: Record) -> ClassifierTask:
+        """Return how useful the targets are."""
+        answers = self.questions.test_answers
+        return ClassifierTask(
+            test_accuracy=float(record.array("targets.test_accuracy").mean()),
+            test_examples=len(answers),
+            majority=float(np.bincount(answers).max() / len(answers)),
+        )
+
+    def memory(self, fit: Fit) -> int:
+        """Return the bytes of a training."""
+        return fit.memory
+
+    def reading_seconds(self, models: AdapterPopulation, clock: StepClock) -> float:
+        """Return how long it takes to ask about all questions, timed on a few of them."""
+        few = dataclasses.replace(
+            self.questions, tokens=self.questions.tokens[:8], answers=self.questions.answers[:8]
+        )
+        clock(0)
+        ask_all(models, few)
+        clock(0)
+        return float((clock.times[-1] - clock.times[-2]) * len(self.questions) / len(few))

@@ -1,1 +1,0 @@
-"""Which questions will a fine-tuned language model memorise?"""
