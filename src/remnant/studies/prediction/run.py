@@ -73,7 +73,7 @@ def _check(study: PredictionStudy, data: AuditData, execution: Execution) -> Non
     shape = data.clean.images.shape[1:]
     examples = len(data.clean) + sum(study.canaries.counts.values())
     study.predict.steps(epoch=examples / 2 / study.plan.batch, last=study.plan.steps)
-    module = maker_of(study, shape=shape, classes=data.classes)()
+    module = maker_of(study, execution, shape=shape, classes=data.classes)()
     few = torch.from_numpy(data.clean.images[:2])
     one_pass(module, few, torch.zeros(2, dtype=torch.int64), layers=study.predict.layers)
 
@@ -99,7 +99,7 @@ def _training(study: PredictionStudy, data: AuditData, execution: Execution) -> 
         fingerprint=data.fingerprint,
         labels=planting.store.labels,
         kinds=np.array(kinds),
-        what=f"{study.model.name} on {study.data.title}",
+        what=f"{study.model.title} on {study.data.title}",
         data=data,
         planting=planting,
     )

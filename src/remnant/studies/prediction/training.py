@@ -78,7 +78,7 @@ class ImageTraining(ShadowTraining):
         """Yield each target's signals and hidden states, from one pass over its own examples."""
         for target, own in enumerate(seen):
             module = maker_of(
-                self.study, shape=self.planting.shape, classes=self.planting.classes
+                self.study, self.execution, shape=self.planting.shape, classes=self.planting.classes
             )()
             module.load_state_dict(models.state_dict(target))
             module.to(models.device)
