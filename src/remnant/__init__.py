@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from remnant.integrations.membership.outcome import MembershipAudit
     from remnant.integrations.membership.scores import audit_scores
     from remnant.integrations.membership.texts import audit_texts
-    from remnant.integrations.training.audit import Audit, AuditOutcome
+    from remnant.integrations.training.audit import Audit
+    from remnant.integrations.training.finishing import AuditOutcome
     from remnant.measures.epsilon.attack_rates import EpsilonLowerBound, epsilon_lower_bound
     from remnant.measures.epsilon.canaries_needed import CanariesNeeded, canaries_needed
     from remnant.measures.epsilon.from_scores import ScoresEpsilon, epsilon_from_scores
@@ -79,7 +80,8 @@ _NAMES = {
     "integrations.membership.outcome": ("MembershipAudit",),
     "integrations.membership.scores": ("audit_scores",),
     "integrations.membership.texts": ("audit_texts",),
-    "integrations.training.audit": ("Audit", "AuditOutcome"),
+    "integrations.training.audit": ("Audit",),
+    "integrations.training.finishing": ("AuditOutcome",),
     "measures.epsilon.attack_rates": ("EpsilonLowerBound", "epsilon_lower_bound"),
     "measures.epsilon.canaries_needed": ("CanariesNeeded", "canaries_needed"),
     "measures.epsilon.from_scores": ("ScoresEpsilon", "epsilon_from_scores"),

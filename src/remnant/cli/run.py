@@ -18,6 +18,11 @@ from remnant.cli.options.workers import check_workers, executor_for, use_threads
     help="Folder for the record and the report.  [default: runs/NAME OF THE RECIPE]",
 )
 @declared.path("--data", help="Folder that holds the data sets, and your own files.")
+@declared.path(
+    "--trust",
+    multiple=True,
+    help="Python file whose code a recipe may run: your own network or data. May be repeated.",
+)
 @click.option("--scale", help="Use the recipe's table of this name, such as paper, for a GPU.")
 @worker_options
 @declared.flag("--dry-run", help="Print members, steps, memory and minutes; train nothing.")
@@ -50,6 +55,7 @@ def run(
     recipes: tuple[Path, ...],
     out: Path | None,
     data: Path | None,
+    trust: tuple[Path, ...],
     scale: str | None,
     device: tuple[str, ...],
     place: str | None,
@@ -79,17 +85,22 @@ def run(
 
     A completed run exits with 0, whatever its outcome, unless --gate is given.
 
+    A recipe may name a function of your own (model.maker). Its code runs only with --trust FILE,
+    where FILE is the very file that holds it: read it first if it is not yours.
+
     \b
     Example:
       remnant run recipes/fashion-mnist-inject.toml --data data --dry-run
       remnant run recipes/fashion-mnist-inject.toml --data data --out runs/fashion
       remnant run recipes/factor-*.toml --out runs/factors
       remnant run recipes/fashion-mnist-inject.toml --data data --threads 1 --on ray --workers 2
+      remnant run examples/own_network/resnet.toml --trust examples/own_network/networks.py
     """
     from remnant.cli.options.dry_run import print_dry_run
-    from remnant.cli.run_studies import naming_recipe, run_studies
+    from remnant.cli.run_studies import check_trust, naming_recipe, run_studies
     from remnant.errors import InvalidInput
     from remnant.studies import Execution, read_recipe
+    from remnant.studies.own_code import trusted_file
     from remnant.studies.required_extras import check_extras
 
     check_workers(device=device, place=place, workers=workers, gpus_per_task=gpus_per_task)
@@ -122,7 +133,10 @@ def run(
         pool_block=pool_block,
         executor=None if dry_run else executor,
         reveal=reveal,
+        trusted=tuple(map(trusted_file, dict.fromkeys(trust))),
     )
+    if trust or not dry_run:
+        check_trust(studies, homes, execution)
     if not dry_run:
         folder = out or Path("runs")
         if len(studies) == 1:

@@ -30,6 +30,29 @@ def naming_recipe(recipe: Path, *, of: int) -> AbstractContextManager[None]:
     return blaming(str(recipe)) if of > 1 else nullcontext()
 
 
+def check_trust(
+    studies: Mapping[str, Study], recipe_folders: Mapping[str, Path], execution: Execution
+) -> None:
+    """Refuse code that is not trusted, and trusted files that no recipe names, before any run.
+
+    Args:
+        studies: By any name.
+        recipe_folders: The folders of their recipes.
+        execution: With the trusted files.
+
+    Raises:
+        PlanError: A recipe names code of a file that is not trusted, or not the one it pins.
+        InvalidInput: A trusted file is not named.
+    """
+    from remnant.studies.own_code import check_unused, with_digests
+
+    executions = {name: replace(execution, recipe_folder=recipe_folders[name]) for name in studies}
+    for name, study in studies.items():
+        with naming_recipe(Path(name), of=len(studies)):
+            with_digests(study, executions[name])
+    check_unused(studies, executions)
+
+
 def run_studies(
     studies: Mapping[str, Study],
     out: Path,

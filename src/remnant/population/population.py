@@ -39,6 +39,10 @@ _NUMBERS = {"cpu": 2**27, "cuda": 2**30}
 _EXAMPLES = {"cpu": 2**24, "cuda": 2**28}
 _GROWTH = 64  # how much larger than an input a model's inner activations are taken to be
 
+# How far backends may be apart, as a share of a tensor's largest entry, by precision.
+_ROUNDING = {"": 1e-3, "float64": 1e-6, "float32": 1e-3, "tf32": 5e-2, "bf16": 5e-2}
+_SMALL = 1e-3
+
 
 class Population:
     """N models trained together; member *i* is what it would be alone.
@@ -57,6 +61,9 @@ class Population:
         device: Where the population lives.
         precision: ``float32`` (no TF32), ``tf32``, ``bf16`` (autocast), ``float64``; ``None`` keeps
             the model's own type.
+        compared: Whether the stacked backend is used only if it gives the gradients of the serial
+            one on a batch. For networks of which nothing is known: vmap may run them and compute
+            something else.
 
     Guarantees:
         * A member of N equals the same member alone, whatever N and the backend, to rounding.
@@ -83,7 +90,9 @@ class Population:
         noise_seeds: Sequence[int] | None = None,
         device: str | torch.device = "cpu",
         precision: str | None = None,
+        compared: bool = False,
     ) -> None:
+        self._compared = compared
         self.seeds = whole_numbers("seeds", seeds)
         masks = self.seeds
         if dropout_seeds is not None:
@@ -345,11 +354,25 @@ class Population:
             return engine, name, reason
         inputs, labels = (part.expand(2, *part.shape) for part in batch)
         try:
-            engine.gradients(self._state.take(torch.zeros(2, dtype=torch.int64)), inputs, labels)
+            made = self._tried(engine, inputs, labels)
         except UnsupportedModel:
-            serial = self._backend("serial", traits, loss, compiled=compiled)
+            made = None
+        except (RuntimeError, TypeError, ValueError, NotImplementedError):
+            if not self._compared:
+                raise
+            made = None
+        serial = self._backend("serial", traits, loss, compiled=compiled)
+        if made is None:
             return serial, "serial", "vmap cannot run this model"
+        if self._compared and not _agree(made, self._tried(serial, inputs, labels), self.precision):
+            return serial, "serial", "vmap computes other gradients"
         return engine, name, reason
+
+    def _tried(self, engine: Backend, inputs: Tensor, labels: Tensor) -> State:
+        """The gradients, and the buffers afterwards, of two members on a batch."""
+        state = self._state.take(torch.zeros(len(inputs), dtype=torch.int64))
+        gradients = engine.gradients(state, inputs, labels)
+        return State({"gradients": gradients, "buffers": state["buffers"]})
 
     def _parameter_type(self) -> torch.dtype | None:
         for group in ("params", "frozen"):
@@ -460,3 +483,19 @@ def _member(
                 hint="Pass a state_dict of that model.",
             ) from fault
     return module
+
+
+def _agree(made: State, other: State, precision: str | None) -> bool:
+    """Whether two backends gave the same gradients and buffers, up to rounding."""
+    apart = _ROUNDING["" if precision is None else precision]
+    for group, tensors in made.groups.items():
+        if tensors.keys() != other[group].keys():
+            return False
+        sizes = {n: float(t.abs().max()) for n, t in other[group].items() if t.numel()}
+        least = _SMALL * max(sizes.values(), default=0.0)  # below it everything is rounding
+        if not all(
+            bool(((tensors[n] - other[group][n]).abs() <= apart * max(size, least)).all())
+            for n, size in sizes.items()
+        ):
+            return False
+    return True

@@ -328,6 +328,12 @@ def _changed(table: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
         if other.get("kind", own.get("kind")) not in BY_LOSS:
             own = {name: value for name, value in own.items() if name != "share"}
         table = {**table, "canaries": own}
+    own, other = table.get("model"), changes.get("model")
+    if isinstance(own, dict) and isinstance(other, dict):
+        # Another network has not the name, the function or the file of this one.
+        gone = {"name", "sha256"} if other.get("maker") is not None else set()
+        gone |= {"maker", "sha256"} if other.get("name") is not None else set()
+        table = {**table, "model": {name: own[name] for name in own if name not in gone}}
     return with_changes(table, changes)
 
 

@@ -12,8 +12,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from remnant.data.own_code import explained
 from remnant.errors import InvalidInput, RecordError
 from remnant.records.listing import SHADOW_POOL
+from remnant.studies.own_code import with_digests
 from remnant.studies.shared.study import Recipe, Study
 
 if TYPE_CHECKING:
@@ -317,10 +319,14 @@ def run_study(
     Raises:
         RemnantError: Anything that the user can fix.
     """
-    load(QUESTIONS[study.QUESTION].run)(study, folder, execution, progress=progress)
+    study = with_digests(study, execution)
+    with explained(execution.trusted):
+        load(QUESTIONS[study.QUESTION].run)(study, folder, execution, progress=progress)
 
 
 def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
     """Time a few steps of a study and return what the whole run would take; writes nothing."""
-    estimate: dict[str, Any] = load(QUESTIONS[study.QUESTION].estimate)(study, execution)
+    study = with_digests(study, execution)
+    with explained(execution.trusted):
+        estimate: dict[str, Any] = load(QUESTIONS[study.QUESTION].estimate)(study, execution)
     return estimate

@@ -115,7 +115,7 @@ class Images(Task[ClassifierStudy, Planting]):
     def scope(self, study: ClassifierStudy) -> ScopeWords:
         """Return what was planted, and what other kinds there are."""
         return ScopeWords(
-            model=study.model.name,
+            model=study.model.title,
             data=study.data.title,
             planted=f"{study.canaries.kind} canaries planted",
             others="other models, other data and other kinds of canary",

@@ -41,15 +41,20 @@ def print_dry_run(
         InvalidInput: The cluster that was named refuses the tasks.
     """
     from remnant.studies import estimate_study
+    from remnant.studies.own_code import named_code
 
     capacity = None if executor is None else _capacity(executor)
     estimates: dict[str, dict[str, Any]] = {}
     for recipe, study in studies.items():
         own = replace(execution, recipe_folder=recipe.parent)
+        if not execution.trusted and (names := dict(named_code(study))):
+            estimates[recipe.stem] = {"timed": False, "needs_trust": names}
+            continue
         with naming_recipe(recipe, of=len(studies)), _threads_of(executor):
             estimate = estimate_study(study, own)
         if capacity is not None:
-            estimate = capacity.applied(estimate, first=not estimates)
+            timed = [known for known in estimates.values() if known.get("timed", True)]
+            estimate = capacity.applied(estimate, first=not timed)
         estimates[recipe.stem] = estimate
     if as_json:
         plain = estimates if len(estimates) > 1 else next(iter(estimates.values()))
@@ -58,6 +63,13 @@ def print_dry_run(
     for name, estimate in estimates.items():
         if len(estimates) > 1:
             click.echo(name)
+        if not estimate.get("timed", True):
+            named = ", ".join(
+                f"{field} = {name!r}" for field, name in estimate["needs_trust"].items()
+            )
+            click.echo("The recipe has no fault. Nothing was timed: its code was not run.")
+            click.echo(f"Read the code of {named}, then add --trust FILE.")
+            continue
         _show(estimate, execution.device)
         if capacity is not None:
             _show_tasks(estimate, capacity)

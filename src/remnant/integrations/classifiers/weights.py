@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
+from remnant.data.own_code import said, split_reference
 from remnant.errors import InvalidInput, UnsupportedModel, require
 from remnant.models.catalogue import model_maker
 
@@ -123,18 +124,13 @@ def model_of_maker(maker: str, state: Mapping[str, Tensor]) -> nn.Module:
 
 
 def _function(maker: str) -> Callable[[], Any]:
-    module, colon, name = maker.partition(":")
-    if not (colon and name.isidentifier() and all(p.isidentifier() for p in module.split("."))):
-        raise InvalidInput(
-            f"maker={maker!r} is not of the form package.module:function.",
-            hint="For make() in networks.py it is networks:make.",
-        )
+    module, name = split_reference("maker", maker)
     try:
         with _current_folder_first(module):
             attribute = getattr(import_module(module), name, None)
     except _FAULTS as fault:
         raise InvalidInput(
-            f"maker={maker!r}: {module} cannot be imported: {_said(fault)}.",
+            f"maker={maker!r}: {module} cannot be imported: {said(fault)}.",
             hint="Run the command in the folder that holds it, or install it.",
         ) from fault
     if not callable(attribute):
@@ -179,14 +175,9 @@ def _call(maker: str, function: Callable[[], Any]) -> Any:
         return function()
     except _FAULTS as fault:
         raise InvalidInput(
-            f"maker={maker!r} fails: {_said(fault)}.",
+            f"maker={maker!r} fails: {said(fault)}.",
             hint="It is called without arguments.",
         ) from fault
-
-
-def _said(fault: BaseException) -> str:
-    text = str(fault).strip().partition("\n")[0].rstrip(".")
-    return f"{type(fault).__name__}: {text}" if text else type(fault).__name__
 
 
 def _filled(module: nn.Module, state: Mapping[str, Tensor], what: str) -> nn.Module:

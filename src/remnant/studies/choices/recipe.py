@@ -287,7 +287,7 @@ class ExposureTrainingStudy(VariedStudy):
         return made
 
 
-def changes_of(table: Mapping[str, Any], study: ExposureTrainingStudy) -> dict[str, Any]:
+def changes_of(table: Mapping[str, Any], study: VariedStudy) -> dict[str, Any]:
     """Return the fields in which a variant differs from a plain study, its names aside."""
     changes = difference(table, study.to_dict())
     return {name: fields for name, fields in changes.items() if name not in ("label", "title")}

@@ -120,7 +120,7 @@ def variant_result(
     beyond_m = planted_m - scores.value[plan.twins][:, None]
     return VariantResult(
         name=label,
-        what=f"{study.model.name} on {study.data.title}",
+        what=f"{study.model.title} on {study.data.title}",
         changes=changes,
         test_accuracy=Estimate(accuracy.value, max(accuracy.low, 0.0), min(accuracy.high, 1.0)),
         stopped_epoch=Estimate(float(np.median(epochs)), float(epochs.min()), float(epochs.max())),

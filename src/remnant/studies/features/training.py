@@ -174,7 +174,7 @@ def fit_members(
 
 def maker(study: FeatureStudy, stamped: Stamped) -> Callable[[], nn.Module]:
     """Return what makes the study's model."""
-    return maker_of(study, shape=stamped.shape, classes=stamped.classes)
+    return maker_of(study, Execution(), shape=stamped.shape, classes=stamped.classes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -246,7 +246,7 @@ def _train_grid(runs: Runs, key: str, shared: GridData, context: JobContext) -> 
     # A run is disturbed at its own last lag, though a longer run beside it may continue.
     hidden = {
         f"{run_name}.hidden": Probe(
-            hidden_probe(run, data, losses, cast.planting, question, device=execution.device),
+            hidden_probe(run, data, losses, cast.planting, question, execution),
             question.steps[-1:],
         )
         for (run_name, run), question in zip(runs.items(), cast.ask.values(), strict=True)

@@ -162,7 +162,7 @@ def _scope(study: ForgettingStudy, run: Attacks) -> Tested:
     )
     tested = [
         f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} {study.canaries.kind} "
-        f"canaries in {study.model.name} on {study.data.title}",
+        f"canaries in {study.model.title} on {study.data.title}",
         f"{compared}{f', by {run.used.attacker}' if inside else ''}, for {plan.watch_steps} steps "
         "after the canaries were last used",
     ]

@@ -28,7 +28,7 @@ from remnant.studies.shared.image_canaries import (
     draw_canaries,
     standardised,
 )
-from remnant.studies.shared.settings import CanarySettings
+from remnant.studies.shared.settings import CanarySettings, Execution
 
 Floats = NDArray[np.float64]
 
@@ -39,8 +39,7 @@ def hidden_probe(
     losses: Floats | None,
     planting: Planting,
     question: CanaryLooks,
-    *,
-    device: str,
+    execution: Execution,
 ) -> Callable[[Population], Floats]:
     """Return a probe that disturbs the study's members and scores their canaries.
 
@@ -49,7 +48,7 @@ def hidden_probe(
         data, losses: As its canaries were drawn.
         planting: The population's store.
         question: Which members and canaries of the population are the study's.
-        device: Where to compute.
+        execution: Where to compute.
 
     Raises:
         PlanError: There are too few neighbours.
@@ -59,7 +58,7 @@ def hidden_probe(
         planting.probed.images[question.canaries], planting.probed.labels[question.canaries]
     )
     lesson = lesson_of(_neighbours(study, settings, data, losses, probed))
-    make_model = maker_of(study, shape=planting.shape, classes=planting.classes)
+    make_model = maker_of(study, execution, shape=planting.shape, classes=planting.classes)
 
     def read(population: Population) -> Floats:
         members = range(len(population))[question.members]
@@ -69,7 +68,8 @@ def hidden_probe(
             plan=study.plan,
             probed=probed,
             test=planting.test,
-            device=device,
+            device=execution.device,
+            compared=study.model.maker is not None,
         )
         return disturb(bench, settings, study.training, lesson)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from numpy.typing import ArrayLike
 
+from remnant.data.own_code import TrustedFile
 from remnant.data.own_files import OwnFiles
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Execution:
         recipe_folder: Of the recipe, where there is one.
         executor: Runs the study's jobs; None: this process, one after another.
         reveal: Whether the record may hold canaries for its page to show.
+        trusted: Files whose code a recipe may run.
     """
 
     device: str = "cpu"
@@ -60,6 +62,7 @@ class Execution:
     recipe_folder: Path | None = None
     executor: Executor | None = None
     reveal: bool = False
+    trusted: tuple[TrustedFile, ...] = ()
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the executor out: a worker that gets this runs jobs itself."""

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 import remnant
 from remnant import errors
+from remnant.data.own_code import explained
 from remnant.errors import RemnantError, is_out_of_memory
 from remnant.population.memory import at_most
 from remnant.studies.jobs.execution import Execution, JobContext, Outcome
@@ -130,7 +131,7 @@ def run_order(
 
     context = JobContext(order.execution, collected, order.folder, progress)
     try:
-        with at_most(order.most):
+        with at_most(order.most), explained(order.execution.trusted):
             value = work(shared, context)
     except RemnantError as fault:
         return Fault(type(fault).__name__, fault.message, fault.hint)

@@ -58,7 +58,7 @@ def prepare(study: PredictionStudy, execution: Execution) -> ImageTask:
         fingerprint=data.fingerprint,
         labels=planting.store.labels,
         kinds=kinds,
-        what=f"{study.model.name} on {study.data.title}",
+        what=f"{study.model.title} on {study.data.title}",
         seeds={"plan": study.plan.seed, "data": study.data.seed},
         origin=data.origin,
         data=data,
@@ -76,7 +76,7 @@ def _check(study: PredictionStudy, data: AuditData, execution: Execution) -> Non
         needs=f"canaries.mislabelled={study.canaries.mislabelled} are needed",
         hint="Plant fewer",
     )
-    module = maker_of(study, shape=data.clean.images.shape[1:], classes=data.classes)()
+    module = maker_of(study, execution, shape=data.clean.images.shape[1:], classes=data.classes)()
     few = torch.from_numpy(data.clean.images[:2])
     one_pass(module, few, torch.zeros(2, dtype=torch.int64), layers=study.predict.layers)
 
@@ -142,7 +142,7 @@ class ImageTask(PredictionTask):
         """Yield each target's signals and hidden states, from one pass over its own examples."""
         for target, own in enumerate(seen):
             module = maker_of(
-                self.study, shape=self.planting.shape, classes=self.planting.classes
+                self.study, self.execution, shape=self.planting.shape, classes=self.planting.classes
             )()
             module.load_state_dict(models.state_dict(target))
             module.to(models.device)

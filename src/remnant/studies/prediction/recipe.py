@@ -18,7 +18,7 @@ from remnant.plans.bounds import (
     one_of,
 )
 from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import Classifiers
+from remnant.studies.shared.settings import Classifiers, refuse_own_network
 from remnant.studies.shared.study import Recipe
 
 EARLY = ("psmi", "loss", "logit_gap", "mahalanobis")  # one model, one pass
@@ -157,6 +157,7 @@ class PredictionStudy(Classifiers):
     truth: TruthSettings = field(default_factory=TruthSettings)
 
     def __post_init__(self) -> None:
+        refuse_own_network(self.model, self.QUESTION)
         check_shadow_study(self.plan, self.predict)
 
 

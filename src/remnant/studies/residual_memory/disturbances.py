@@ -41,12 +41,14 @@ class Bench(ABC):
         states: The trained members' own, trial by trial, a trial's members side by side.
         plan: Whose members they are.
         device: Where to compute.
+        compared: As in ``Population``.
     """
 
     make_model: Callable[[], nn.Module]
     states: Sequence[State]
     plan: Plan
     device: str = "cpu"
+    compared: bool = False
 
     def population(self, states: Sequence[State]) -> Population:
         """Return members that start from these states; a trial's share their dropout."""
@@ -57,6 +59,7 @@ class Bench(ABC):
             start=states,
             device=self.device,
             precision=self.plan.precision,
+            compared=self.compared,
         )
 
     @abstractmethod

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -16,21 +17,26 @@ from remnant.canaries import BY_LOSS, ENDS, MADE, rows_in_share
 from remnant.data import AuditData, load_images
 from remnant.data.catalogue import load_own_images
 from remnant.data.images import examples_needed
+from remnant.data.own_code import call, explained
 from remnant.errors import InvalidInput, PlanError
 from remnant.models import model_maker
+from remnant.models.own_network import check_network, own_network
 from remnant.plans import Schedule
 from remnant.population import Checkpoint, Fit, Population
+from remnant.population.blueprint import cross_entropy
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import label_signals
 from remnant.records import Record
 from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.jobs.running import run_jobs
+from remnant.studies.own_code import file_of
 from remnant.studies.shared.image_canaries import (
     Planting,
     canary_count,
     judge_pool,
     needs_judge,
     share_of,
+    standardised,
 )
 from remnant.studies.shared.settings import (
     CanarySettings,
@@ -40,6 +46,8 @@ from remnant.studies.shared.settings import (
     Execution,
     ImagePlan,
 )
+
+_TRIED = 8  # examples on which a network of the user's own is tried
 
 
 def load_data(study: Classifiers, execution: Execution) -> AuditData:
@@ -126,7 +134,9 @@ def check_made(data: AuditData, kinds: Iterable[str]) -> None:
 
 def check_training(study: Classifiers, data: AuditData, execution: Execution) -> None:
     """Refuse a model, a device or an optimizer that is not there before anything is written."""
-    Population(_maker(study, data), seeds=[0], device=execution.device)
+    if study.model.maker is not None:
+        _check_own_network(study, data, execution)
+    Population(_maker(study, data, execution), seeds=[0], device=execution.device)
     make_optimizer(study.training.optimizer, members=1, options=study.training.options)
 
 
@@ -153,12 +163,13 @@ def judged_losses(
 ) -> NDArray[np.float64]:
     """Train the study's judges, by these settings or its own, and return their losses."""
     return judge_pool(
-        _maker(study, data),
+        _maker(study, data, execution),
         study.plan,
         settings or study.canaries,
         study.training,
         data,
         device=execution.device,
+        compared=study.model.maker is not None,
     )
 
 
@@ -292,12 +303,13 @@ def fit_classifiers(
         checkpoint, on_step: As in ``Population.fit``.
     """
     population = Population(
-        maker_of(study, shape=planting.shape, classes=planting.classes),
+        maker_of(study, execution, shape=planting.shape, classes=planting.classes),
         seeds=members.seeds,
         dropout_seeds=members.dropout_seeds,
         noise_seeds=members.noise_seeds,
         device=execution.device,
         precision=members.precision,
+        compared=study.model.maker is not None,
     )
     questions, probes = ask or {}, also or {}
 
@@ -363,10 +375,41 @@ def task_fields(test_accuracy: NDArray[np.float64], data: AuditData) -> dict[str
     }
 
 
-def maker_of(study: Classifiers, *, shape: Sequence[int], classes: int) -> Callable[[], nn.Module]:
-    """Return what makes the study's model for images of this shape."""
-    return model_maker(study.model.name, shape=shape, classes=classes, **study.model.options)
+def maker_of(
+    study: Classifiers, execution: Execution, *, shape: Sequence[int], classes: int
+) -> Callable[[], nn.Module]:
+    """Return what makes the study's model for inputs of this shape.
+
+    Args:
+        study: Whose model it is.
+        execution: With the trusted file, for a network of the user's own.
+        shape: Of one input.
+        classes: How many.
+    """
+    model = study.model
+    if model.maker is None:
+        return model_maker(model.name, shape=shape, classes=classes, **model.options)
+    file = file_of(model, "maker", execution)
+    make = partial(call, "model.maker", model.maker, file, model.options)
+    return own_network(make, named=f"model.maker={model.maker!r}", shape=shape)
 
 
-def _maker(study: Classifiers, data: AuditData) -> Callable[[], nn.Module]:
-    return maker_of(study, shape=data.clean.images.shape[1:], classes=data.classes)
+def _maker(study: Classifiers, data: AuditData, execution: Execution) -> Callable[[], nn.Module]:
+    shape = data.clean.images.shape[1:]
+    return maker_of(study, execution, shape=shape, classes=data.classes)
+
+
+def _check_own_network(study: Classifiers, data: AuditData, execution: Execution) -> None:
+    """Try the user's network on a few examples, so that its faults are known before training."""
+    few = standardised(data, data.clean.take(np.arange(min(_TRIED, len(data.clean)))))[0]
+    named = f"model.maker={study.model.maker!r}"
+    on = f"{named} on inputs of shape {few.images.shape}"
+    with explained([file_of(study.model, "maker", execution)], named=on, anywhere=True):
+        check_network(
+            _maker(study, data, execution),
+            torch.from_numpy(few.images),
+            torch.from_numpy(few.labels),
+            named=named,
+            classes=data.classes,
+            loss=cross_entropy,
+        )

@@ -141,6 +141,7 @@ def judge_pool(
     data: AuditData,
     *,
     device: str,
+    compared: bool = False,
 ) -> NDArray[np.float64]:
     """Train judges on the clean data and return their mean loss on each example of the pool."""
     mean, spread = float(data.clean.images.mean()), float(data.clean.images.std())
@@ -152,7 +153,13 @@ def judge_pool(
         fraction=0.9,
         precision=plan.precision,
     )
-    population = Population(make_model, seeds=judges.seeds, device=device, precision=plan.precision)
+    population = Population(
+        make_model,
+        seeds=judges.seeds,
+        device=device,
+        precision=plan.precision,
+        compared=compared,
+    )
     population.fit(
         (data.clean.images - mean) / spread,
         data.clean.labels,

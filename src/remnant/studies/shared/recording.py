@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from remnant.data import AuditData
+from remnant.data.own_code import explained
 from remnant.data.own_files import Origin
 from remnant.errors import RemnantError
 from remnant.plans import Ledger
 from remnant.records import Record, gather_provenance
+from remnant.records.folder import RECORD_FILE
 from remnant.records.provenance import command_facts, used_libraries
+from remnant.studies.own_code import check_same_code
 from remnant.studies.shared.classifiers import load_data
 from remnant.studies.shared.machine import device_name
 from remnant.studies.shared.settings import Classifiers, Execution
@@ -60,6 +63,8 @@ def run_in_record(
             holds nothing new.
     """
     plain = study.to_dict()
+    if (folder / RECORD_FILE).exists():
+        check_same_code(Record.open(folder).plan, plain)
     with Record.open_or_create(
         folder,
         question=plain["question"],
@@ -78,7 +83,8 @@ def run_in_record(
             record.remove_checkpoints()  # a kill after the last result may have left them
             return
         try:
-            work(record)
+            with explained(execution.trusted):
+                work(record)
             record.note_versions(used_libraries())
         except RemnantError:
             record.discard_if_empty()

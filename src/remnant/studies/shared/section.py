@@ -17,6 +17,7 @@ class Section:
     """
 
     NAME: ClassVar[str]
+    CODE: ClassVar[tuple[str, ...]] = ()  # fields that name functions of the user's own
     HINT: ClassVar[str] = "Fix the recipe."
 
     def __init_subclass__(cls, *, name: str = "", **others: Any) -> None:

@@ -7,10 +7,11 @@ Everything here changes numbers, so all of it is in the study's fingerprint. How
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from remnant.canaries import BY_LOSS, KINDS, QUARTER
 from remnant.data import DATA_SETS
+from remnant.data.own_code import FORM, reference_faults
 from remnant.data.own_files import FILES
 from remnant.errors import PlanError, RemnantError
 from remnant.measures.statistics.success import chance_level, out_of_reach
@@ -34,6 +35,7 @@ from remnant.studies.shared.section import Section
 from remnant.studies.shared.study import SectionedStudy
 
 ImagePlan = InjectPlan | PoisonPlan | StaggeredPlan
+OWN = "own"  # the name of a model that a function of the user's own makes
 _MOST = 1e9  # of a model's option, far beyond what fits in memory
 
 
@@ -145,15 +147,60 @@ class ModelSettings(Section, name="model"):
     """Which classifier is trained.
 
     Attributes:
-        name: Architecture.
-        options: Its options, such as ``{ width = 0.5, dropout = 0.2 }``.
+        name: Architecture; ``own`` with ``maker``.
+        options: Its options, such as ``{ width = 0.5, dropout = 0.2 }``. With ``maker``: keyword
+            arguments of the function.
+        maker: Your own network: ``package.module:function``, which takes the options and returns a
+            ``torch.nn.Module`` that gives one logit per class. The code runs only with ``--trust
+            FILE``. Not set: the architecture called ``name``.
+        sha256: SHA-256 of the file of each module named here, which the run fills in; a recipe
+            that has it refuses a file that has changed.
     """
 
-    name: Annotated[str, one_of(CATALOGUE)] = "mlp1"
+    CODE: ClassVar[tuple[str, ...]] = ("maker",)
+
+    name: Annotated[str, one_of((*CATALOGUE, OWN))] = "mlp1"
     options: dict[str, Any] = field(default_factory=dict)
+    maker: Annotated[str, text(f"of the form {FORM}")] | None = added_later(None)
+    sha256: dict[str, Any] | None = added_later(None)
+
+    def __post_init__(self) -> None:
+        if self.maker is None and isinstance(self.name, str) and ":" in self.name:
+            raise PlanError(
+                f"model.name={self.name!r} is a function and no architecture.",
+                hint="Write it as model.maker.",
+            )
+        if self.maker is not None and self.name == type(self).name:
+            object.__setattr__(self, "name", OWN)
+        super().__post_init__()
 
     def _contradictions(self) -> list[str]:
-        return option_faults(self.options, CATALOGUE[self.name])
+        if self.maker is None:
+            if self.name == OWN:
+                return [f'model.maker is needed with model.name = "{OWN}"']
+            return option_faults(self.options, CATALOGUE[self.name])
+        faults = reference_faults("model.maker", self.maker)
+        if self.name != OWN:
+            faults.append(f"model.name={self.name!r} and model.maker={self.maker!r} are both given")
+        return faults
+
+    @property
+    def title(self) -> str:
+        """The model in words: its name, or the function that makes it."""
+        return self.name if self.maker is None else self.maker
+
+
+def refuse_own_network(model: ModelSettings, question: str) -> None:
+    """Refuse a network of the user's own where a question reads hidden states.
+
+    Raises:
+        PlanError: It is one.
+    """
+    if model.maker is not None:
+        raise PlanError(
+            f"model.maker={model.maker!r}: the question {question} takes no network of your own.",
+            hint="Name an architecture in model.name, or ask forgetting or one-run.",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,322 @@
+"""Recipes with a network of the user's own: what runs its code, is recorded, and is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from remnant.errors import PlanError
+from remnant.integrations.workers.device_workers import DeviceWorkers
+from remnant.records import Record
+from remnant.studies import Execution, read_recipe, run_forgetting, run_study
+from remnant.studies.jobs.scheduling import Distributed
+from remnant.studies.own_code import trusted_file
+
+NETWORKS = """
+import os
+from pathlib import Path
+import torch
+from torch import nn
+
+with Path(__file__).with_name("ran.txt").open("a") as log:
+    log.write("ran ")
+
+class Net(nn.Module):
+    def __init__(self, width=4):
+        super().__init__()
+        self.inner = nn.Conv2d(1, width, 3, stride=2)
+        self.norm = nn.BatchNorm2d(width)
+        self.head = nn.Linear(width * 9, 10)
+
+    def forward(self, images):
+        return self.head(torch.relu(self.norm(self.inner(images))).flatten(1))
+
+def make(width=4):
+    print("made")
+    return Net(width)
+
+class Constant(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(10))
+
+    def forward(self, images):
+        return self.weight * 0 + torch.zeros(len(images), 10)
+
+class Breaking(Net):
+    def forward(self, images):
+        if float(self.norm.num_batches_tracked) > 12:
+            raise KeyError("gone")
+        return super().forward(images)
+
+class Diverging(Net):
+    def forward(self, images):
+        return super().forward(images) * 10.0 ** self.norm.num_batches_tracked
+"""
+INJECT = """
+question = "forgetting"
+[plan]
+kind = "inject"
+canaries = 12
+step = 6
+watch_steps = 8
+trials = 2
+batch = 16
+[data]
+examples = 100
+[model]
+maker = "networks:make"
+options = { width = 3 }
+[attack]
+success = "auc"
+lags = [0, 4, 8]
+"""
+ONE_RUN = """
+question = "one-run"
+[plan]
+kind = "staggered"
+canaries = 60
+never = 30
+starts = [10, 20]
+window = 10
+batch = 16
+[data]
+examples = 200
+[model]
+maker = "networks:make"
+[attack]
+success = "auc"
+limit = 0.7
+checkpoints = 3
+"""
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    (tmp_path / "networks.py").write_text(NETWORKS)
+    (tmp_path / "inject.toml").write_text(INJECT)
+    (tmp_path / "poison.toml").write_text(
+        INJECT.replace('"inject"', '"poison"')
+        + '[[compare]]\nlabel = "wide"\nmodel.options.width = 5\n'
+        + '[[compare]]\nlabel = "ours"\nmodel = { name = "logistic", options = {} }\n'
+    )
+    (tmp_path / "one.toml").write_text(ONE_RUN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def ran(home):
+    log = home / "ran.txt"
+    return log.exists() and bool(log.read_text())
+
+
+@pytest.mark.parametrize("recipe", ["inject", "poison", "one"])
+def test_a_network_of_ones_own_is_measured_recorded_shown_and_left_alone(command, home, recipe):
+    arguments = ("run", f"{recipe}.toml", "--trust", "networks.py", "--out", "run")
+    done = command(*arguments, "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["status"] == "complete"  # what the code prints is not in it
+    assert "made" in done.err
+    digest = hashlib.sha256((home / "networks.py").read_bytes()).hexdigest()
+    record = Record.open(home / "run")
+    assert record.plan["model"]["sha256"] == {"networks": digest}
+    assert record.plan["model"]["maker"] == "networks:make"
+    assert record.provenance["inputs"]["--trust networks.py"] == digest
+    (home / "ran.txt").unlink()
+    page = (home / "run" / "report.html").read_text()
+    assert digest in page
+    assert "networks:make" in page
+    for shown in (("show", "run"), ("report", "run"), ("runs", "."), ("show", "run", "--json")):
+        done = command(*shown)
+        assert done.code == 0, done.err
+    assert not ran(home)
+    again = command(*arguments)
+    assert again.code == 0, again.err
+    assert Record.open(home / "run").attempts() == record.attempts()
+
+
+def test_variants_have_networks_of_their_own(home):
+    study = read_recipe(home / "poison.toml")
+    assert [v.study.model.title for v in study.compare] == ["networks:make", "logistic"]
+    assert [v.study.model.options for v in study.compare] == [{"width": 5}, {}]
+    assert study.compare[1].study.model.maker is None
+
+
+def test_without_trust_nothing_runs_and_nothing_is_written(command, home):
+    done = command("run", "inject.toml")
+    assert done.code == 2
+    assert done.err.startswith(
+        "remnant: model.maker='networks:make' names code, which runs only from a file that you "
+        "trust. Read the code, then add --trust networks.py."
+    )
+    assert not ran(home)
+    assert not (home / "runs").exists()
+
+
+def test_a_dry_run_without_trust_checks_the_recipe_alone(command, home):
+    done = command("run", "inject.toml", "--dry-run")
+    assert done.code == 0, done.err
+    assert "Nothing was timed" in done.out
+    assert not ran(home)
+    found = json.loads(command("run", "inject.toml", "--dry-run", "--json").out)
+    assert found == {"timed": False, "needs_trust": {"model.maker": "networks:make"}}
+    timed = command("run", "inject.toml", "--dry-run", "--trust", "networks.py")
+    assert timed.out.startswith("members  6\nsteps    15\n")
+    assert not (home / "runs").exists()
+    (home / "inject.toml").write_text(INJECT.replace("trials = 2", "trials = 0"))
+    assert command("run", "inject.toml", "--dry-run").code == 2
+
+
+@pytest.mark.parametrize("more", [(), ("--dry-run",)])
+def test_another_file_is_refused(command, home, more):
+    (home / "other").mkdir()
+    (home / "other" / "networks.py").write_text(NETWORKS)
+    done = command("run", "inject.toml", "--trust", "other/networks.py", *more)
+    assert done.code == 2
+    assert "is read from networks.py, and you trust other/networks.py" in done.err
+    both = ("--trust", "networks.py", "--trust", "other/networks.py")
+    done = command("run", "inject.toml", *both, *more)
+    assert done.code == 2
+    assert "no function that a recipe names is read from it" in done.err
+    assert not ran(home)
+    assert not (home / "other" / "ran.txt").exists()
+
+
+def test_trust_that_no_recipe_needs_is_refused(command, home):
+    (home / "plain.toml").write_text(INJECT.replace('maker = "networks:make"', 'name = "mlp1"'))
+    done = command("run", "plain.toml", "--trust", "networks.py")
+    assert done.code == 2
+    assert "no function that a recipe names is read from it" in done.err
+
+
+def test_no_other_command_runs_the_code_of_a_recipe(command, home):
+    for arguments in (
+        ("recipe", "list"),
+        ("recipe", "schema"),
+        ("recipe", "new", "forgetting"),
+        ("runs", "."),
+    ):
+        assert command(*arguments).code == 0
+    assert not ran(home)
+
+
+def test_a_changed_file_does_not_resume_and_its_recipe_is_pinned(command, home):
+    trusted = ("--trust", "networks.py", "--out", "run")
+    assert command("run", "inject.toml", *trusted).code == 0
+    before = Record.open(home / "run").plan["model"]["sha256"]["networks"]
+    (home / "networks.py").write_text(NETWORKS + "\n# changed\n")
+    done = command("run", "inject.toml", *trusted)
+    assert done.code == 2
+    assert "The file of networks has changed since this run began" in done.err
+    pinned = INJECT.replace("[attack]", f'sha256 = {{ networks = "{before}" }}\n[attack]')
+    (home / "pinned.toml").write_text(pinned)
+    done = command("run", "pinned.toml", "--trust", "networks.py", "--out", "other")
+    assert done.code == 2
+    assert "is not the file that model.sha256 names" in done.err
+    (home / "networks.py").write_text(NETWORKS)
+    assert command("run", "pinned.toml", *trusted).code == 0  # the run that was there
+
+
+@pytest.mark.parametrize(
+    ("maker", "words"),
+    [
+        ("networks:nothing", "networks.py has no function nothing"),
+        ("networks:Net.make", "not of the form package.module:function"),
+        ("networks:os", "networks.py has no function os"),
+        ("nowhere:make", "is in no file that you trust"),
+        ("networks:Breaking", r"networks.py, line \d+, in forward: KeyError: 'gone'"),
+        ("networks:Diverging", "logits are not finite|not finite"),
+    ],
+)
+def test_faults_of_the_code_are_a_sentence_and_leave_nothing(command, home, maker, words):
+    (home / "bad.toml").write_text(INJECT.replace("networks:make", maker))
+    done = command("run", "bad.toml", "--trust", "networks.py", "--out", "bad")
+    assert done.code == 2, done.err
+    assert re.search(words, done.err)
+    assert "Traceback" not in done.err
+    assert not (home / "bad").exists()
+
+
+def test_a_name_and_a_function_together_are_refused_and_so_is_no_function(home):
+    for model, words in (
+        ('name = "cnn1"\nmaker = "a:b"', "model.name='cnn1' and model.maker='a:b' are both given"),
+        ('name = "own"', 'model.maker is needed with model.name = "own"'),
+        ('name = "networks:make"', "is a function and no architecture. Write it as model.maker."),
+        ('maker = "a.b"', "not of the form package.module:function"),
+        ("maker = 3", "model.maker=3 is not of the form package.module:function"),
+    ):
+        text = INJECT.replace('maker = "networks:make"\noptions = { width = 3 }', model)
+        (home / "bad.toml").write_text(text)
+        with pytest.raises(PlanError) as caught:
+            read_recipe(home / "bad.toml")
+        assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("recipe", ["inject", "one"])
+def test_a_network_that_learns_nothing_never_passes(command, home, recipe):
+    text = (home / f"{recipe}.toml").read_text().replace("options = { width = 3 }", "")
+    (home / "constant.toml").write_text(text.replace("networks:make", "networks:Constant"))
+    arguments = ("run", "constant.toml", "--trust", "networks.py", "--out", "run", "--gate")
+    done = command(*arguments, "--json")
+    assert done.code in (1, 3), done.err
+    outcome = json.loads(done.out)["results"]["verdict"]
+    assert outcome["outcome"] != "PASS"
+
+
+def test_workers_get_the_bytes_of_the_file_and_give_the_same_arrays(home):
+    file = trusted_file(home / "networks.py")
+    study = read_recipe(home / "inject.toml")
+    run_study(study, home / "here", Execution(trusted=(file,)))
+    os.chdir(home / "here")  # where no networks.py is
+    with Distributed(DeviceWorkers(["cpu"], threads=1), say=print) as executor:
+        execution = Execution(trusted=(file,), recipe_folder=home, executor=executor)
+        run_study(study, home / "there", execution)
+    here, there = (Record.open(home / name) for name in ("here", "there"))
+    for name in here.array_names():
+        assert here.array(name).tobytes() == there.array(name).tobytes()
+
+
+def test_a_study_run_without_its_file_says_so(home):
+    with pytest.raises(PlanError, match="runs only from a file that you trust"):
+        run_forgetting(read_recipe(home / "inject.toml"), home / "run", Execution())
+    assert not (home / "run").exists()
+
+
+@pytest.mark.parametrize("recipe", ["inject", "one"])
+def test_a_killed_run_goes_on_to_the_same_arrays(command, home, recipe):
+    text = (home / f"{recipe}.toml").read_text()
+    text = text.replace("watch_steps = 8", "watch_steps = 300").replace(
+        "window = 10\n", "window = 10\nsteps = 600\n"
+    )
+    (home / "long.toml").write_text(text)
+    arguments = ["run", "long.toml", "--trust", "networks.py", "--threads", "1"]
+    more = ["--checkpoint-seconds", "0", "--out", "killed"]
+    code = "from remnant.cli.main import main; main()"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments, *more],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 300
+    while not list((home / "killed").glob("checkpoint*.safetensors")):
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+    assert Record.open(home / "killed").status == "running"
+    assert command(*arguments, "--out", "whole").code == 0
+    assert command(*arguments, "--out", "killed").code == 0
+    whole, killed = (Record.open(home / name) for name in ("whole", "killed"))
+    assert len(killed.attempts()) == 2
+    assert whole.array_names() == killed.array_names()
+    for name in whole.array_names():
+        assert whole.array(name).tobytes() == killed.array(name).tobytes()
+    assert whole.execution == killed.execution
