@@ -16,7 +16,6 @@ from remnant.population import Checkpoint, Population
 from remnant.probes import SIGNALS, label_signals
 from remnant.studies.shared.classifiers import (
     CanaryLooks,
-    ClassifierStudy,
     accuracy_of,
     check_classifier,
     check_converged,
@@ -27,7 +26,7 @@ from remnant.studies.shared.classifiers import (
     task_fields,
 )
 from remnant.studies.shared.image_canaries import Planting, draw_canaries, plant
-from remnant.studies.shared.settings import Execution
+from remnant.studies.shared.settings import ClassifierStudy, Execution
 from remnant.tasks.task import Floats, Progress, ScopeWords, Source, Task, Trained
 
 LOG_ODDS = SIGNALS.index("log_odds")
