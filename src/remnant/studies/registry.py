@@ -12,10 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from remnant.data.own_code import explained
 from remnant.errors import InvalidInput, RecordError
-from remnant.records.listing import SHADOW_POOL
-from remnant.studies.own_code import with_digests
 from remnant.studies.shared.study import Recipe, Study
 
 if TYPE_CHECKING:
@@ -267,6 +264,8 @@ def question_of(record: Record) -> Question:
     Raises:
         RecordError: It is not one of ours.
     """
+    from remnant.records.listing import SHADOW_POOL
+
     if record.question == SHADOW_POOL:
         raise RecordError(
             f"{record.folder} is a pool of shadow models’ scores, and no run.",
@@ -319,6 +318,9 @@ def run_study(
     Raises:
         RemnantError: Anything that the user can fix.
     """
+    from remnant.data.own_code import explained
+    from remnant.studies.own_code import with_digests
+
     study = with_digests(study, execution)
     with explained(execution.trusted):
         load(QUESTIONS[study.QUESTION].run)(study, folder, execution, progress=progress)
@@ -326,6 +328,9 @@ def run_study(
 
 def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
     """Time a few steps of a study and return what the whole run would take; writes nothing."""
+    from remnant.data.own_code import explained
+    from remnant.studies.own_code import with_digests
+
     study = with_digests(study, execution)
     with explained(execution.trusted):
         estimate: dict[str, Any] = load(QUESTIONS[study.QUESTION].estimate)(study, execution)

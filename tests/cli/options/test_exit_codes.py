@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import pytest
 
@@ -117,9 +118,9 @@ def test_several_runs_exit_with_the_worst_gate(run, command, tmp_path, monkeypat
         path.write_text(f'question = "{question}"\n')
         recipes.append(str(path))
 
+    @dataclass
     class Study:
-        def __init__(self, question):
-            self.question = question
+        question: str
 
         def to_dict(self):
             return {"question": self.question}
