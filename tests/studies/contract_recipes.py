@@ -26,8 +26,13 @@ RUNS = {
 SMALLER: dict[str, dict[str, Any]] = {
     "forgetting": {
         "plan": {"step": 10, "watch_steps": 10, "trials": 2},
+        "canaries": {"kind": "hard", "judge_steps": 20},
         "attack": {"lags": [0, 5, 10]},
         "hidden": {"noise": [0.1], "relearn_steps": [1], "neighbours": 12},
+        "compare": [
+            {"label": "five times", "plan": {"repeats": 5}},
+            {"label": "wider", "model": {"options": {"width": 0.25}}},
+        ],
     },
     "one-run": {"plan": {"starts": [20, 50], "window": 25, "steps": 90}},
     "text-forgetting": {

@@ -32,7 +32,7 @@ NAMES = Path(__file__).with_name("contract_names.json")
 LEDGER = "When the canaries were used"
 POOL_BLOCK = 4
 TRAINED = {  # models that a dry run counts, and steps
-    "forgetting": (12, 25),
+    "forgetting": (18, 46),
     "one-run": (1, 90),
     "text-forgetting": (18, 46),
     "speech-forgetting": (6, 18),
@@ -45,6 +45,8 @@ TRAINED = {  # models that a dry run counts, and steps
     "defences": (20, 49),
     "exposure-training": (8, 8),
 }
+VARIANTS = {"compare", "remedy", "variants"}
+VARIED = [name for name in RECIPES if VARIANTS & recipe(name).keys()]
 each = pytest.mark.parametrize("question", RECIPES)
 
 
@@ -135,6 +137,18 @@ def test_every_field_moves_the_fingerprint(question):
         assert same == f"{section}.{name}", f"{section}.{name} has the fingerprint of {same}"
         object.__setattr__(getattr(other, section), name, value)
         assert other.fingerprint == study.fingerprint
+
+
+@pytest.mark.parametrize("question", VARIED)
+def test_every_variant_moves_the_fingerprint(question):
+    table, prints = recipe(question), []
+    (part,) = VARIANTS & table.keys()
+    names = list(table[part]) if isinstance(table[part], dict) else range(len(table[part]))
+    for name in names:
+        fewer = copy.deepcopy(table)
+        del fewer[part][name]
+        prints.append(study_from(fewer).fingerprint)
+    assert len({study_from(table).fingerprint, *prints}) == 1 + len(names) > 1
 
 
 @pytest.mark.parametrize("question", [name for name in RECIPES if QUESTIONS[name].repeatable])
