@@ -128,26 +128,6 @@ def test_poison_is_found(tmp_path):
     assert sum(low <= 0.5 <= high for low, high in ends) >= 2
 
 
-def test_a_second_run_in_the_same_folder_changes_nothing(tmp_path, killed_after_each_job, same_run):
-    first = results(tiny(), tmp_path / "run")
-    assert results(tiny(), tmp_path / "run") == first
-    assert killed_after_each_job(tiny(), tmp_path / "again") == ["primary"]
-    same_run(tmp_path / "run", tmp_path / "again")
-
-
-def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
-    tmp_path, killed_after_each_job, same_run
-):
-    canaries = CanarySettings(kind="hard", judge_steps=20)
-    wider = tiny(canaries=canaries, model=ModelSettings(name="mlp1", options={"width": 0.1}))
-    study = tiny(canaries=canaries, compare=[Variant("wider", wider)])
-    run_forgetting(study, tmp_path / "run", Execution())
-    jobs = killed_after_each_job(study, tmp_path / "again")
-    assert jobs[0] == "judges"
-    assert len(jobs) == 3
-    same_run(tmp_path / "run", tmp_path / "again")
-
-
 def test_results_can_be_measured_again_from_the_stored_scores(tmp_path):
     before = results(tiny(), tmp_path / "run")
     with Record.open(tmp_path / "run", write=True) as record:
@@ -168,13 +148,6 @@ def test_runs_that_plant_more_or_less_often_are_each_what_they_are_alone(tmp_pat
         for array in ("signals", "test_accuracy"):
             expected = Record.open(tmp_path / alone).array(f"primary.{array}")
             np.testing.assert_allclose(together.array(f"{run}.{array}"), expected, atol=1e-5)
-
-
-def test_another_plan_in_the_same_folder_is_refused(tmp_path):
-    results(tiny(), tmp_path / "run")
-    other = tiny(plan=dataclasses.replace(TINY, seed=1))
-    with pytest.raises(RecordError, match="another plan"):
-        run_forgetting(other, tmp_path / "run", Execution())
 
 
 @pytest.mark.parametrize("kind", ["mislabelled", "odd", "hard", "medium", "easy"])
@@ -372,38 +345,6 @@ def test_the_estimate_writes_nothing_and_counts_right(tmp_path, monkeypatch, a_m
     assert found["memory_mib"] > 0
     assert found["minutes"] == found["steps"]
     assert list(tmp_path.iterdir()) == []
-
-
-def test_every_field_of_a_study_moves_its_fingerprint():
-    study = tiny()
-    others = [
-        tiny(plan=dataclasses.replace(TINY, seed=7)),
-        tiny(data=DataSettings(examples=201)),
-        tiny(data=DataSettings(examples=200, seed=1)),
-        tiny(canaries=CanarySettings(kind="odd")),
-        tiny(canaries=CanarySettings(judges=5)),
-        tiny(canaries=CanarySettings(judge_steps=5)),
-        tiny(model=ModelSettings(name="mlp1")),
-        tiny(model=ModelSettings(name="mlp1", options={"dropout": 0.1})),
-        tiny(training=TrainingSettings(optimizer="adam", options={})),
-        tiny(training=TrainingSettings(options={"lr": 0.2})),
-        tiny(training=TrainingSettings(learning_rate={"warmup": 3})),
-        tiny(training=TrainingSettings(clip=1.0)),
-        tiny(attack=AttackSettings(success="tpr")),
-        tiny(attack=AttackSettings(fpr=0.2)),
-        tiny(attack=AttackSettings(confidence=0.9)),
-        tiny(attack=AttackSettings(calibration="none")),
-        tiny(attack=AttackSettings(calibration="references")),
-        tiny(attack=AttackSettings(signal="loss")),
-        tiny(attack=AttackSettings(against="twin")),
-        tiny(attack=AttackSettings(limit=0.8)),
-        tiny(attack=AttackSettings(lags=(0, 5))),
-        varied(repeats=2),
-    ]
-    prints = {other.fingerprint for other in others}
-    assert len(prints) == len(others)
-    assert study.fingerprint not in prints
-    assert study.fingerprint == tiny().fingerprint
 
 
 @pytest.mark.parametrize(

@@ -124,38 +124,6 @@ def test_the_ledger_says_who_saw_what(whole_run):
     assert ledger["uses"].sum() == 3 * 16 * (8 * 1 + 8 * 8)
 
 
-def test_the_same_study_gives_the_same_results_also_after_a_cut(
-    whole_run, tmp_path, pattern_speech
-):
-    class Cut(Exception):
-        pass
-
-    def stop(part, done, of):
-        if done == 90:
-            raise Cut
-
-    eager = Execution(checkpoint_seconds=0)
-    with pytest.raises(Cut):
-        run_study(STUDY, tmp_path / "cut", eager, progress=stop)
-    assert list((tmp_path / "cut").glob("checkpoint-*"))
-    run_study(STUDY, tmp_path / "cut", eager)
-    one, other = Record.open(tmp_path / "cut"), Record.open(whole_run)
-    assert one.results() == other.results()
-    for name in one.array_names():
-        np.testing.assert_array_equal(one.array(name), other.array(name))
-    assert not list((tmp_path / "cut").glob("checkpoint-*"))
-    before = (whole_run / "record.sqlite").stat().st_mtime_ns
-    run_study(STUDY, whole_run, Execution())
-    assert (whole_run / "record.sqlite").stat().st_mtime_ns == before
-
-
-def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
-    whole_run, tmp_path, pattern_speech, killed_after_each_job, same_run
-):
-    assert killed_after_each_job(STUDY, tmp_path / "elsewhere") == ["primary"]
-    same_run(whole_run, tmp_path / "elsewhere")
-
-
 def test_results_can_be_measured_again_from_the_stored_costs(whole_run, tmp_path):
     shutil.copytree(whole_run, tmp_path / "copy")
     before = Record.open(tmp_path / "copy").results()

@@ -111,39 +111,6 @@ def test_the_ledger_says_who_saw_what(run):
     assert ledger["uses"].sum() == 3 * (6 * 1 + 6 * 6)
 
 
-def test_a_driver_killed_after_each_job_runs_none_twice_and_a_finished_one_is_left_alone(
-    run, tmp_path, killed_after_each_job, same_run
-):
-    assert killed_after_each_job(STUDY, tmp_path / "again") == ["primary"]
-    same_run(run, tmp_path / "again")
-    one, other = Record.open(run), Record.open(tmp_path / "again")
-    assert one.results() == other.results()
-    for name in one.array_names():
-        np.testing.assert_array_equal(one.array(name), other.array(name))
-    before = (run / "record.sqlite").stat().st_mtime_ns
-    run_study(STUDY, run, Execution())
-    assert (run / "record.sqlite").stat().st_mtime_ns == before
-    with pytest.raises(RecordError, match="another plan"):
-        run_study(planned(seed=1), run, Execution())
-
-
-def test_a_run_that_was_cut_short_goes_on_to_the_same_results(run, tmp_path):
-    class Cut(Exception):
-        pass
-
-    def stop(part, done, of):
-        if done == 35:
-            raise Cut
-
-    eager = Execution(checkpoint_seconds=0)
-    with pytest.raises(Cut):
-        run_study(STUDY, tmp_path / "cut", eager, progress=stop)
-    assert list((tmp_path / "cut").glob("checkpoint-*"))
-    run_study(STUDY, tmp_path / "cut", eager)
-    assert Record.open(tmp_path / "cut").results() == Record.open(run).results()
-    assert not list((tmp_path / "cut").glob("checkpoint-*"))
-
-
 def test_results_can_be_measured_again_from_the_stored_costs(run):
     before = Record.open(run).results()
     with Record.open(run, write=True) as record:

@@ -183,6 +183,7 @@ def test_the_result_is_read_as_it_was_written_and_has_a_page(run):
     assert study.secret.template in lead
 
 
+@pytest.mark.parametrize("run", [BLIND], indirect=True, ids=["beginning"])
 def test_a_run_that_was_cut_short_goes_on_to_the_same_results(run, data, tmp_path):
     study, folder = run
 
@@ -202,18 +203,6 @@ def test_a_run_that_was_cut_short_goes_on_to_the_same_results(run, data, tmp_pat
     assert one.results() == other.results()
     for name in one.array_names():
         np.testing.assert_array_equal(one.array(name), other.array(name))
-
-
-@pytest.mark.parametrize("run", [STUDY], indirect=True, ids=["source"])
-def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
-    run, data, tmp_path, killed_after_each_job, same_run
-):
-    study, folder = run
-    again = tmp_path / "again"
-    jobs = killed_after_each_job(study, again, data_folder=data.data_folder)
-    assert jobs[0] == "training"
-    assert len(jobs) == 1 + study.plan.trials
-    same_run(folder, tmp_path / "again")
 
 
 def test_planted_rows_hold_their_pair(data):
