@@ -507,6 +507,34 @@ draws = 2
 relearn_steps = [1, 3]
 neighbours = 12
 """,
+    "text-one-run": """
+question = "text-one-run"
+[plan]
+kind = "staggered"
+canaries = 120
+never = 60
+starts = [60, 120]
+window = 40
+repeats = [2, 12]
+per_batch = 10
+steps = 200
+batch = 32
+[text]
+characters = 20000
+window = 16
+[canaries]
+tokens = 6
+[model]
+name = "gru"
+options = { units = 24, layers = 1 }
+[training]
+optimizer = "adam"
+options = { lr = 0.01 }
+[attack]
+success = "auc"
+limit = 0.9
+checkpoints = 5
+""",
     "speech-one-run": f"""
 question = "speech-one-run"
 [plan]

@@ -41,6 +41,7 @@ RECORDS = {
     "one-run": "runs/one-run",
     "text-forgetting": "runs/text-forgetting",
     "speech-forgetting": "runs/speech-forgetting",
+    "text-one-run": "runs/text-one-run",
     "speech-one-run": "runs/speech-one-run",
     "prediction": "runs/prediction",
     "text-prediction": "runs/text-prediction",
@@ -64,11 +65,18 @@ RECORDS = {
     },
 }
 """The folder of each question's record, in WORK/work."""
+SINCE = {"text-one-run": "0.3"}
+"""The version with which a question came that 0.2 did not have."""
 RUNS = [
     *(folder.removeprefix("runs/") for folder in RECORDS.values() if folder.startswith("runs/")),
     *("calls", "other-calls", "feature-command", "command-records"),
 ]
 """The runs of ``same_numbers.py`` that write them, but for the example's."""
+
+
+def questions_of(version: str) -> set[str]:
+    """Return the questions that a version has; of 0.2 and later."""
+    return {name for name in QUESTIONS if SINCE.get(name, "0.2") <= version}
 
 
 def make(work: Path) -> None:

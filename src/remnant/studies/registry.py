@@ -142,6 +142,15 @@ QUESTIONS: dict[str, Question] = {
         result="SpeechForgettingResult",
         beside="text_forgetting",
     ),
+    "text-one-run": _room(
+        "one_run",
+        "How fast does one ordinary training run of a language model forget?",
+        run="one_run",
+        result="TextOneRunResult",
+        task="text",
+        recipe="text_recipe",
+        heading="TEXT_TITLE",
+    ),
     "speech-one-run": _room(
         "one_run",
         "How fast does one ordinary training run of a recogniser of speech forget?",

@@ -8,11 +8,17 @@ from remnant.plans import StaggeredPlan
 from remnant.studies import Execution, run_study, study_from
 from remnant.studies.one_run.recipe import OneRunSettings
 from remnant.studies.one_run.speech_recipe import SpeechOneRunStudy
+from remnant.studies.one_run.text_recipe import TextOneRunStudy
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.speech_settings import (
     RecogniserSettings,
     SpeechDataSettings,
     UtteranceSettings,
+)
+from remnant.studies.shared.text_settings import (
+    LanguageModelSettings,
+    SequenceSettings,
+    TextSettings,
 )
 
 from ..speech_forgetting.conftest import BANDS, patterns
@@ -33,6 +39,24 @@ SPEECH = SpeechOneRunStudy(
     canaries=UtteranceSettings(words=(2, 3), commonest=400),
     model=RecogniserSettings(options={"width": 24, "layers": 1, "heads": 2, "kernel": 5}),
     training=TrainingSettings(optimizer="adam", options={"lr": 0.01}, clip=5.0),
+    attack=OneRunSettings(success="auc", limit=0.9, checkpoints=5),
+)
+TEXT_PLAN = StaggeredPlan(
+    canaries=120,
+    never=60,
+    starts=(60, 120),
+    window=40,
+    repeats=(2, 12),
+    per_batch=12,
+    steps=200,
+    batch=32,
+)
+TEXT = TextOneRunStudy(
+    plan=TEXT_PLAN,
+    text=TextSettings(characters=20_000, window=16),
+    canaries=SequenceSettings(tokens=6),
+    model=LanguageModelSettings(name="gru", options={"units": 24, "layers": 1}),
+    training=TrainingSettings(optimizer="adam", options={"lr": 0.01}),
     attack=OneRunSettings(success="auc", limit=0.9, checkpoints=5),
 )
 
@@ -76,4 +100,12 @@ def spoken_run(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("remnant.tasks.speech.speaker", patterns)
         run_study(SPEECH, folder, Execution())
+    return folder
+
+
+@pytest.fixture(scope="session")
+def text_run(tmp_path_factory):
+    """The folder of a run of a language model."""
+    folder = tmp_path_factory.mktemp("text-one-run") / "whole"
+    run_study(TEXT, folder, Execution())
     return folder

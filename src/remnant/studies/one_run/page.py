@@ -34,7 +34,13 @@ from remnant.studies.one_run.formats import (
     uses_text,
     whole_lag,
 )
-from remnant.studies.one_run.result import Cohort, OneRunCurves, OneRunParts, SpeechOneRunResult
+from remnant.studies.one_run.result import (
+    Cohort,
+    OneRunCurves,
+    OneRunParts,
+    SpeechOneRunResult,
+    TextOneRunResult,
+)
 from remnant.studies.shared.pages import (
     UNDECIDED,
     RunFacts,
@@ -45,7 +51,7 @@ from remnant.studies.shared.pages import (
 )
 from remnant.studies.shared.result_parts import LanguageTask, SpeechTask
 from remnant.studies.shared.wording import listed
-from remnant.tasks.score_words import LOG_ODDS, TRANSCRIPT_COST, ScoreWords
+from remnant.tasks.score_words import LOG_ODDS, SEQUENCE_COST, TRANSCRIPT_COST, ScoreWords
 
 TITLE = "One-run forgetting"
 TEXT_TITLE = "One-run forgetting of text"
@@ -64,12 +70,19 @@ ADVICE = {
     "the first window. Change the recipe and run it in a new folder.",
 }
 _MOST_ROWS = 30
-_SCORES: dict[type[OneRunParts], ScoreWords] = {SpeechOneRunResult: TRANSCRIPT_COST}
-_PLANTED: dict[tuple[type[OneRunParts], str], str] = {  # by result and kind of canary
-    (SpeechOneRunResult, "spoken"): "Canaries are sentences of random words, spoken by synthetic "
-    "voices.",
-    (SpeechOneRunResult, "wrong"): "Canaries are recordings with random words as a wrong "
-    "transcript.",
+_SCORES: dict[type[OneRunParts], ScoreWords] = {
+    TextOneRunResult: SEQUENCE_COST,
+    SpeechOneRunResult: TRANSCRIPT_COST,
+}
+_PLANTED: dict[type[OneRunParts], dict[str, str]] = {  # by kind of canary
+    TextOneRunResult: {
+        "random": "Canaries are sequences of random tokens behind clean text.",
+        "text": "Canaries are passages of held-out text.",
+    },
+    SpeechOneRunResult: {
+        "spoken": "Canaries are sentences of random words, spoken by synthetic voices.",
+        "wrong": "Canaries are recordings with random words as a wrong transcript.",
+    },
 }
 _WHAT = {
     "tpr": "the share of the planted canaries that the attacker finds",
@@ -99,7 +112,7 @@ def page(result: OneRunParts, run: RunFacts) -> Iterator[Block]:
     words = _SCORES.get(type(result), LOG_ODDS)
     canaries = run.recipe.get("canaries")
     kind = canaries.get("kind") if isinstance(canaries, Mapping) else None
-    planted = _PLANTED.get((type(result), str(kind)), "")
+    planted = _PLANTED.get(type(result), {}).get(str(kind), "")
     curves = result.one_run
     limit = None if isinstance(result.verdict, Absent) else result.verdict.limit
     reading = None if isinstance(curves, Absent) else end_reading(curves, limit)

@@ -12,7 +12,14 @@ from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECK
 from remnant.records.typed import Absent, optional
 from remnant.report.curve import Curve, Point
 from remnant.studies.question_result import QuestionResult
-from remnant.studies.shared.result_parts import ClassifierTask, Gate, SpeechTask, Task, Tested
+from remnant.studies.shared.result_parts import (
+    ClassifierTask,
+    Gate,
+    LanguageTask,
+    SpeechTask,
+    Task,
+    Tested,
+)
 
 COLUMNS = (
     *("success", "low", "high", "effect", "effect_low", "effect_high"),
@@ -297,6 +304,13 @@ class OneRunResult(OneRunParts):
     """What a run of the question ``one-run`` recorded."""
 
     task: ClassifierTask | Absent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TextOneRunResult(OneRunParts):
+    """What a run of the question ``text-one-run`` recorded."""
+
+    task: LanguageTask | Absent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
