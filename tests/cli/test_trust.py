@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
 
 from remnant.errors import PlanError
@@ -55,6 +56,36 @@ class Breaking(Net):
         if float(self.norm.num_batches_tracked) > 12:
             raise KeyError("gone")
         return super().forward(images)
+
+class Tokens(nn.Module):
+    def __init__(self, words=7):
+        super().__init__()
+        self.table, self.head = nn.Embedding(words, 6), nn.LazyLinear(2)
+
+    def forward(self, tokens):
+        return self.head(self.table(tokens).mean(1))
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.reader, self.head = nn.GRU(3, 5, batch_first=True), nn.Linear(5, 2)
+
+    def forward(self, rows):
+        return self.head(self.reader(rows)[0][:, -1])
+
+def tokens(rows=200, words=7):
+    made = torch.randint(words, (rows, 5), generator=torch.Generator().manual_seed(0))
+    return made, (made[:, 0] > words // 2).long()
+
+def sequences():
+    made = torch.randn(200, 4, 3, generator=torch.Generator().manual_seed(0))
+    return made.numpy(), (made[:, 0, 0] > 0).numpy()
+
+def alike():
+    made, labels = tokens()
+    made[:] = made[:1]
+    made[0] += 1
+    return made * 0 + made[1:2] + (torch.arange(200) == 0)[:, None], labels
 
 class Diverging(Net):
     def forward(self, images):
@@ -140,6 +171,55 @@ def test_a_network_of_ones_own_is_measured_recorded_shown_and_left_alone(command
     again = command(*arguments)
     assert again.code == 0, again.err
     assert Record.open(home / "run").attempts() == record.attempts()
+
+
+@pytest.mark.parametrize("recipe", ["inject", "one"])
+@pytest.mark.parametrize(("model", "data"), [("Tokens", "tokens"), ("Reader", "sequences")])
+def test_tensors_of_ones_own_go_through_a_network_of_ones_own(command, home, recipe, model, data):
+    text = (home / f"{recipe}.toml").read_text().replace("options = { width = 3 }\n", "")
+    text = text.replace("networks:make", f"networks:{model}")
+    text = re.sub(r"examples = \d+", f'maker = "networks:{data}"', text)
+    (home / "own.toml").write_text(text)
+    assert command("run", "own.toml").code == 2
+    assert not ran(home)
+    trusted = ("--trust", "networks.py", "--out", "run")
+    assert command("run", "own.toml", "--dry-run", *trusted[:2]).code == 0
+    done = command("run", "own.toml", *trusted)
+    assert done.code == 0, done.err
+    record = Record.open(home / "run")
+    digest = hashlib.sha256((home / "networks.py").read_bytes()).hexdigest()
+    assert record.plan["data"]["sha256"] == record.plan["model"]["sha256"] == {"networks": digest}
+    assert record.provenance["data_files"] == {f"networks:{data}": digest}
+    assert command("run", "own.toml", *trusted).code == 0
+    (home / "networks.py").write_text(NETWORKS + "\n")
+    assert "has changed since this run began" in command("run", "own.toml", *trusted).err
+
+
+def test_features_are_given_to_a_network_of_ones_own_as_rows(command, home):
+    rng = np.random.default_rng(0)
+    np.savez(home / "rows.npz", inputs=rng.normal(size=(200, 6)), labels=np.arange(200) % 3)
+    (home / "flat.py").write_text(
+        "from torch import nn\n\ndef make():\n    return nn.Linear(6, 3)\n"
+    )
+    text = INJECT.replace("networks:make", "flat:make").replace("options = { width = 3 }\n", "")
+    text = text.replace("examples = 100", 'name = "files"\npath = "rows.npz"')
+    (home / "rows.toml").write_text(text)
+    done = command("run", "rows.toml", "--trust", "flat.py", "--out", "rows")
+    assert done.code == 0, done.err
+    odd = text.replace("[model]", '[canaries]\nkind = "odd"\n[model]')
+    (home / "odd.toml").write_text(odd)
+    done = command("run", "odd.toml", "--trust", "flat.py", "--out", "odd")
+    assert "odd canaries are images, and the data are rows of features" in done.err
+
+
+def test_tensors_that_are_all_alike_never_pass(command, home):
+    text = INJECT.replace("networks:make", "networks:Tokens").replace("options = { width = 3 }", "")
+    text = text.replace("examples = 100", 'maker = "networks:alike"')
+    (home / "alike.toml").write_text(text)
+    arguments = ("run", "alike.toml", "--trust", "networks.py", "--out", "run", "--gate")
+    done = command(*arguments)
+    assert done.code == 2
+    assert "all canaries of a trial have near-copies" in done.err
 
 
 def test_variants_have_networks_of_their_own(home):

@@ -180,7 +180,7 @@ def test_all_faults_of_a_recipe_are_listed_at_once_with_their_fields(tmp_path):
         "plan.canaries=0 is not a whole number of at least 1",
         "plan.watch_steps=-1 is not a whole number of at least 0",
         "data.name='unheard' is not one of digits, framed-digits, mnist, fashion-mnist, cifar10, "
-        "files",
+        "files, tensors",
         "data.seed=-1 is not a whole number of at least 0",
         "unknown field canaries.kinds",
         "model.options.width=True is not a number of at most 1e+09",

@@ -85,8 +85,8 @@ def run(
 
     A completed run exits with 0, whatever its outcome, unless --gate is given.
 
-    A recipe may name a function of your own (model.maker). Its code runs only with --trust FILE,
-    where FILE is the very file that holds it: read it first if it is not yours.
+    A recipe may name a function of your own (model.maker, data.maker). Its code runs only with
+    --trust FILE, where FILE is the very file that holds it: read it first if it is not yours.
 
     \b
     Example:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from remnant.data.cifar import read_cifar10
 from remnant.data.idx import read_mnist
 from remnant.data.images import AuditData, Images, cut
 from remnant.data.own_files import OwnFiles
-from remnant.data.own_images import own_images
+from remnant.data.own_images import own_images, own_tensors
 from remnant.errors import PlanError, import_failure
 
 _FROM_FILES = {"mnist": read_mnist, "fashion-mnist": read_mnist, "cifar10": read_cifar10}
@@ -43,13 +44,14 @@ def load_own_images(
     *,
     inputs: str | None = None,
     labels: str = "labels",
+    tensors: bool = False,
     examples: int | None = None,
     seed: int = 0,
 ) -> AuditData:
     """Load the user's own images or features and cut them into clean, pool and test parts.
 
     Args:
-        files, inputs, labels: See ``own_images``.
+        files, inputs, labels, tensors: See ``own_images``.
         examples: How many clean examples to keep; all, if not given.
         seed: Decides who is in which part.
 
@@ -57,8 +59,21 @@ def load_own_images(
         InvalidInput: The files are not what they should be.
         PlanError: They hold too few examples.
     """
-    train, held_out, origin = own_images(files, inputs=inputs, labels=labels)
-    return cut(train, held_out, examples=examples, seed=seed, origin=origin)
+    train, held_out, origin = own_images(files, inputs=inputs, labels=labels, tensors=tensors)
+    return cut(train, held_out, examples=examples, seed=seed, origin=origin, tensors=tensors)
+
+
+def cut_own_tensors(
+    given: Any, *, maker: str, sha256: str, examples: int | None = None, seed: int = 0
+) -> AuditData:
+    """Cut the inputs and labels that a function of the user's own returned, as ``load_own_images``.
+
+    Args:
+        given, maker, sha256: See ``own_tensors``.
+        examples, seed: See ``load_own_images``.
+    """
+    train, origin = own_tensors(given, maker=maker, sha256=sha256)
+    return cut(train, None, examples=examples, seed=seed, origin=origin, tensors=True)
 
 
 def training_images(name: str, *, folder: Path | None = None) -> Images:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +18,15 @@ _FEWEST = 5  # examples that can be cut so
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Images:
-    """Images in [0, 1] with their labels, or rows of features, of any size.
+    """Images in [0, 1] with their labels, rows of features, or tensors, of any size.
 
     Attributes:
         images: float32 ``(n, channels, height, width)``; features are ``(n, 1, 1, features)``.
+            Tensors have any shape ``(n, ...)`` and are float32 or int64.
         labels: int64 ``(n,)``.
     """
 
-    images: NDArray[np.float32]
+    images: NDArray[Any]
     labels: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -46,6 +48,7 @@ class AuditData:
         classes: How many.
         fingerprint: A digest of every value, and of the user's own files.
         origin: The user's own files that the data were read from; None for a named data set.
+        tensors: Whether models get the inputs as they are: no images, and not standardised.
     """
 
     clean: Images
@@ -54,11 +57,30 @@ class AuditData:
     classes: int
     fingerprint: str
     origin: Origin | None = None
+    tensors: bool = False
 
     @property
     def are_features(self) -> bool:
         """Whether examples are rows of features and not images."""
         return self.clean.images.shape[1:3] == (1, 1)
+
+    @property
+    def are_images(self) -> bool:
+        """Whether canaries can be drawn as images among the examples."""
+        return not self.tensors and self.clean.images.ndim == 4 and not self.are_features
+
+    def flat(self) -> AuditData:
+        """Return rows of features as they are given to a network of the user's own, (n, features).
+
+        Other data are returned as they are.
+        """
+        if self.tensors or not self.are_features:
+            return self
+        clean, pool, test = (
+            Images(part.images.reshape(len(part), -1), part.labels)
+            for part in (self.clean, self.pool, self.test)
+        )
+        return replace(self, clean=clean, pool=pool, test=test)
 
 
 def examples_needed(pool: int, *, held_out: bool) -> str:
@@ -87,6 +109,7 @@ def cut(
     examples: int | None,
     seed: int,
     origin: Origin | None = None,
+    tensors: bool = False,
 ) -> AuditData:
     """Cut a data set into clean, pool and test parts, at random from ``seed``.
 
@@ -123,4 +146,4 @@ def cut(
         digest.update(part.labels.tobytes())
     classes = int(max(part.labels.max() for part in (clean, pool, test))) + 1
     values = digest.hexdigest()[:16]
-    return AuditData(clean, pool, test, classes, with_origin(values, origin), origin)
+    return AuditData(clean, pool, test, classes, with_origin(values, origin), origin, tensors)

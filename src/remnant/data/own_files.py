@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from remnant.errors import InvalidInput, MissingField, require
 
 FILES = "files"  # the name of a data set that is read from the user's own files
+TENSORS = "tensors"  # the same, handed to models as they are
 _SHOWN = 3  # faults of one kind that are listed
 _CHUNK = 1 << 20
 

@@ -1,4 +1,4 @@
-"""Labelled images or feature arrays from the user's own files: npz files and folders of images."""
+"""Labelled images, features or tensors of the user's own: npz files, folders, arrays."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _INPUTS = ("images", "inputs")  # where the recipe names no array
 class _Part:
     """Inputs as models take them, and the class of each as a text."""
 
-    inputs: NDArray[np.float32]
+    inputs: NDArray[Any]
     classes: list[str]
 
 
 def own_images(
-    files: OwnFiles, *, inputs: str | None = None, labels: str = "labels"
+    files: OwnFiles, *, inputs: str | None = None, labels: str = "labels", tensors: bool = False
 ) -> tuple[Images, Images | None, Origin]:
     """Read labelled images or feature arrays.
 
@@ -47,6 +47,8 @@ def own_images(
         files: Where they are.
         inputs: The array of inputs; by default ``images`` or ``inputs``.
         labels: The array of labels.
+        tensors: Whether inputs have any shape (examples, ...) and are taken as they are: whole
+            numbers as int64, others as float32.
 
     Returns:
         What to train on, the held-out part or None, and the origin. Features have the shape
@@ -58,7 +60,9 @@ def own_images(
     """
 
     def read(path: Path) -> tuple[_Part, Sequence[Path]]:
-        return _read_folder(path) if path.is_dir() else (_read_arrays(path, inputs, labels), [path])
+        if path.is_dir() and not tensors:
+            return _read_folder(path)
+        return _read_arrays(path, inputs, labels, tensors=tensors), [path]
 
     train, later, origin = files.read(read)
     if later is not None and later.inputs.shape[1:] != train.inputs.shape[1:]:
@@ -79,12 +83,43 @@ def own_images(
     return Images(train.inputs, np.array(numbers, dtype=np.int64)), other, origin
 
 
+def own_tensors(given: Any, *, maker: str, sha256: str) -> tuple[Images, Origin]:
+    """Check what a function of the user's own returned: inputs of any shape, and labels.
+
+    Args:
+        given: ``(inputs, labels)``, arrays or what NumPy makes arrays of.
+        maker: The function, as a recipe names it.
+        sha256: Of its file.
+
+    Raises:
+        InvalidInput: They are something else; all faults are listed.
+    """
+    name = f"data.maker={maker!r}"
+    if not isinstance(given, tuple | list) or len(given) != 2:
+        count = f" of {len(given)}" if isinstance(given, tuple | list) else ""
+        raise InvalidInput(
+            f"{name} returns {type(given).__name__}{count}, not a pair of arrays.",
+            hint="Let the function return inputs and labels.",
+        )
+    try:
+        inputs, labels = (np.asarray(part) for part in given)
+    except (TypeError, ValueError, RuntimeError) as fault:
+        raise InvalidInput(
+            f"{name} returns what NumPy makes no arrays of.", hint="Return arrays or CPU tensors."
+        ) from fault
+    part = _part(name, ("inputs", inputs), ("labels", labels), tensors=True)
+    if part.inputs.min() == part.inputs.max():
+        raise InvalidInput(f"{name}: all inputs are equal.", hint="Give inputs that differ.")
+    numbers, _, origin = class_numbers(part.classes, None, Origin(((maker, sha256),)))
+    return Images(part.inputs, np.array(numbers, dtype=np.int64)), origin
+
+
 def _shape(part: _Part) -> tuple[int, ...]:
     shape = part.inputs.shape[1:]
     return shape[2:] if shape[:2] == (1, 1) else shape
 
 
-def _read_arrays(path: Path, inputs: str | None, labels: str) -> _Part:
+def _read_arrays(path: Path, inputs: str | None, labels: str, *, tensors: bool) -> _Part:
     if path.suffix.lower() != ".npz":
         raise InvalidInput(
             f"{path} is neither an .npz file nor a folder with a sub-folder of images a class.",
@@ -106,22 +141,39 @@ def _read_arrays(path: Path, inputs: str | None, labels: str) -> _Part:
     if labels not in arrays:
         faults.append(f"{path} has no array {labels!r} (data.labels); {holds}")
     require(faults, error=MissingField, hint="Name the arrays in data.inputs and data.labels.")
-    given, classes = arrays[named[0]], arrays[labels]
-    faults += _label_faults(f"{path}: {labels}", classes)
+    given, classes = (named[0], arrays[named[0]]), (labels, arrays[labels])
+    return _part(str(path), given, classes, tensors=tensors)
+
+
+def _part(
+    where: str,
+    inputs: tuple[str, NDArray[Any]],
+    labels: tuple[str, NDArray[Any]],
+    *,
+    tensors: bool,
+) -> _Part:
+    """Check arrays, each with its name, and bring them into the form that models take."""
+    (name, given), (label_name, classes) = inputs, labels
+    faults = _label_faults(f"{where}: {label_name}", classes)
     if given.dtype.kind not in "fiub":
-        faults.append(f"{path}: {named[0]} are of type {given.dtype}, not numbers")
-    elif given.ndim not in (2, 3, 4) or given.size == 0:
+        faults.append(f"{where}: {name} are of type {given.dtype}, not numbers")
+    elif tensors and (given.ndim == 0 or given.size == 0):
+        faults.append(f"{where}: {name} have the shape {given.shape}; it takes (examples, ...)")
+    elif not tensors and (given.ndim not in (2, 3, 4) or given.size == 0):
         faults.append(
-            f"{path}: {named[0]} have the shape {given.shape}; it takes (examples, features), "
+            f"{where}: {name} have the shape {given.shape}; it takes (examples, features), "
             "(examples, height, width) or (examples, channels, height, width)"
         )
     elif bad := int(np.sum(~np.isfinite(_float32(given)))):
-        faults.append(f"{path}: {named[0]} hold {bad} values that are NaN, infinite or too large")
+        faults.append(f"{where}: {name} hold {bad} values that are NaN, infinite or too large")
     if given.ndim and classes.ndim and len(given) != len(classes):
-        faults.append(f"{path}: {len(given)} {named[0]} for {len(classes)} {labels}")
+        faults.append(f"{where}: {len(given)} {name} for {len(classes)} {label_name}")
     require(faults, hint="Save one row of finite numbers and one label for each example.")
-    made = _features(given) if given.ndim == 2 else _images(given, f"{path}: {named[0]}")
-    return _Part(made, [str(class_name(value)) for value in classes.tolist()])
+    if tensors:
+        made: NDArray[Any] = _float32(given) if given.dtype.kind == "f" else given.astype(np.int64)
+    else:
+        made = _features(given) if given.ndim == 2 else _images(given, f"{where}: {name}")
+    return _Part(np.ascontiguousarray(made), [str(class_name(value)) for value in classes.tolist()])
 
 
 def _label_faults(name: str, given: NDArray[Any]) -> list[str]:

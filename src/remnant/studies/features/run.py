@@ -261,7 +261,7 @@ def _word(value: Any) -> str:
 def _check(study: FeatureStudy, data: AuditData, execution: Execution) -> NDArray[np.float32]:
     """Refuse what cannot be planted, trained or asked before anything is written."""
     shape, plan = data.clean.images.shape[1:], study.plan
-    if data.are_features:
+    if not data.are_images:
         raise PlanError(
             f"A patch is stamped on images, and {study.data.title} has rows of features.",
             hint="Give images: (examples, height, width) or with channels.",

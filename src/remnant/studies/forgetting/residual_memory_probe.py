@@ -58,7 +58,13 @@ def hidden_probe(
         planting.probed.images[question.canaries], planting.probed.labels[question.canaries]
     )
     lesson = lesson_of(_neighbours(study, settings, data, losses, probed))
-    make_model = maker_of(study, execution, shape=planting.shape, classes=planting.classes)
+    make_model = maker_of(
+        study,
+        execution,
+        shape=planting.shape,
+        classes=planting.classes,
+        whole=planting.store.images.dtype.kind == "i",
+    )
 
     def read(population: Population) -> Floats:
         members = range(len(population))[question.members]

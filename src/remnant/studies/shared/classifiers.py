@@ -15,9 +15,10 @@ from torch import nn
 
 from remnant.canaries import BY_LOSS, ENDS, MADE, rows_in_share
 from remnant.data import AuditData, load_images
-from remnant.data.catalogue import load_own_images
+from remnant.data.catalogue import cut_own_tensors, load_own_images
 from remnant.data.images import examples_needed
 from remnant.data.own_code import call, explained
+from remnant.data.own_files import TENSORS
 from remnant.errors import InvalidInput, PlanError
 from remnant.models import model_maker
 from remnant.models.own_network import check_network, own_network
@@ -53,14 +54,25 @@ _TRIED = 8  # examples on which a network of the user's own is tried
 def load_data(study: Classifiers, execution: Execution) -> AuditData:
     """Return the study's data, cut into clean, pool and test."""
     settings = study.data
-    if settings.path is not None:
-        return load_own_images(
-            execution.own_files(settings),
-            inputs=settings.inputs,
-            labels=settings.labels,
+    if settings.maker is not None:
+        file = file_of(settings, "maker", execution)
+        return cut_own_tensors(
+            call("data.maker", settings.maker, file, settings.options),
+            maker=settings.maker,
+            sha256=file.sha256,
             examples=settings.examples,
             seed=settings.seed,
         )
+    if settings.path is not None:
+        data = load_own_images(
+            execution.own_files(settings),
+            inputs=settings.inputs,
+            labels=settings.labels,
+            tensors=settings.name == TENSORS,
+            examples=settings.examples,
+            seed=settings.seed,
+        )
+        return data if study.model.maker is None else data.flat()
     return load_images(
         settings.name,
         folder=execution.data_folder,
@@ -125,9 +137,10 @@ def check_made(data: AuditData, kinds: Iterable[str]) -> None:
         PlanError: Such a kind is asked for.
     """
     made = [kind for kind in kinds if kind in MADE]
-    if made and data.are_features:
+    if made and not data.are_images:
+        what = "tensors" if data.tensors else "rows of features"
         raise PlanError(
-            f"{made[0]} canaries are images, and the data are rows of features.",
+            f"{made[0]} canaries are images, and the data are {what}.",
             hint="Plant mislabelled canaries.",
         )
 
@@ -303,7 +316,13 @@ def fit_classifiers(
         checkpoint, on_step: As in ``Population.fit``.
     """
     population = Population(
-        maker_of(study, execution, shape=planting.shape, classes=planting.classes),
+        maker_of(
+            study,
+            execution,
+            shape=planting.shape,
+            classes=planting.classes,
+            whole=planting.store.images.dtype.kind == "i",
+        ),
         seeds=members.seeds,
         dropout_seeds=members.dropout_seeds,
         noise_seeds=members.noise_seeds,
@@ -376,7 +395,12 @@ def task_fields(test_accuracy: NDArray[np.float64], data: AuditData) -> dict[str
 
 
 def maker_of(
-    study: Classifiers, execution: Execution, *, shape: Sequence[int], classes: int
+    study: Classifiers,
+    execution: Execution,
+    *,
+    shape: Sequence[int],
+    classes: int,
+    whole: bool = False,
 ) -> Callable[[], nn.Module]:
     """Return what makes the study's model for inputs of this shape.
 
@@ -385,18 +409,19 @@ def maker_of(
         execution: With the trusted file, for a network of the user's own.
         shape: Of one input.
         classes: How many.
+        whole: Whether inputs are whole numbers.
     """
     model = study.model
     if model.maker is None:
         return model_maker(model.name, shape=shape, classes=classes, **model.options)
     file = file_of(model, "maker", execution)
     make = partial(call, "model.maker", model.maker, file, model.options)
-    return own_network(make, named=f"model.maker={model.maker!r}", shape=shape)
+    return own_network(make, named=f"model.maker={model.maker!r}", shape=shape, whole=whole)
 
 
 def _maker(study: Classifiers, data: AuditData, execution: Execution) -> Callable[[], nn.Module]:
-    shape = data.clean.images.shape[1:]
-    return maker_of(study, execution, shape=shape, classes=data.classes)
+    shape, whole = data.clean.images.shape[1:], data.clean.images.dtype.kind == "i"
+    return maker_of(study, execution, shape=shape, classes=data.classes, whole=whole)
 
 
 def _check_own_network(study: Classifiers, data: AuditData, execution: Execution) -> None:

@@ -87,7 +87,9 @@ def joined(sets: Sequence[Images]) -> Images:
 
 
 def standardised(data: AuditData, *sets: Images) -> list[Images]:
-    """Return sets of images by the mean and the spread of the clean ones."""
+    """Return sets of images by the mean and the spread of the clean ones; tensors as they are."""
+    if data.tensors:
+        return list(sets)
     mean, spread = float(data.clean.images.mean()), float(data.clean.images.std())
     return [
         Images(((images.images - mean) / spread).astype(np.float32), images.labels)
@@ -144,7 +146,7 @@ def judge_pool(
     compared: bool = False,
 ) -> NDArray[np.float64]:
     """Train judges on the clean data and return their mean loss on each example of the pool."""
-    mean, spread = float(data.clean.images.mean()), float(data.clean.images.std())
+    clean, pool = standardised(data, data.clean, data.pool)
     judges = ShadowPlan(
         models=settings.judges,
         steps=settings.judge_steps,
@@ -161,14 +163,14 @@ def judge_pool(
         compared=compared,
     )
     population.fit(
-        (data.clean.images - mean) / spread,
-        data.clean.labels,
+        clean.images,
+        clean.labels,
         judges.schedule(examples=len(data.clean)),
         optimizer=training.optimizer,
         clip=training.clip,
         learning_rate=training.rate(),
         **training.options,
     )
-    signals = label_signals(population, (data.pool.images - mean) / spread, data.pool.labels)
+    signals = label_signals(population, pool.images, pool.labels)
     losses: NDArray[np.float64] = signals[:, 0].mean(0).cpu().numpy()
     return losses

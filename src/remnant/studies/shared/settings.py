@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from remnant.canaries import BY_LOSS, KINDS, QUARTER
 from remnant.data import DATA_SETS
 from remnant.data.own_code import FORM, reference_faults
-from remnant.data.own_files import FILES
+from remnant.data.own_files import FILES, TENSORS
 from remnant.errors import PlanError, RemnantError
 from remnant.measures.statistics.success import chance_level, out_of_reach
 from remnant.models.catalogue import CATALOGUE, Architecture
@@ -68,6 +68,7 @@ class DataSettings(Section, name="data"):
 
     Attributes:
         name: Data set, or ``files`` for your own. All but the digits are read from files.
+            ``tensors``: your own arrays of any shape, handed to the model as they are.
         examples: Clean examples to train on. Not set: all.
         seed: Determines the split into clean examples, canary pool and test set.
         path: With ``name = "files"``: an ``.npz`` file with inputs and labels, or a folder with a
@@ -78,32 +79,62 @@ class DataSettings(Section, name="data"):
         inputs: Array of the ``.npz`` file with images or, one row an example, features. Not set:
             ``images`` or ``inputs``.
         labels: Array of the ``.npz`` file with labels: whole numbers or names.
+        maker: Function of yours that returns inputs of any shape and labels, instead of ``path``:
+            ``package.module:function``. The code runs only with ``--trust FILE``. Not set: none.
+        options: Keyword arguments of this function.
+        sha256: SHA-256 of the function's file by its module, which the run fills in.
     """
 
-    name: Annotated[str, one_of((*DATA_SETS, FILES))] = "digits"
+    CODE: ClassVar[tuple[str, ...]] = ("maker",)
+
+    name: Annotated[str, one_of((*DATA_SETS, FILES, TENSORS))] = "digits"
     examples: Count | None = None
     seed: FromZero = 0
     path: Annotated[str, text("a path")] | None = added_later(None)
     held_out: Annotated[str, text("a path")] | None = added_later(None)
     inputs: Annotated[str, text("the name of an array")] | None = added_later(None)
     labels: Annotated[str, text("the name of an array")] = added_later("labels")
+    maker: Annotated[str, text(f"of the form {FORM}")] | None = added_later(None)
+    options: dict[str, Any] | None = added_later(None)
+    sha256: dict[str, Any] | None = added_later(None)
+
+    def __post_init__(self) -> None:
+        if self.maker is not None and self.name == type(self).name:
+            object.__setattr__(self, "name", TENSORS)
+        super().__post_init__()
 
     def _contradictions(self) -> list[str]:
-        own = self.name == FILES
-        if own and self.path is None:
-            return [f'data.path is needed with data.name = "{FILES}"']
-        given = [
+        if self.maker is not None:
+            faults = reference_faults("data.maker", self.maker)
+            if self.name != TENSORS:
+                faults.append(
+                    f"data.name={self.name!r} and data.maker={self.maker!r} are both given"
+                )
+            return faults + [f"data.{name} is not for data.maker" for name in self._of_files()]
+        if self.options is not None:
+            return ["data.options needs data.maker"]
+        if self.name == FILES:
+            return (
+                [] if self.path is not None else [f'data.path is needed with data.name = "{FILES}"']
+            )
+        if self.name == TENSORS:
+            needed = f'data.path or data.maker is needed with data.name = "{TENSORS}"'
+            return [] if self.path is not None else [needed]
+        return [f'data.{name} needs data.name = "{FILES}"' for name in self._of_files()]
+
+    def _of_files(self) -> list[str]:
+        """The fields about files that are not at their default."""
+        return [
             known.name
             for known in fields(self)
             if known.name in ("path", "held_out", "inputs", "labels")
             and getattr(self, known.name) != known.default
         ]
-        return [] if own else [f'data.{name} needs data.name = "{FILES}"' for name in given]
 
     @property
     def title(self) -> str:
-        """The data set in words: its name, or the path of the user's own files."""
-        return self.name if self.path is None else self.path
+        """The data set in words: its name, the path of the user's own files, or a function."""
+        return self.maker or self.path or self.name
 
 
 @dataclass(frozen=True, kw_only=True)
