@@ -254,6 +254,15 @@ class Table:
             if not column.optional or any(column.of(row) is not None for row in self.rows)
         )
 
+    def columns_at(self, depth: Depth) -> list[Column]:
+        """The columns for a depth; those of the next one where the table has none of its own."""
+        shown = self.shown()
+        if depth == "summary":
+            own = [column for column in shown if column.depth == "summary"]
+            if own:
+                return own
+        return [column for column in shown if column.depth != "page"] or list(shown)
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
