@@ -10,7 +10,8 @@ import click
 
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import exit_by_gates, gate_options, require_gated
-from remnant.cli.options.out_files import check_report
+from remnant.cli.options.out_files import check_markdown, check_place, check_report
+from remnant.errors import InvalidInput
 
 if TYPE_CHECKING:
     from remnant.records import Record
@@ -19,8 +20,19 @@ if TYPE_CHECKING:
 @click.command(short_help="Show the outcome of a run.")
 @click.argument("run", type=click.Path(path_type=Path))
 @declared.flag("--json", "as_json", help="Print the whole summary as JSON.")
+@declared.flag("--md", "as_markdown", help="Print Markdown, for pipelines and model cards.")
+@declared.path("--out", help="With --md, the file to write.")
+@declared.flag("--force", help="Overwrite a file that --md did not write.")
 @gate_options
-def show(run: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None:
+def show(
+    run: Path,
+    as_json: bool,
+    as_markdown: bool,
+    out: Path | None,
+    force: bool,
+    gate: bool,
+    allow_inconclusive: bool,
+) -> None:
     """Show the outcome and the main numbers of RUN, a folder with a record.
 
     The runs directly under RUN are shown too, as in `remnant report`; a single run is shown with
@@ -31,7 +43,15 @@ def show(run: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None
     Example:
       remnant show runs/fashion
       remnant show runs/fashion --gate
+      remnant show runs/fashion --md --out summary.md
     """
+    if as_json and as_markdown:
+        raise InvalidInput("--json and --md are two forms of one output.", hint="Pass one of them.")
+    if (out is not None or force) and not as_markdown:
+        raise InvalidInput("--out and --force are for --md.", hint="Pass --md, or leave them out.")
+    if out is not None:
+        check_place("--out", out)
+        check_markdown(out, force=force)
     records = _records(run)
     if gate:
         require_gated(records)
@@ -40,6 +60,8 @@ def show(run: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None
         names = [record.folder.name for record in records[1:]]
         runs = {"runs": dict(zip(names, others, strict=True))} if others else {}
         click.echo(json.dumps(first | runs, indent=2))
+    elif as_markdown:
+        _write_markdown(records, out)
     else:
         click.echo("\n\n".join(_text(record, alone=len(records) == 1) for record in records))
     if gate:
@@ -89,6 +111,20 @@ def _text(record: Record, *, alone: bool) -> str:
         return summary(page, named=True)
     more = detail(page)
     return summary(page) + (f"\n\n{more}" if more else "")
+
+
+def _write_markdown(records: list[Record], out: Path | None) -> None:
+    """Print the runs as Markdown, or write it and print the file's name."""
+    from remnant.report.html import write_page
+    from remnant.report.markdown import render
+    from remnant.studies.reporting import read_page
+
+    pages = [read_page(record) for record in records]
+    document = render(pages)
+    if out is None:
+        click.echo(document, nl=False)
+    else:
+        click.echo(str(write_page(out, document, private=any(page.private for page in pages))))
 
 
 @click.command(short_help="Write a run's report from its record.")

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from remnant.report.charts.figure import Key
 from remnant.report.charts.shapes import Chart, Strip
-from remnant.report.curve import SPACE
+from remnant.report.curve import plain_spaces
 
 Depth = Literal["summary", "show", "page"]
 """How far a block travels: into the lines after a run, into ``remnant show``, or the page only."""
@@ -72,7 +72,7 @@ class Check:
 def checks_json(checks: Iterable[Check]) -> list[dict[str, Any]]:
     """Checks as plain data, with plain spaces."""
     rows = [dataclasses.asdict(check) for check in checks]
-    return [row | {"text": row["text"].replace(SPACE, " ")} for row in rows]
+    return [row | {"text": plain_spaces(row["text"])} for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +253,15 @@ class Table:
             for column in self.columns
             if not column.optional or any(column.of(row) is not None for row in self.rows)
         )
+
+    def columns_at(self, depth: Depth) -> list[Column]:
+        """The columns for a depth; those of the next one where the table has none of its own."""
+        shown = self.shown()
+        if depth == "summary":
+            own = [column for column in shown if column.depth == "summary"]
+            if own:
+                return own
+        return [column for column in shown if column.depth != "page"] or list(shown)
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,6 +116,11 @@ class Curve:
             return ""
         return f"{self.show(point.low)} to {self.show(point.high)}"
 
+    def show_point(self, point: Point) -> str:
+        """A value with its interval, such as ``74.1 % (68.0 % to 80.2 %)``."""
+        interval = self.show_interval(point)
+        return self.show(point.value) + (f" ({interval})" if interval else "")
+
     def chosen(self, count: int = 8) -> tuple[Point, ...]:
         """About ``count`` points that show the shape: first, last, and closer together early."""
         last = len(self.points) - 1
@@ -126,6 +131,11 @@ class Curve:
         wanted = [origin + span * (i / (count - 1)) ** 2 for i in range(count)]
         indices = {min(range(last + 1), key=lambda i: abs(self.points[i].lag - w)) for w in wanted}
         return tuple(self.points[i] for i in sorted(indices | {0, last}))
+
+
+def plain_spaces(text: str) -> str:
+    """A text with plain spaces, as records, JSON and messages have it."""
+    return text.replace(SPACE, " ")
 
 
 def percent(value: float | None, digits: int = 1) -> str:

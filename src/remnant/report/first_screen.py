@@ -74,7 +74,7 @@ def overview(pages: Sequence[Page], idents: Sequence[str], damaged: Sequence[Dam
         outcome or "No verdict", _overall_words(outcome)
     )
     inner = heading(title, 2, "report_overall") + wrap(
-        "p", escape(_counts(pages, damaged)), "sentence"
+        "p", escape(counts_sentence(pages, damaged)), "sentence"
     )
     studies = join(_study(page, ident) for page, ident in zip(pages, idents, strict=True))
     contents = heading(Markup("In this report"), 2, "report_contents")
@@ -127,7 +127,8 @@ def _overall_words(outcome: Outcome | None) -> str:
     }.get(outcome or "", "No study has an outcome")
 
 
-def _counts(pages: Sequence[Page], damaged: Sequence[DamagedRun]) -> str:
+def counts_sentence(pages: Sequence[Page], damaged: Sequence[DamagedRun] = ()) -> str:
+    """How many runs there are, by outcome."""
     counts = Counter(outcome_of(page) for page in pages if judged(page))
     words = [f"{counts[o]} {o}" for o in ("FAIL", "INCONCLUSIVE", "PASS") if counts[o]]
     words += [counted(counts["FINDING"], "finding")] if counts["FINDING"] else []

@@ -19,11 +19,10 @@ from remnant.report import first_screen
 from remnant.report.blocks import Block, Headline, Page, Pictures, Sounds, Tiles, walk
 from remnant.report.first_screen import DamagedRun
 from remnant.report.html_blocks import BlockWriter
+from remnant.report.quoting import visible
 
 __all__ = ["DamagedRun", "fragment", "render", "write_page"]
 
-# What HTML forbids, and characters that turn the direction of writing.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -60,7 +59,7 @@ def render(pages: Sequence[Page], *, name: str = "", damaged: Sequence[DamagedRu
         runs=[_run(page, ident) for page, ident in zip(pages, idents, strict=True)],
         fingerprints=[page.fingerprint[:12] for page in pages if page.fingerprint],
     )
-    return _visible(document)
+    return visible(document)
 
 
 def fragment(blocks: Sequence[Block]) -> str:
@@ -81,7 +80,7 @@ def fragment(blocks: Sequence[Block]) -> str:
         '<div class="remnant-result">\n<style>.remnant-result{{{}}}</style>\n'
         "<article>\n{}</article>\n</div>\n"
     ).format(Markup(style), body)
-    return _visible(piece)
+    return visible(piece)
 
 
 def write_page(path: Path, document: str, *, private: bool = False) -> Path:
@@ -89,7 +88,7 @@ def write_page(path: Path, document: str, *, private: bool = False) -> Path:
 
     Args:
         path: Of the file.
-        document: HTML.
+        document: HTML or Markdown.
         private: Whether only the owner may read the file.
 
     Raises:
@@ -134,11 +133,6 @@ def _with_headline(page: Page, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
     """A study without a headline says that there is no verdict."""
     there = any(isinstance(block, Headline) for block in page.blocks)
     return blocks if there or not page.question else (page.headline, *blocks)
-
-
-def _visible(document: str) -> str:
-    """The document with codes for control characters."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", document)
 
 
 def _title(pages: Sequence[Page], name: str, damaged: Sequence[DamagedRun]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from remnant.report.blocks import Column, Table
-from remnant.report.curve import SPACE
+from remnant.report.curve import plain_spaces
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
@@ -90,7 +90,7 @@ def _plain(value: Any, column: Column, row: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     cell = column.cell(row)
-    return f"{cell.main} {cell.small}".strip().replace(SPACE, " ")
+    return plain_spaces(f"{cell.main} {cell.small}".strip())
 
 
 def _scalar(value: Any) -> Any:

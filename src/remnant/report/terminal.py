@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,14 +22,12 @@ from remnant.report.blocks import (
     row_value,
     walk,
 )
-from remnant.report.curve import SPACE
+from remnant.report.quoting import PLAIN, in_one_line
 
 WIDTH = 100
 """Tables stay within as many columns where they can."""
 _BAR, _SHORT_BAR = 40, 20
 _INDENT = "  "
-_BREAK = re.compile(r"\s*[^\S ]\s*")  # blanks around anything but a space
-_PLAIN = str.maketrans({SPACE: " ", "\N{NO-BREAK SPACE}": " ", "\N{NON-BREAKING HYPHEN}": "-"})
 
 
 def summary(page: Page, *, named: bool = False) -> str:
@@ -129,7 +126,7 @@ def _table(block: Table, depth: Depth, *, room: int) -> list[str]:
     rows = block.rows[: block.limit]
     if not rows:
         return []
-    columns = _columns(block, depth)
+    columns = block.columns_at(depth)
     cells = [[_line(column.name) for column in columns]]
     cells += [[_cell(column.cell(row)) for column in columns] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -145,16 +142,6 @@ def _table(block: Table, depth: Depth, *, room: int) -> list[str]:
     more = len(block.rows) - len(rows)
     lines += [f"{more} more {block.more}"] if more else []
     return [block.caption, *lines, *([block.note] if block.note else [])]
-
-
-def _columns(block: Table, depth: Depth) -> list[Column]:
-    """The columns for a depth; those of the next one where a table has none of its own."""
-    shown = block.shown()
-    if depth == "summary":
-        own = [column for column in shown if column.depth == "summary"]
-        if own:
-            return own
-    return [column for column in shown if column.depth != "page"] or list(shown)
 
 
 def _bars(bar: Bar, rows: Sequence[Any], length: int) -> Iterator[str]:
@@ -205,8 +192,7 @@ def _cell(cell: Cell) -> str:
 
 
 def _line(text: str) -> str:
-    """A text on one line; blanks within it are kept, since it may be a name."""
-    return _BREAK.sub(" ", text.translate(_PLAIN)).strip()
+    return in_one_line(text).strip()
 
 
 def _lower(title: str) -> str:
@@ -215,5 +201,5 @@ def _lower(title: str) -> str:
 
 def _text(lines: list[str]) -> str:
     """Each line on one line, without spaces that a terminal may not show."""
-    flat = (line.translate(_PLAIN).replace("\r", " ").replace("\n", " ") for line in lines)
+    flat = (line.translate(PLAIN).replace("\r", " ").replace("\n", " ") for line in lines)
     return "\n".join(line.rstrip() for line in flat)

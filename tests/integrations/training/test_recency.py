@@ -284,7 +284,7 @@ def test_a_plans_windows_are_those_of_its_hook(tmp_path):
     assert ended.sentence == direct.verdict(0.5001).sentence
     first = plan.first_seen
     assert curves.starts == tuple(first[plan.cohort_of == window].min() for window in range(3))
-    assert f"planted twice from step {curves.starts[0]}, " in ended.sentence
+    assert f"planted 2 times from step {curves.starts[0]}, " in ended.sentence
     assert "recipe" not in ended.report.read_text(encoding="utf-8").split("What was tested")[0]
 
 

@@ -59,6 +59,17 @@ def check_report(path: Path, *, force: bool) -> None:
     check_old_file(path, _is_report, kind="report", force=force)
 
 
+def check_markdown(path: Path, *, force: bool) -> None:
+    """Refuse to overwrite anything but Markdown of this package; see ``check_old_file``."""
+    check_old_file(path, _is_markdown, kind="summary in Markdown", force=force)
+
+
+def _is_markdown(old: bytes) -> bool:
+    from remnant.report.markdown import MADE_BY
+
+    return old.rstrip().rpartition(b"\n")[2].startswith(MADE_BY.encode())
+
+
 def _is_report(old: bytes) -> bool:
     return old.lstrip().startswith(b"<!doctype html>") and b'<p class="brand">Remnant</p>' in old
 

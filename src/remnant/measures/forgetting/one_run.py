@@ -250,7 +250,7 @@ class OneRunForgetting:
     def _row_in_words(self, row: int) -> str:
         at = "" if self.fpr is None else f" at FPR {self.fpr:g}"
         uses, canaries = int(self.repeats[row]), int(self.n_seen[row])
-        often = {1: "once", 2: "twice"}.get(uses, f"{uses} times")
+        often = "once" if uses == 1 else f"{uses} times"
         return (
             f"{self.lags[row]:.0f} steps after their last use, the {NAMES[self.rate]}{at} of "
             f"{self.attacker} is {self.success[row]:.3f} on {canaries} "

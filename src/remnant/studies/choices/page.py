@@ -23,7 +23,14 @@ from remnant.report.blocks import (
     section,
 )
 from remnant.report.curve import short_percent
-from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
+from remnant.report.numerals import (
+    bits_number,
+    bits_text,
+    count_text,
+    counted,
+    epoch_text,
+    pvalue_text,
+)
 from remnant.studies.beside.choices import beside
 from remnant.studies.choices.charts import (
     estimate_chart,
@@ -312,7 +319,7 @@ def _through(training: TrainingChoices) -> Iterator[Block]:
             key=f"through-{number}",
             rows=through.looks,
             columns=(
-                Column("Epoch", "epoch", _epoch_text),
+                Column("Epoch", "epoch", epoch_text),
                 Column("Step", "step", count_text),
                 Column("Exposure", "exposure", interval_number, strong=True),
                 Column(f"Bits a {training.token}, held-out", "validation", interval_number),
@@ -369,10 +376,6 @@ def _controls(training: TrainingChoices) -> Block:
         f"{bits_text(highest)}; chance gives {bits_text(training.null_mean_bits)}, and two bits is "
         "noise."
     )
-
-
-def _epoch_text(epoch: float) -> str:
-    return f"{epoch:.3g}"
 
 
 def _nodes_text(nodes: float) -> str:
@@ -495,14 +498,14 @@ def _turning_sentence(training: TrainingChoices) -> str:
     most = max(looks, key=lambda look: look.exposure.value)
     sentence = (
         f"With “{variant.label}” held-out text is predicted best at epoch "
-        f"{_epoch_text(best.epoch)}, where exposure is {bound_text(best.exposure)}; exposure is "
-        f"highest, {bound_text(most.exposure)}, at epoch {_epoch_text(most.epoch)}"
+        f"{epoch_text(best.epoch)}, where exposure is {bound_text(best.exposure)}; exposure is "
+        f"highest, {bound_text(most.exposure)}, at epoch {epoch_text(most.epoch)}"
     )
     near = next(
         look for look in looks if (look.exposure.high or look.exposure.value) >= most.exposure.value
     )
     if near.step < most.step:
-        sentence += f", and not significantly lower from epoch {_epoch_text(near.epoch)} on"
+        sentence += f", and not significantly lower from epoch {epoch_text(near.epoch)} on"
     return f"{sentence}."
 
 

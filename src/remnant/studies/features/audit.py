@@ -18,8 +18,6 @@ from remnant.measures.features.divergence import FLOOR
 from remnant.measures.statistics.mean_interval import mean_interval
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import plain
-from remnant.report.curve import SPACE
-from remnant.report.numerals import counted
 from remnant.studies.features.audit_inputs import AuditInputs, Classifier, Scores, Settings
 from remnant.studies.features.audit_result import (
     NULL_VALUES,
@@ -48,6 +46,7 @@ from remnant.studies.features.verdict import (
 )
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.result_parts import Finding, Gate, Tested
+from remnant.studies.shared.wording import counted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -257,26 +256,26 @@ def tested(audit: PatchAudit) -> list[str]:
     lines = [
         f"{audit.what} at row {audit.patch.row}, column {audit.patch.column}"
         + ("" if audit.patch.opacity == 1.0 else f", opacity {audit.patch.opacity:g}"),
-        f"{_counted(len(images), 'image')} of {shape}, any images: each as it is, with the patch, "
+        f"{counted(len(images), 'image')} of {shape}, any images: each as it is, with the patch, "
         f"with a random patch ({settings.control}), and with {settings.nulls} "
         f"{settings.never_planted}",
         f"the model's answers were taken for {audit.inputs.model.kind}",
     ]
     if audit.inputs.labelled is not None:
         lines.append(
-            f"{_counted(len(audit.inputs.labelled), 'image')} of label {settings.label}, for the "
+            f"{counted(len(audit.inputs.labelled), 'image')} of label {settings.label}, for the "
             "white-box scores"
         )
     if audit.task is not None:
         lines.append(
-            f"{_counted(audit.task.images, 'labelled image')}, for whether the model learnt "
+            f"{counted(audit.task.images, 'labelled image')}, for whether the model learnt "
             f"its task: {audit.task.right} get their label"
         )
     control = audit.control
     if control is not None and not control.untested:
         lines.append(
             f"whether the same test finds the patch in a copy of the model that was trained on "
-            f"{_counted(control.trained, 'image')} with it"
+            f"{counted(control.trained, 'image')} with it"
         )
     if control is not None and control.variants:
         names = ", ".join(variant.name for variant in control.variants)
@@ -349,11 +348,6 @@ def feature_audit_result(
         scope=Tested(tested=result.tested, not_tested=result.not_tested),
         audit=result,
     )
-
-
-def _counted(count: int, thing: str) -> str:
-    """A count with plain spaces, as the record and JSON have it."""
-    return counted(count, thing).replace(SPACE, " ")
 
 
 def _score(score: MScore) -> Score:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
-from remnant.report.curve import SPACE, Curve, Point, lag_text
+from remnant.report.curve import lag_text, plain_spaces
 from remnant.studies.beside.forgetting import of_curve
 from remnant.studies.question_result import QuestionResult
 from remnant.studies.shared.curve_blocks import curve_page, measured_by
@@ -35,20 +35,23 @@ class Stored(QuestionResult):
 def stored(result: CurveResult) -> Stored:
     """Return a curve with its finding."""
     curve = result.shown()
-    first, last = _value(curve, curve.start), _value(curve, curve.end)
-    chance = "" if curve.chance is None else f" Guessing gives {_plain(curve.show(curve.chance))}."
+    last = curve.show_point(curve.end)
+    sentence = (
+        f"It is {curve.show_point(curve.start)} at lag {lag_text(curve.start.lag)} and {last} at "
+        f"lag {lag_text(curve.end.lag)}."
+    )
+    sentence += "" if curve.chance is None else f" Guessing gives {curve.show(curve.chance)}."
     return Stored(
         verdict=Finding(
             **finding_row(
-                headline=f"{_plain(curve.label)}: {last} at the last lag",
-                sentence=f"It is {first} at lag {_plain(lag_text(curve.start.lag))} and {last} at "
-                f"lag {_plain(lag_text(curve.end.lag))}.{chance}",
+                headline=plain_spaces(f"{curve.label}: {last} at the last lag"),
+                sentence=plain_spaces(sentence),
                 advice="Nothing was judged. A recipe with a limit says PASS or FAIL.",
             )
         ),
         measured=result,
         scope=Tested(
-            tested=(_plain(measured_by(curve)),),
+            tested=(plain_spaces(measured_by(curve)),),
             not_tested=("other attacks: these are the scores of one",),
         ),
     )
@@ -66,13 +69,3 @@ def page(result: Stored, run: RunFacts) -> Iterator[Block]:
     yield section(TITLE, blocks)
     yield scope_section(result.scope)
     yield from closing(run, ledger=False)
-
-
-def _value(curve: Curve, point: Point) -> str:
-    interval = curve.show_interval(point)
-    return _plain(curve.show(point.value) + (f" ({interval})" if interval else ""))
-
-
-def _plain(text: str) -> str:
-    """A text with plain spaces, as records and JSON have it."""
-    return text.replace(SPACE, " ")

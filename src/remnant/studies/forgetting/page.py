@@ -43,7 +43,7 @@ from remnant.studies.shared.curve_blocks import (
     point_tile,
     traditional_section,
 )
-from remnant.studies.shared.curve_charts import curve_chart, describe, point_text
+from remnant.studies.shared.curve_charts import curve_chart, describe
 from remnant.studies.shared.curves import CurveResult
 from remnant.studies.shared.pages import (
     UNDECIDED,
@@ -452,8 +452,8 @@ def never_planted_sentence(curve: Curve) -> str:
     guess = "" if curve.chance is None else f"; guessing gives {curve.show(curve.chance)}"
     return (
         "Never-planted canaries, drawn the same way and scored in the same models: "
-        f"{curve.label} is {point_text(curve, curve.start)} at lag {lag_text(curve.start.lag)} and "
-        f"{point_text(curve, curve.end)} at lag {lag_text(curve.end.lag)}{guess}. A value above "
+        f"{curve.label} is {curve.show_point(curve.start)} at lag {lag_text(curve.start.lag)} and "
+        f"{curve.show_point(curve.end)} at lag {lag_text(curve.end.lag)}{guess}. A value above "
         "chance shows that planting changed the model on canaries it did not see: the planted "
         "model against its twin shows what was learnt of the kind too."
     )

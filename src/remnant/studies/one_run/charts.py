@@ -9,7 +9,7 @@ from remnant.report.charts.scale import lag_scale_kind
 from remnant.report.charts.shapes import STROKES, Chart, Line, Rule, Strip, StripRow, Stroke
 from remnant.report.curve import Point, lag_text
 from remnant.report.numerals import count_text, counted, times_text
-from remnant.studies.one_run.formats import cohort_name, effect_text, success_text
+from remnant.studies.one_run.formats import cohort_name, effect_text
 from remnant.studies.one_run.result import Cohort, OneRunCurves
 from remnant.tasks.score_words import ScoreWords
 
@@ -151,8 +151,8 @@ def _success_ends(curves: OneRunCurves, cohort: Cohort) -> str:
     curve = cohort.curve
     return (
         f"{cohort_name(curves, cohort)}: {curve.label} goes from "
-        f"{success_text(curve, curve.start)} at lag {lag_text(curve.start.lag)} to "
-        f"{success_text(curve, curve.end)} at lag {lag_text(curve.end.lag)}."
+        f"{curve.show_point(curve.start)} at lag {lag_text(curve.start.lag)} to "
+        f"{curve.show_point(curve.end)} at lag {lag_text(curve.end.lag)}."
     )
 
 

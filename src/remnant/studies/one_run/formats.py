@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from remnant.report.curve import Curve, Point, lag_text
+from remnant.report.curve import Point, lag_text
 from remnant.report.numerals import count_text
 from remnant.studies.one_run.result import Cohort, OneRunCurves
 
@@ -27,12 +27,6 @@ def after_text(point: Point) -> str:
     """When a point was taken, such as ``1 703 steps after the last use``."""
     steps = round(point.lag)
     return f"{lag_text(steps)} step{'' if steps == 1 else 's'} after the last use"
-
-
-def success_text(curve: Curve, point: Point) -> str:
-    """A success with its interval, such as ``74.1 % (68.0 % to 80.2 %)``."""
-    interval = curve.show_interval(point)
-    return curve.show(point.value) + (f" ({interval})" if interval else "")
 
 
 def effect_text(point: Point) -> str:

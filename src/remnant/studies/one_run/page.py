@@ -30,7 +30,6 @@ from remnant.studies.one_run.charts import effect_chart, line_keys, success_char
 from remnant.studies.one_run.formats import (
     after_text,
     effect_text,
-    success_text,
     uses_text,
     whole_lag,
 )
@@ -336,8 +335,8 @@ def _what_was_found(curves: OneRunCurves) -> str:
         start = f" from step {count_text(cohort.start)} on" if len(curves.starts) > 1 else ""
         sentences.append(
             f"Planted {times_text(cohort.repeats)}{start}: "
-            f"{success_text(curve, curve.start)} {after_text(curve.start)}, "
-            f"{success_text(curve, curve.end)} {after_text(curve.end)}."
+            f"{curve.show_point(curve.start)} {after_text(curve.start)}, "
+            f"{curve.show_point(curve.end)} {after_text(curve.end)}."
         )
     return " ".join(sentences)
 
@@ -372,9 +371,9 @@ def _disagreement_sentence(curves: OneRunCurves) -> str:
     later_point, first_point = disagreement.later_point, disagreement.first_point
     return (
         f"The windows disagree. Canaries planted {times_text(later.repeats)} from step "
-        f"{count_text(later.start)} on give {success_text(later.curve, later_point)} "
+        f"{count_text(later.start)} on give {later.curve.show_point(later_point)} "
         f"{after_text(later_point)}; those from step {count_text(first.start)} on give "
-        f"{success_text(first.curve, first_point)} {after_text(first_point)}. So the lag alone "
+        f"{first.curve.show_point(first_point)} {after_text(first_point)}. So the lag alone "
         "does not determine how much is still found: when in the run a canary was planted matters "
         f"too.{_judged(curves, ' The verdict judges the first window.')}"
     )

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from remnant.measures import prediction_quality, stopping_point
 from remnant.measures.prediction.predicted import PredictedMemorisation, predicted_memorisation
-from remnant.report.curve import SPACE
-from remnant.report.numerals import count_text, counted
+from remnant.report.curve import plain_spaces
+from remnant.report.numerals import count_text
 from remnant.studies.prediction.early_result import (
     EarlyResult,
     Layer,
@@ -25,6 +25,7 @@ from remnant.studies.prediction.early_result import (
 from remnant.studies.prediction.protect_list import missed_by
 from remnant.studies.prediction.sentences import share_text, short_name_of
 from remnant.studies.shared.estimates import Estimate
+from remnant.studies.shared.wording import counted
 
 DROP, TPR, CONFIDENCE = 0.95, 0.75, 0.95
 SHOWN = 10
@@ -75,7 +76,7 @@ class ListRule:
         if self.share is not None:
             return f"the riskiest {share_text(self.share)} by {name}"
         if self.top:
-            return f"the riskiest {_plain(count_text(self.top))} by {name}"
+            return f"the riskiest {plain_spaces(count_text(self.top))} by {name}"
         return "PSMI at or under 0"
 
 
@@ -283,9 +284,7 @@ def _warnings(early: EarlyPrediction, moment: Moment | UncheckedMoment) -> Itera
             )
     alone = int(early.main.alone.sum())
     if alone:
-        yield (
-            f"{_plain(counted(alone, 'sample'))} alone in the class: listed first, without a PSMI."
-        )
+        yield (f"{counted(alone, 'sample')} alone in the class: listed first, without a PSMI.")
 
 
 def _column(values: NDArray[Any] | None, n: int) -> list[Any]:
@@ -296,8 +295,3 @@ def _filled(prediction: PredictedMemorisation, values: NDArray[Any]) -> list[Any
     """Values of the samples that have one, None for those that are alone in their class."""
     given = iter(values.tolist())
     return [None if alone else next(given) for alone in prediction.alone]
-
-
-def _plain(count: str) -> str:
-    """A count with plain spaces, as JSON has it."""
-    return count.replace(SPACE, " ")

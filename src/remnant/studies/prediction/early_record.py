@@ -9,7 +9,7 @@ from typing import ClassVar
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Missing, section
-from remnant.report.curve import SPACE
+from remnant.report.curve import plain_spaces
 from remnant.studies.beside.prediction import of_early
 from remnant.studies.prediction import early_page
 from remnant.studies.prediction.early_result import EarlyResult, NotMeasured
@@ -50,8 +50,10 @@ def stored(result: EarlyResult) -> Stored:
             **finding_row(
                 headline=f"{result.listed} of {counted(result.n, 'sample')} predicted to be "
                 "memorised",
-                sentence=f"The list holds {share_text(result.share)} of the samples: "
-                f"{result.rule}.{missed}".replace(SPACE, " "),
+                sentence=plain_spaces(
+                    f"The list holds {share_text(result.share)} of the samples: "
+                    f"{result.rule}.{missed}"
+                ),
                 advice="Protect the samples on the list, or leave them out of the training.",
             )
         ),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from remnant.report.charts.figure import TONES
 from remnant.report.charts.scale import Kind, lag_scale_kind
 from remnant.report.charts.shapes import Chart, Line, Rule
-from remnant.report.curve import Curve, Point, lag_text, percent
+from remnant.report.curve import Curve, lag_text, percent
 from remnant.studies.shared.curves import Numbers, Traditional
 
 _LAG = "Steps since planting (lag)"
@@ -111,16 +111,10 @@ def traditional_charts(traditional: Traditional) -> Iterator[Chart]:
 def describe(curve: Curve) -> str:
     """The curve in one sentence, for those who cannot see it."""
     return (
-        f"{curve.label} goes from {point_text(curve, curve.start)} at lag "
-        f"{lag_text(curve.start.lag)} to {point_text(curve, curve.end)} at lag "
+        f"{curve.label} goes from {curve.show_point(curve.start)} at lag "
+        f"{lag_text(curve.start.lag)} to {curve.show_point(curve.end)} at lag "
         f"{lag_text(curve.end.lag)}."
     )
-
-
-def point_text(curve: Curve, point: Point) -> str:
-    """A value with its interval, such as ``74.1 % (68.0 % to 80.2 %)``."""
-    interval = curve.show_interval(point)
-    return curve.show(point.value) + (f" ({interval})" if interval else "")
 
 
 def _line(label: str, tone: str, curve: Curve) -> Line:

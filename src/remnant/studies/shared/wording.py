@@ -1,28 +1,31 @@
-"""Words that verdicts share."""
+"""Words that verdicts and messages share; numbers are those of pages, with plain spaces."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+
+from remnant.report import numerals
+from remnant.report.curve import plain_spaces
 
 
 def times(many: int) -> str:
     """How often, in words.
 
     Example:
-        >>> times(1), times(4)
-        ('once', '4 times')
+        >>> times(1), times(4), times(2500)
+        ('once', '4 times', '2 500 times')
     """
-    return "once" if many == 1 else f"{many} times"
+    return plain_spaces(numerals.times_text(many))
 
 
 def counted(many: int, thing: str, several: str | None = None) -> str:
     """A number of things, the word in its right form.
 
     Example:
-        >>> counted(1, "variant"), counted(3, "variant"), counted(2, "canary", "canaries")
-        ('1 variant', '3 variants', '2 canaries')
+        >>> counted(1, "variant"), counted(3, "variant"), counted(2000, "canary", "canaries")
+        ('1 variant', '3 variants', '2 000 canaries')
     """
-    return f"{many} {thing if many == 1 else several or thing + 's'}"
+    return plain_spaces(numerals.counted(many, thing, several))
 
 
 def listed(words: Sequence[str], joint: str = "and") -> str:
@@ -46,7 +49,7 @@ def each_times(numbers: Iterable[int]) -> str:
     several = sorted(set(numbers))
     if len(several) == 1:
         return times(several[0])
-    return f"{', '.join(map(str, several))} times"
+    return f"{', '.join(plain_spaces(numerals.count_text(each)) for each in several)} times"
 
 
 def about(number: int) -> str:

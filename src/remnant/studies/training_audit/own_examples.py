@@ -33,7 +33,7 @@ from remnant.records.typed import Absent
 from remnant.studies.exposure.result import ExposureGate
 from remnant.studies.one_run.measure import attackers_at_end
 from remnant.studies.shared.result_parts import Finding, Tested
-from remnant.studies.shared.wording import counted
+from remnant.studies.shared.wording import counted, times
 from remnant.studies.training_audit.forgetting import MeasuredForgetting, measured_forgetting
 from remnant.studies.training_audit.result import (
     AucAtStep,
@@ -255,7 +255,7 @@ def judge_detection(
     short = rows[:0] if fully_used is None else rows[~fully_used[rows]]
     if short.size:
         why = (
-            f"most {part.kind} planted {_times(detected.repeats[short[0]])} were in batches less "
+            f"most {part.kind} planted {times(detected.repeats[short[0]])} were in batches less "
             "often than that"
         )
         return made(
@@ -357,7 +357,7 @@ def _part(
     )
     if found:
         control = (
-            f"The attack found the {measured.kind} planted {_times(detected.repeats[best])}: a "
+            f"The attack found the {measured.kind} planted {times(detected.repeats[best])}: a "
             f"rank-sum test against the controls gives p = {detected.p_values[best]:.2g}, "
             "corrected for all tests."
         )
@@ -411,12 +411,8 @@ def _in_words(detected: Detection, part: DetectedExamples, row: int) -> str:
     n = int(detected.n[row])
     return (
         f"The AUC of {detected.attacker} is {detected.auc[row]:.3f} on {n} {part.kind} planted "
-        f"{_times(detected.repeats[row])}, against {detected.n_controls} controls"
+        f"{times(detected.repeats[row])}, against {detected.n_controls} controls"
     )
-
-
-def _times(repeats: int) -> str:
-    return {1: "once", 2: "twice"}.get(int(repeats), f"{repeats} times")
 
 
 def _finding(part: DetectedExamples, sightings: Sightings) -> Finding:
@@ -424,7 +420,7 @@ def _finding(part: DetectedExamples, sightings: Sightings) -> Finding:
     level = part.highest
     sentence = (
         f"The highest AUC is {level.auc:.3f} ({percent(part.confidence)} CI {level.auc_low:.3f} to "
-        f"{level.auc_high:.3f}), on {level.n} {part.kind} planted {_times(level.repeats)}. "
+        f"{level.auc_high:.3f}), on {level.n} {part.kind} planted {times(level.repeats)}. "
         f"{part.control} No limit was set, so that nothing was judged."
     )
     if not sightings.uses:
