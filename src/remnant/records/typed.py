@@ -11,7 +11,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from remnant.errors import InvalidInput, RecordError
@@ -130,13 +130,7 @@ def plain(part: Any) -> Any:
     ``NAME_reason`` says why, one that has ``page_only`` or ``in_memory`` always.
     """
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        return {
-            field.name: None if _is_none(part, field) else plain(getattr(part, field.name))
-            for field in dataclasses.fields(part)
-            if not field.metadata.get("page_only")
-            and not field.metadata.get("in_memory")
-            and not (field.metadata.get("left_out_if_none") and unsaid(part, field.name))
-        }
+        return {name: plain(value) for name, value in stored_fields(part)}
     if isinstance(part, Mapping):
         return {name: plain(value) for name, value in part.items()}
     if isinstance(part, list | tuple):
@@ -144,14 +138,15 @@ def plain(part: Any) -> Any:
     return part
 
 
-def unsaid(part: Any, name: str) -> bool:
-    """Whether a field is None, and no field ``NAME_reason`` says why."""
-    return getattr(part, name) is None and getattr(part, f"{name}_reason", None) is None
-
-
-def _is_none(part: Any, field: dataclasses.Field[Any]) -> bool:
-    """Whether the field has the number that stands for None in memory."""
-    return "none" in field.metadata and bool(getattr(part, field.name) == field.metadata["none"])
+def stored_fields(part: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a part that are stored, each with its value as it is stored."""
+    for field in dataclasses.fields(part):
+        value, metadata = getattr(part, field.name), field.metadata
+        unsaid = value is None and getattr(part, f"{field.name}_reason", None) is None
+        if metadata.get("page_only") or metadata.get("in_memory"):
+            continue
+        if not (metadata.get("left_out_if_none") and unsaid):
+            yield field.name, None if "none" in metadata and value == metadata["none"] else value
 
 
 def none_as(number: float) -> Any:
@@ -229,7 +224,7 @@ def result_from(parts: dict[str, Any], made: type[T], *, where: str) -> T:
 
     Args:
         parts: One entry a part.
-        made: The class of the result.
+        made: The class of the result; a generic one with its arguments.
         where: What an error says the parts are from.
     """
     version = parts.get(_VERSION_ROW, {}).get("version", 1)
@@ -246,17 +241,32 @@ def result_from(parts: dict[str, Any], made: type[T], *, where: str) -> T:
         raise RecordError(
             f"{where} holds a malformed result of version {version}: a part has not its form."
         ) from fault
-    hints = typing.get_type_hints(made)
+    origin: type[T] = typing.get_origin(made) or made
+    hints = _part_types(made)
     parts = _with_page_fields(parts, parts.get(_PAGE_ROW))
     faults: list[str] = []
     read = {
         field.name: _part(hints[field.name], parts.get(field.name), field.name, faults)
-        for field in dataclasses.fields(made)
+        for field in dataclasses.fields(origin)
     }
     if faults:
         name = faults[0].split(".")[0].split("[")[0].split(" ")[0]
         raise RecordError(f"{where} holds a malformed result {name!r}: {'; '.join(faults)}.")
-    return made(**read)
+    return origin(**read)
+
+
+def _part_types(made: Any) -> dict[str, Any]:
+    """The type of each part, in which arguments take the places of a generic class's variables."""
+    origin = typing.get_origin(made)
+    if origin is None:
+        return typing.get_type_hints(made)
+    given = dict(zip(origin.__parameters__, typing.get_args(made), strict=True))
+    return {
+        name: hint[tuple(given[variable] for variable in variables)]
+        if (variables := getattr(hint, "__parameters__", ()))
+        else hint
+        for name, hint in typing.get_type_hints(origin).items()
+    }
 
 
 def _part(hint: Any, value: Any, name: str, faults: list[str]) -> Any:
