@@ -164,6 +164,18 @@ def member_scores(unique: Floats, controls: Floats, null_means: Floats) -> Membe
     )
 
 
+def nulls_needed(alpha: float, *, tests: int = 1) -> int:
+    """Return how many never planted patches it takes for a p-value that can be claimed.
+
+    The lowest p-value is 1 / (1 + nulls); Holm compares it with ``alpha / tests``.
+
+    Example:
+        >>> nulls_needed(0.05), nulls_needed(0.05, tests=2)
+        (19, 39)
+    """
+    return math.ceil(tests / alpha - 1e-9) - 1
+
+
 def adjusted_p_values(scores: Sequence[MScore], *, alpha: float = 0.05) -> Floats:
     """The p-values of several canaries, by Holm: at or under ``alpha`` is a claim for each.
 
@@ -186,7 +198,7 @@ def adjusted_p_values(scores: Sequence[MScore], *, alpha: float = 0.05) -> Float
     if not scores:
         raise InvalidInput("scores is empty.", hint="Give the score of each canary.")
     fewest = min(score.n_nulls for score in scores)
-    needed = math.ceil(len(scores) / alpha - 1e-9) - 1
+    needed = nulls_needed(alpha, tests=len(scores))
     if fewest < needed:
         raise NotEnoughEvidence(
             f"nulls={fewest} cannot show any of {len(scores)} canaries at alpha={alpha:g}; it "
