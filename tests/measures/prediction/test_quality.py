@@ -7,6 +7,7 @@ from sklearn import metrics
 
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import prediction_quality
+from remnant.measures.prediction.quality import miss_rate
 
 RATES = ("auc", "fpr_at_tpr", "precision_at_k", "default_tpr", "default_fpr")
 
@@ -177,6 +178,22 @@ def test_without_a_threshold_there_is_no_default_point():
     perfect = prediction_quality(risk=-np.arange(40.0), memorised=truth, rng=new_rng())
     assert perfect.precision_at_k.value == 1.0 == perfect.precision_at_k.high
     assert 0.3 < perfect.precision_at_k.low < 0.7
+
+
+@pytest.mark.parametrize(("missed", "memorised"), [(0, 40), (3, 40), (40, 40)])
+def test_the_miss_rate_is_about_memorised_samples_alone(missed, memorised):
+    truth = np.arange(100) < memorised
+    for others in (False, True):
+        listed = np.where(truth, np.arange(100) >= missed, others)
+        found = miss_rate(listed=listed, memorised=truth, confidence=0.9)
+        low, high = stats.binomtest(missed, memorised).proportion_ci(0.9, "exact")
+        assert found.value == missed / memorised
+        assert (found.low, found.high) == pytest.approx((low, high))
+
+
+def test_a_list_of_nothing_memorised_has_no_miss_rate():
+    with pytest.raises(NotEnoughEvidence, match="no sample was memorised"):
+        miss_rate(listed=np.ones(3, dtype=bool), memorised=np.zeros(3, dtype=bool))
 
 
 def test_faults():

@@ -7,15 +7,13 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from remnant import FeaturePlan
-from remnant.measures.features.feature_score import feature_score
+from remnant.measures.features.feature_score import member_scores
 from remnant.measures.statistics.crossed_interval import crossed_mean, crossed_share
 from remnant.records import Record
 from remnant.records.typed import plain
-from remnant.studies.features.measure import NO_CANARY, member_scores, variant_result
+from remnant.studies.features.measure import NO_CANARY, variant_result
 from remnant.studies.features.recipe import FeatureStudy, ScoreSettings
 from remnant.studies.features.result import (
     Canary,
@@ -26,38 +24,6 @@ from remnant.studies.features.result import (
 )
 from remnant.studies.features.verdict import feature_gate, feature_scope
 from remnant.studies.shared.estimates import Estimate
-
-
-@settings(max_examples=40)
-@given(
-    members=st.integers(1, 4),
-    images=st.integers(2, 12),
-    nulls=st.integers(1, 9),
-    level=st.sampled_from([None, 0.0, 0.25]),
-    seed=st.integers(0, 999),
-)
-def test_members_are_scored_as_one_model_is(members, images, nulls, level, seed):
-    rng = np.random.default_rng(seed)
-    unique, controls = rng.random((2, members, images)).round(1)
-    if level is not None:
-        unique, controls = np.full((members, images), level), np.zeros((members, images))
-    null_means = rng.choice([0.0, 0.25, 0.5, 1.0], (members, nulls))
-    found = member_scores(unique, controls, null_means)
-    for member in range(members):
-        one = feature_score(
-            unique=unique[member],
-            controls=controls[member],
-            null_means=null_means[member],
-            bound=16.2,
-            rng=rng,
-            convention="",
-            draws=20,
-        )
-        assert found.value[member] == pytest.approx(one.value, abs=1e-12)
-        assert found.p_value[member] == one.p_value
-        expected = 1.0 if one.t_test_p_value is None else one.t_test_p_value
-        assert found.t_test[member] == pytest.approx(expected)
-
 
 NULLS, IMAGES = 39, 12
 

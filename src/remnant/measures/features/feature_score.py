@@ -128,6 +128,54 @@ def feature_score(
     )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class MemberScores:
+    """Every member's M and its two p-values, each ``(members,)``.
+
+    Attributes:
+        value: M.
+        p_value: The rank among nulls.
+        t_test: The paper's one-tailed paired t-test over images; 1 where all images say the same.
+    """
+
+    value: Floats
+    p_value: Floats
+    t_test: Floats
+
+
+def member_scores(unique: Floats, controls: Floats, null_means: Floats) -> MemberScores:
+    """Score every member as ``feature_score`` does one, without its interval over images.
+
+    Args:
+        unique, controls: Reactions to the patch and to random ones, ``(members, n)``.
+        null_means: Mean reactions to each null, ``(members, nulls)``.
+    """
+    apart = unique - controls
+    value = apart.mean(axis=1)
+    nulls = null_means - controls.mean(axis=1, keepdims=True)
+    beaten = (nulls >= value[:, None] - TIE).sum(axis=1)
+    spread = apart.std(axis=1, ddof=1)
+    differs = spread > 1e-12 * np.abs(apart).max(axis=1)
+    t = np.divide(value * np.sqrt(apart.shape[1]), spread, out=np.zeros_like(value), where=differs)
+    return MemberScores(
+        value=value,
+        p_value=(1.0 + beaten) / (1.0 + nulls.shape[1]),
+        t_test=np.where(differs, stats.t.sf(t, apart.shape[1] - 1), 1.0),
+    )
+
+
+def nulls_needed(alpha: float, *, tests: int = 1) -> int:
+    """Return how many never planted patches it takes for a p-value that can be claimed.
+
+    The lowest p-value is 1 / (1 + nulls); Holm compares it with ``alpha / tests``.
+
+    Example:
+        >>> nulls_needed(0.05), nulls_needed(0.05, tests=2)
+        (19, 39)
+    """
+    return math.ceil(tests / alpha - 1e-9) - 1
+
+
 def adjusted_p_values(scores: Sequence[MScore], *, alpha: float = 0.05) -> Floats:
     """The p-values of several canaries, by Holm: at or under ``alpha`` is a claim for each.
 
@@ -150,7 +198,7 @@ def adjusted_p_values(scores: Sequence[MScore], *, alpha: float = 0.05) -> Float
     if not scores:
         raise InvalidInput("scores is empty.", hint="Give the score of each canary.")
     fewest = min(score.n_nulls for score in scores)
-    needed = math.ceil(len(scores) / alpha - 1e-9) - 1
+    needed = nulls_needed(alpha, tests=len(scores))
     if fewest < needed:
         raise NotEnoughEvidence(
             f"nulls={fewest} cannot show any of {len(scores)} canaries at alpha={alpha:g}; it "

@@ -180,6 +180,28 @@ def prediction_quality(
     )
 
 
+def miss_rate(
+    *, listed: NDArray[np.bool_], memorised: NDArray[np.bool_], confidence: float = 0.95
+) -> PredictionRate:
+    """The share of memorised samples that a list leaves out, with Clopper and Pearson's interval.
+
+    Args:
+        listed, memorised: Whether each sample is, shape ``(n,)``.
+        confidence: Of the interval, over samples.
+
+    Raises:
+        NotEnoughEvidence: No sample was memorised.
+
+    Example:
+        >>> memorised, listed = np.array([True] * 4 + [False]), np.array([True] * 3 + [False] * 2)
+        >>> miss_rate(listed=listed, memorised=memorised).value
+        0.25
+    """
+    if not memorised.any():
+        raise NotEnoughEvidence("no sample was memorised, so that a list can miss none.")
+    return _share(~listed[memorised], confidence)
+
+
 def _fpr_at_tpr(hits: Floats, others: Floats, tpr: float) -> float:
     """The FPR at the (k+1)-th smallest risk of memorised samples, k = floor((1 - tpr) hits).
 

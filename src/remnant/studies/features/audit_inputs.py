@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from remnant.errors import NotEnoughEvidence, require
+from remnant.measures.features.feature_score import nulls_needed
 from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.studies.features.audit_result import NEVER_PLANTED
 
@@ -54,7 +54,7 @@ class Settings:
         if self.limit is not None:
             check_gate_confidence("confidence", self.confidence, faults)
         require(faults)
-        needed = math.ceil(self.tests / self.significance - 1e-9) - 1
+        needed = nulls_needed(self.significance, tests=self.tests)
         if self.nulls < needed:
             raise NotEnoughEvidence(
                 f"--nulls {self.nulls} cannot show anything at --significance "

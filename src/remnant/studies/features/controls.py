@@ -21,6 +21,7 @@ import torch
 from remnant.canaries.patches import patch_variants
 from remnant.errors import InvalidInput
 from remnant.measures import clopper_pearson, m_score
+from remnant.measures.features.feature_score import nulls_needed
 from remnant.measures.statistics.holm import holm
 from remnant.studies.features.audit_result import PatchControl, PatchVariantScore, TaskCheck
 
@@ -255,7 +256,7 @@ def images_of_control(patch: Patch, images: Tensor, settings: Settings) -> int:
 
 def _nulls(variants: int, settings: Settings) -> int:
     """As many that the p-value of a variant can be significant after Holm's correction."""
-    return max(settings.nulls, math.ceil(variants / settings.significance - 1e-9) - 1)
+    return max(settings.nulls, nulls_needed(settings.significance, tests=variants))
 
 
 def _untested(inputs: AuditInputs) -> dict[str, Any]:

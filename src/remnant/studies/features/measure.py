@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence
-from remnant.measures.features.feature_score import TIE
+from remnant.measures.features.feature_score import TIE, MemberScores, member_scores
 from remnant.measures.statistics.crossed_interval import (
     crossed_difference,
     crossed_mean,
@@ -41,42 +39,6 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 SHOWN_UNITS = 20
 NO_CANARY = "no canary was chosen for it"
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MemberScores:
-    """Every member's M and its two p-values, each ``(members,)``.
-
-    Attributes:
-        value: M.
-        p_value: The rank among nulls.
-        t_test: The paper's one-tailed paired t-test over images; 1 where all images say the same.
-    """
-
-    value: Floats
-    p_value: Floats
-    t_test: Floats
-
-
-def member_scores(unique: Floats, controls: Floats, null_means: Floats) -> MemberScores:
-    """Score every member as ``feature_score`` does one, without its interval over images.
-
-    Args:
-        unique, controls: Reactions to the patch and to random ones, ``(members, n)``.
-        null_means: Mean reactions to each null, ``(members, nulls)``.
-    """
-    apart = unique - controls
-    value = apart.mean(axis=1)
-    nulls = null_means - controls.mean(axis=1, keepdims=True)
-    beaten = (nulls >= value[:, None] - TIE).sum(axis=1)
-    spread = apart.std(axis=1, ddof=1)
-    differs = spread > 1e-12 * np.abs(apart).max(axis=1)
-    t = np.divide(value * np.sqrt(apart.shape[1]), spread, out=np.zeros_like(value), where=differs)
-    return MemberScores(
-        value=value,
-        p_value=(1.0 + beaten) / (1.0 + nulls.shape[1]),
-        t_test=np.where(differs, stats.t.sf(t, apart.shape[1] - 1), 1.0),
-    )
 
 
 def variant_result(

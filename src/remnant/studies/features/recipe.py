@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, get_args
@@ -12,6 +11,7 @@ from typing import Annotated, Any, ClassVar, get_args
 from remnant.canaries import Patch, PatchControl
 from remnant.data.image_shapes import OTHER_IMAGES
 from remnant.errors import InvalidInput, PlanError, require
+from remnant.measures.features.feature_score import nulls_needed
 from remnant.measures.features.patch_answers import LEAST_IMAGES, LEAST_NULLS
 from remnant.plans import FeaturePlan
 from remnant.plans.bounds import (
@@ -172,7 +172,7 @@ class ScoreSettings(Section, name="score"):
     moments: tuple[NotNegative, ...] = ()
 
     def _contradictions(self) -> list[str]:
-        needed = math.ceil(1.0 / self.significance - 1e-9) - 1
+        needed = nulls_needed(self.significance)
         if needed <= self.nulls:
             return []
         return [

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from remnant.measures import prediction_quality, stopping_point
 from remnant.measures.prediction.predicted import PredictedMemorisation, predicted_memorisation
+from remnant.measures.prediction.quality import miss_rate
 from remnant.report.curve import plain_spaces
 from remnant.report.numerals import count_text
 from remnant.studies.prediction.early_result import (
@@ -22,7 +23,6 @@ from remnant.studies.prediction.early_result import (
     Truth,
     UncheckedMoment,
 )
-from remnant.studies.prediction.protect_list import missed_by
 from remnant.studies.prediction.sentences import share_text, short_name_of
 from remnant.studies.shared.estimates import Estimate
 from remnant.studies.shared.wording import counted
@@ -175,15 +175,16 @@ def _truth(
         rng=np.random.default_rng(seed),
     )
     on_list = np.isin(np.arange(prediction.n), listed)
-    missed, rate = missed_by(on_list, memorised, confidence=CONFIDENCE)
     return Truth(
         memorised=int(memorised.sum()),
         auc=Estimate.of(quality.auc),
         fpr_at_tpr=Estimate.of(quality.fpr_at_tpr),
         tpr=TPR,
         confidence=CONFIDENCE,
-        missed=missed,
-        miss_rate=rate,
+        missed=int(np.sum(memorised & ~on_list)),
+        miss_rate=Estimate.of(
+            miss_rate(listed=on_list, memorised=memorised, confidence=CONFIDENCE)
+        ),
         listed_and_memorised=int(np.sum(memorised & on_list)),
     )
 

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
-from remnant.measures import ProtectRule, clopper_pearson, protect_rule
+from remnant.measures import ProtectRule, protect_rule
+from remnant.measures.prediction.quality import miss_rate
 from remnant.studies.prediction.result import ListCheck, Predictor, ProtectList, RiskySample
 from remnant.studies.shared.estimates import Estimate
 
@@ -85,18 +86,6 @@ def make_list(
     return protect, listed
 
 
-def missed_by(listed: Bools, memorised: Bools, *, confidence: float) -> tuple[int, Estimate]:
-    """Return how many memorised samples a list leaves out, and their share.
-
-    Args:
-        listed, memorised: Whether each sample is; at least one was memorised.
-        confidence: Of the interval of the share, over samples.
-    """
-    missed, n = int(np.sum(memorised & ~listed)), int(memorised.sum())
-    low, high = clopper_pearson(missed, n, confidence=confidence)
-    return missed, Estimate(missed / n, float(low), float(high))
-
-
 def _riskiest(
     risk: Floats, memorised: Bools, places: NDArray[np.int64], evidence: EarlyLooks
 ) -> tuple[RiskySample, ...]:
@@ -124,7 +113,9 @@ def _check(
     n = int(memorised.sum())
     if n == 0:
         raise NotEnoughEvidence("the last target memorised nothing, so that the list is unchecked.")
-    missed, rate = missed_by(rule.listed(risk), memorised, confidence=predict.confidence)
+    listed = rule.listed(risk)
+    missed = int(np.sum(memorised & ~listed))
+    rate = Estimate.of(miss_rate(listed=listed, memorised=memorised, confidence=predict.confidence))
     held, chance = rate.value <= rule.stated, rule.chance(missed=missed, memorised=n)
     return ListCheck(
         memorised=n,
