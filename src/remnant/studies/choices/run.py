@@ -99,11 +99,6 @@ def estimate_choices(study: Study, execution: Execution) -> dict[str, Any]:
         for stage, name in enumerate(halves)
     ]
     every, _ = _jobs(study, runs)
-    if remedies:
-        names = [", ".join(own) for own in together]
-        every = [
-            dataclasses.replace(job, name=name) for job, name in zip(every, names, strict=True)
-        ]
     planned += [
         planned_job(job, seconds=seconds, stage=len(halves))
         for job, seconds in zip(every, each, strict=True)
