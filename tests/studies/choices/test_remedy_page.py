@@ -115,6 +115,13 @@ def test_a_run_without_results_says_why(result, text_of):
     assert "No verdict" in text_of(replace(result, verdict=Absent("none")))
 
 
+def test_a_difference_with_a_lower_bound_shows_its_ends_alone(result, text_of):
+    own = result.defences.tried[0]
+    for at_least, shown in ((False, "+9.25 (+8.50 to +9.75)"), (True, ": +8.50 to +9.75")):
+        bound = replace(own.exposure_change, difference=(9.25, 8.5, 9.75), at_least=at_least)
+        assert shown in text_of(changed(result, own.label, exposure_change=bound))
+
+
 def test_useless_and_undecided_remedies_are_named(result, text_of):
     made = changed(result, "decay", status="useless model")
     made = changed(made, "dropout", status="not shown")

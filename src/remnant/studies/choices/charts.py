@@ -84,12 +84,8 @@ def front_chart(training: TrainingChoices) -> Chart:
     ends = [end for variant in training.variants for end in variant.validation_bits]
     return Chart(
         title="Exposure against usefulness",
-        description=" ".join(
-            f"{variant.label}: {interval_bits(variant.validation)} a {training.token} and an "
-            f"exposure of {interval_bits(variant.mean_exposure)}."
-            for variant in front
-        ),
-        x_label=f"Bits a {training.token}, held-out text",
+        description=" ".join(f"{_front_words(training, variant)}." for variant in front),
+        x_label=f"Bits a {training.token} of held-out text: fewer are more useful",
         y_label="Exposure (bits)",
         lines=(line,) if len(front) > 1 else (),
         rules=_rules(training, ceiling=False),
@@ -195,11 +191,15 @@ def estimate_chart(training: TrainingChoices) -> Chart:
 def _front_dot(training: TrainingChoices, variant: TrainedVariant) -> Dot:
     cost, left, right = variant.validation_bits
     bits, low, high = variant.exposure
-    tip = (
+    words = _front_words(training, variant)
+    return Dot(cost, bits, words, low, high, left=left, right=right)
+
+
+def _front_words(training: TrainingChoices, variant: TrainedVariant) -> str:
+    return (
         f"{variant.label}: {interval_bits(variant.validation)} a {training.token}, exposure "
         f"{interval_bits(variant.mean_exposure)}"
     )
-    return Dot(cost, bits, tip, low, high, left=left, right=right)
 
 
 def _line(

@@ -27,7 +27,7 @@ from remnant.studies.choices.formats import (
     interval_bits,
     interval_number,
     share_text,
-    signed,
+    signed_text,
 )
 from remnant.studies.choices.remedy_charts import front_chart
 from remnant.studies.choices.result import Defences, DefencesResult, Interval, MeasuredRemedy
@@ -261,7 +261,7 @@ def _further_columns(defences: Defences) -> tuple[Column, ...]:
             interval_number,
             optional=True,
         ),
-        Column("Difference of exposure", change, _signed),
+        Column("Difference of exposure", change, signed_text),
         Column("Kind", lambda row: row.remedy.kind or None),
         Column("Models", lambda row: row.remedy.models, count_text),
         Column("Steps", lambda row: row.remedy.steps, count_text),
@@ -342,13 +342,6 @@ def _epsilon_text(epsilon: float) -> str:
 
 def _time_text(time: float) -> str:
     return f"{time:.2f}×"
-
-
-def _signed(difference: Interval) -> str:
-    ends = ""
-    if difference.low is not None and difference.high is not None:
-        ends = f" ({signed(difference.low)} to {signed(difference.high)})"
-    return f"{signed(difference.value)}{ends}"
 
 
 def _cost_text(cost: Interval) -> str:
