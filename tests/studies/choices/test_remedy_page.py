@@ -11,7 +11,7 @@ from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.report import blocks as made_of
 from remnant.report.charts.figure import figure_of
-from remnant.studies.choices.remedy_charts import front_chart
+from remnant.studies.choices.charts import remedies_front_chart
 from remnant.studies.choices.remedy_page import TITLE, page
 from remnant.studies.choices.result import DefencesResult, Privacy
 from remnant.studies.shared.pages import read_run
@@ -131,7 +131,7 @@ def test_useless_and_undecided_remedies_are_named(result, text_of):
 
 
 def test_the_front_has_a_dot_for_every_remedy(result):
-    chart = front_chart(result.defences)
+    chart = remedies_front_chart(result.defences)
     dots = [dot for group in chart.dots for dot in group.dots]
     assert len(dots) == 1 + len(DEFENCES["remedy"])
     assert all(dot.left <= dot.x <= dot.right for dot in dots)

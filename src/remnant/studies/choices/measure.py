@@ -18,18 +18,19 @@ from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.choices.by_exposure import by_exposure
 from remnant.studies.choices.differences import Levels, exposure_levels, main_effects, mean_ends
-from remnant.studies.choices.population import trained_models
-from remnant.studies.choices.prepared import PreparedVariant
-from remnant.studies.choices.probe import most_followed, most_sampled
-from remnant.studies.choices.recipe import BASE, DefencesStudy, ExposureTrainingStudy, changes_of
-from remnant.studies.choices.remedies import RemedySettings
-from remnant.studies.choices.remedy_verdict import (
+from remnant.studies.choices.finding import compare_variants
+from remnant.studies.choices.gate import (
     Canaries,
     JudgedRemedy,
     RemedyEvidence,
     Rules,
     judge,
 )
+from remnant.studies.choices.population import trained_models
+from remnant.studies.choices.prepared import PreparedVariant
+from remnant.studies.choices.probe import most_followed, most_sampled
+from remnant.studies.choices.recipe import BASE, DefencesStudy, ExposureTrainingStudy, changes_of
+from remnant.studies.choices.remedies import RemedySettings
 from remnant.studies.choices.result import (
     Defences,
     Ends,
@@ -42,7 +43,6 @@ from remnant.studies.choices.result import (
     TrainingChoices,
 )
 from remnant.studies.choices.variant_grid import fields_along
-from remnant.studies.choices.verdict import compare_variants
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.wording import counted, each_times, times
 

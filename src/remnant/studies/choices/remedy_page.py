@@ -23,13 +23,13 @@ from remnant.report.blocks import (
 from remnant.report.curve import short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
 from remnant.studies.beside.defences import beside
+from remnant.studies.choices.charts import remedies_front_chart
 from remnant.studies.choices.formats import (
     interval_bits,
     interval_number,
     share_text,
     signed_text,
 )
-from remnant.studies.choices.remedy_charts import front_chart
 from remnant.studies.choices.result import Defences, DefencesResult, Interval, MeasuredRemedy
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
@@ -177,7 +177,7 @@ def _what_was_found(defences: Defences) -> str:
 
 def _remedies(defences: Defences, run: RunFacts) -> Iterator[Block]:
     if len(defences.remedies) > 1:
-        yield Figure(front_chart(defences), key="front")
+        yield Figure(remedies_front_chart(defences), key="front")
     rows = [
         _Row(number, remedy, _time(remedy, defences.nothing, run.execution))
         for number, remedy in enumerate(defences.remedies, start=1)
@@ -346,14 +346,7 @@ def _time_text(time: float) -> str:
 
 def _cost_text(cost: Interval) -> str:
     """A difference of validation bits with three decimals."""
-    ends = ""
-    if cost.low is not None and cost.high is not None:
-        ends = f" ({_three(cost.low)} to {_three(cost.high)})"
-    return f"{_three(cost.value)}{ends}"
-
-
-def _three(value: float) -> str:
-    return f"{round(value, 3) + 0.0:+.3f}".replace("-", "−")
+    return signed_text(cost, digits=3)
 
 
 def _method_sentence(defences: Defences) -> str:
