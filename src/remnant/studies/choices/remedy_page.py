@@ -22,7 +22,7 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
-from remnant.studies.beside.defences import beside
+from remnant.studies.beside.choices import of_defences
 from remnant.studies.choices.charts import remedies_front_chart
 from remnant.studies.choices.formats import (
     interval_bits,
@@ -66,7 +66,9 @@ def page(result: DefencesResult, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
     defences = result.defences
     reading = None if isinstance(defences, Absent) else _reading(result, defences)
-    yield headline(result.verdict, _TITLES, checks=beside(result), reading=reading, advice=_ADVICE)
+    yield headline(
+        result.verdict, _TITLES, checks=of_defences(result), reading=reading, advice=_ADVICE
+    )
     if not isinstance(defences, Absent):
         yield Tiles(tuple(_tiles(defences)))
     yield section("In plain words", _plain_words(result))
