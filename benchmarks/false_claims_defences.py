@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.studies.choices.differences import Levels
-from remnant.studies.choices.remedy_verdict import (
+from remnant.studies.choices.gate import (
     Canaries,
     RemedyEvidence,
     Rules,

@@ -17,7 +17,7 @@ from pathlib import Path
 from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.studies.choices.by_exposure import by_exposure
-from remnant.studies.choices.result import TrainingResult
+from remnant.studies.choices.result import ExposureTrainingResult
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
     variants, spaces = [], set()
     for folder in options.parse_args().runs:
         with Record.open(folder) as record:
-            training = read_result(record, TrainingResult).training
+            training = read_result(record, ExposureTrainingResult).training
         if isinstance(training, Absent):
             options.error(f"{folder} measured no training choices: {training.reason}")
         variants += training.variants

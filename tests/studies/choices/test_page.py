@@ -20,13 +20,13 @@ from remnant.studies.choices.charts import (
 )
 from remnant.studies.choices.formats import band_text, share_text, signed_text
 from remnant.studies.choices.page import TITLE, page
-from remnant.studies.choices.result import Band, Interval, TrainingResult
+from remnant.studies.choices.result import Band, ExposureTrainingResult, Interval
 from remnant.studies.shared.pages import read_run
 
 
 @pytest.fixture(scope="module")
 def result(chosen):
-    return read_result(Record.open(chosen), TrainingResult)
+    return read_result(Record.open(chosen), ExposureTrainingResult)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,9 @@ def test_what_was_not_measured_is_not_shown(result, run, text_of):
 
 
 def test_a_run_without_results_says_so(result, run, text_of):
-    empty = TrainingResult(**dict.fromkeys(("verdict", "training", "task", "scope"), Absent("cut")))
+    empty = ExposureTrainingResult(
+        **dict.fromkeys(("verdict", "training", "task", "scope"), Absent("cut"))
+    )
     blocks = list(page(empty, run))
     assert blocks[0].outcome is None
     assert not any(isinstance(b, made_of.Tiles | made_of.Figure) for b in made_of.walk(blocks))

@@ -11,7 +11,7 @@ from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.report import blocks as made_of
 from remnant.report.charts.figure import figure_of
-from remnant.studies.choices.remedy_charts import front_chart
+from remnant.studies.choices.charts import remedies_front_chart
 from remnant.studies.choices.remedy_page import TITLE, page
 from remnant.studies.choices.result import DefencesResult, Privacy
 from remnant.studies.shared.pages import read_run
@@ -115,6 +115,13 @@ def test_a_run_without_results_says_why(result, text_of):
     assert "No verdict" in text_of(replace(result, verdict=Absent("none")))
 
 
+def test_a_difference_with_a_lower_bound_shows_its_ends_alone(result, text_of):
+    own = result.defences.tried[0]
+    for at_least, shown in ((False, "+9.25 (+8.50 to +9.75)"), (True, ": +8.50 to +9.75")):
+        bound = replace(own.exposure_change, difference=(9.25, 8.5, 9.75), at_least=at_least)
+        assert shown in text_of(changed(result, own.label, exposure_change=bound))
+
+
 def test_useless_and_undecided_remedies_are_named(result, text_of):
     made = changed(result, "decay", status="useless model")
     made = changed(made, "dropout", status="not shown")
@@ -124,7 +131,7 @@ def test_useless_and_undecided_remedies_are_named(result, text_of):
 
 
 def test_the_front_has_a_dot_for_every_remedy(result):
-    chart = front_chart(result.defences)
+    chart = remedies_front_chart(result.defences)
     dots = [dot for group in chart.dots for dot in group.dots]
     assert len(dots) == 1 + len(DEFENCES["remedy"])
     assert all(dot.left <= dot.x <= dot.right for dot in dots)

@@ -15,10 +15,10 @@ from remnant.privacy import epsilon_spent
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies.choices import run as module
+from remnant.studies.choices.measure import unigram_bits
 from remnant.studies.choices.population import populations
 from remnant.studies.choices.post_training import clean_rows, planted_rows
 from remnant.studies.choices.recipe import BASE
-from remnant.studies.choices.remedy_measure import unigram_bits
 from remnant.studies.choices.sanitising import halves, trained_rows, without_rows
 from remnant.tasks.language_models import fit_language_models, language_model_maker
 

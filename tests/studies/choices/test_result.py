@@ -13,7 +13,7 @@ from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record
 from remnant.records.outcomes import FINDINGS, current_results
 from remnant.records.typed import Absent, plain, read_result, result_from
-from remnant.studies.choices.result import Interval, TrainingResult
+from remnant.studies.choices.result import ExposureTrainingResult, Interval
 
 
 @pytest.fixture(scope="module")
@@ -23,14 +23,14 @@ def rows(chosen):
 
 @pytest.fixture(scope="module")
 def result(chosen):
-    return read_result(Record.open(chosen), TrainingResult)
+    return read_result(Record.open(chosen), ExposureTrainingResult)
 
 
 def read(rows, change):
     """Read the result again after a change of its rows."""
     made = copy.deepcopy(rows)
     change(made)
-    return result_from(made, TrainingResult, where="here")
+    return result_from(made, ExposureTrainingResult, where="here")
 
 
 def test_every_part_is_the_row_that_is_stored(rows, result):
@@ -111,7 +111,7 @@ def test_differences_are_found_by_label(result):
 
 
 def test_what_was_not_measured_is_a_reason(rows):
-    empty = result_from({}, TrainingResult, where="here")
+    empty = result_from({}, ExposureTrainingResult, where="here")
     assert empty.training == empty.verdict == Absent("this run recorded none")
     without = read(rows, lambda made: made["training"].update(variants=[]))
     assert without.training == Absent("it holds no variant")
@@ -140,7 +140,7 @@ def test_a_gate_of_older_rules_is_a_finding(rows):
     row = older["verdict"]
     older["verdict"] = {"outcome": "PASS", "sentence": "Fine.", "differences": row["differences"]}
     shown = current_results(older, question="exposure-training")
-    finding = result_from(shown, TrainingResult, where="here").verdict
+    finding = result_from(shown, ExposureTrainingResult, where="here").verdict
     assert finding.headline == FINDINGS["exposure-training"]
     assert finding.sentence == "Fine."
 

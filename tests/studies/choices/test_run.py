@@ -15,13 +15,13 @@ from remnant.errors import InvalidInput, PlanError
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies.choices import population as module
+from remnant.studies.choices.finding import finding_of
 from remnant.studies.choices.measure import pareto_front
 from remnant.studies.choices.population import populations, trained_models
 from remnant.studies.choices.prepared import prepare_runs
 from remnant.studies.choices.probe import references_of
 from remnant.studies.choices.recipe import ExposureTrainingStudy
 from remnant.studies.choices.result import Difference
-from remnant.studies.choices.verdict import finding_of
 from remnant.studies.shared.machine import StepClock
 from remnant.tasks.language_models import fit_language_models, language_model_maker
 

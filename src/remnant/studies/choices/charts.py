@@ -1,7 +1,8 @@
-"""The charts of a page about training choices."""
+"""The charts of pages about training choices and about defences."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Literal
@@ -11,13 +12,20 @@ from remnant.report.charts.shapes import Chart, Dot, Dots, Line, Rule
 from remnant.report.numerals import bits_number, bits_text, count_text
 from remnant.studies.choices.formats import interval_bits
 from remnant.studies.choices.result import (
+    Defences,
     Interval,
+    MeasuredVariant,
     Through,
-    TrainedVariant,
     TrainingChoices,
 )
 
 _MOST_MARKED = 120  # uses of a canary that can still be distinguished
+_REMEDY_GROUPS = (
+    ("As planned", "second", ("as planned",)),
+    ("Holds the limit", "main", ("holds",)),
+    ("Does not, or is not shown to", "control", ("fails", "not shown")),
+    ("Useless model", "chance", ("useless model",)),
+)
 
 
 def variants_chart(training: TrainingChoices) -> Chart:
@@ -60,45 +68,90 @@ def variants_chart(training: TrainingChoices) -> Chart:
 
 
 def front_chart(training: TrainingChoices) -> Chart:
-    """Usefulness against exposure, one dot a variant, and the Pareto front."""
-    groups = []
-    for label, tone, chosen in (
-        ("On the Pareto front of the means", "main", True),
-        ("Not on it", "control", False),
-    ):
-        dots = tuple(
-            _front_dot(training, variant)
-            for variant in training.variants
-            if (variant.label in training.pareto) is chosen
-        )
-        groups += [Dots(label, tone, dots)] if dots else []
-    named = {variant.label: variant for variant in training.variants}
-    front = [named[label] for label in training.pareto]
+    """Exposure against usefulness, one dot a variant, and the Pareto front."""
+    on_front = [variant.label in training.pareto for variant in training.variants]
+    groups = (
+        ("On the Pareto front of the means", "main", on_front),
+        ("Not on it", "control", [not on for on in on_front]),
+    )
+    return _front(training, training.variants, groups, rules=_rules(training, ceiling=False))
+
+
+def remedies_front_chart(defences: Defences) -> Chart:
+    """Exposure against usefulness, one numbered dot a remedy, and the Pareto front."""
+    groups = [
+        (label, tone, [remedy.status in statuses for remedy in defences.remedies])
+        for label, tone, statuses in _REMEDY_GROUPS
+    ]
+    limit, null = defences.limit, defences.null_mean_bits
+    rules = (
+        Rule(f"Limit {bits_number(limit)}", "limit", limit),
+        Rule(f"Chance {bits_number(null)}", "chance", null),
+    )
+    return _front(defences, defences.remedies, groups, rules=rules, numbered=True)
+
+
+def _front(
+    choices: TrainingChoices | Defences,
+    variants: Sequence[MeasuredVariant],
+    groups: Sequence[tuple[str, str, list[bool]]],
+    *,
+    rules: tuple[Rule, ...],
+    numbered: bool = False,
+) -> Chart:
+    """Exposure against usefulness.
+
+    Args:
+        choices: With the labels on the front, and what a token is.
+        variants: One dot each, with both intervals.
+        groups: Label, tone, and whether each variant belongs to it.
+        rules: Lines across the chart.
+        numbered: Whether dots have their number in the table.
+    """
+    token = choices.token
+    words = [
+        f"{variant.label}: {interval_bits(variant.validation)} a {token}, exposure "
+        f"{interval_bits(variant.mean_exposure)}"
+        for variant in variants
+    ]
+    dots = [
+        _front_dot(variant, text, mark=number if numbered else None)
+        for number, (variant, text) in enumerate(zip(variants, words, strict=True), start=1)
+    ]
+    places = {variant.label: place for place, variant in enumerate(variants)}
+    front = [places[label] for label in choices.pareto]
     line = Line(
         "The front",
         "main",
-        tuple(variant.validation_bits[0] for variant in front),
-        tuple(variant.exposure[0] for variant in front),
+        tuple(variants[place].validation_bits[0] for place in front),
+        tuple(variants[place].exposure[0] for place in front),
         places="none",
     )
-    ends = [end for variant in training.variants for end in variant.validation_bits]
+    ends = [end for variant in variants for end in variant.validation_bits if end is not None]
     return Chart(
         title="Exposure against usefulness",
-        description=" ".join(
-            f"{variant.label}: {interval_bits(variant.validation)} a {training.token} and an "
-            f"exposure of {interval_bits(variant.mean_exposure)}."
-            for variant in front
-        ),
-        x_label=f"Bits a {training.token}, held-out text",
+        description=" ".join(f"{words[place]}." for place in front),
+        x_label=f"Bits a {token} of held-out text: fewer are more useful",
         y_label="Exposure (bits)",
         lines=(line,) if len(front) > 1 else (),
-        rules=_rules(training, ceiling=False),
-        dots=tuple(groups),
+        rules=rules,
+        dots=tuple(
+            Dots(label, tone, tuple(itertools.compress(dots, chosen)))
+            for label, tone, chosen in groups
+            if any(chosen)
+        ),
         x_form="number",
-        x_digits=axis_digits([end for end in ends if end is not None]),
+        x_digits=axis_digits(ends),
         x_word="validation bits",
         unnamed=("The front",),
     )
+
+
+def _front_dot(variant: MeasuredVariant, words: str, mark: int | None) -> Dot:
+    cost, left, right = variant.validation_bits
+    bits, low, high = variant.exposure
+    tip = words if mark is None else f"{mark}. {words}"
+    return Dot(cost, bits, tip, low, high, left=left, right=right, mark=mark)
 
 
 def through_charts(training: TrainingChoices) -> tuple[Chart, Chart]:
@@ -190,16 +243,6 @@ def estimate_chart(training: TrainingChoices) -> Chart:
         x_form="number",
         x_word="exposure",
     )
-
-
-def _front_dot(training: TrainingChoices, variant: TrainedVariant) -> Dot:
-    cost, left, right = variant.validation_bits
-    bits, low, high = variant.exposure
-    tip = (
-        f"{variant.label}: {interval_bits(variant.validation)} a {training.token}, exposure "
-        f"{interval_bits(variant.mean_exposure)}"
-    )
-    return Dot(cost, bits, tip, low, high, left=left, right=right)
 
 
 def _line(

@@ -1,4 +1,4 @@
-"""How a page about training choices prints bits, shares and differences with their intervals."""
+"""How both pages print bits, shares and differences with their intervals."""
 
 from __future__ import annotations
 
@@ -34,21 +34,23 @@ def share_text(share: Interval) -> str:
     return f"{percent(share.value)} ({percent(share.low)} to {percent(share.high)})"
 
 
-def signed_text(difference: Interval) -> str:
+def signed_text(difference: Interval, *, digits: int = 2) -> str:
     """A difference in bits with its interval, such as ``+4.31 (+3.02 to +5.80)``.
 
     Where one side is a lower bound, the ends alone.
     """
     known = difference.low is not None and difference.high is not None
-    ends = f"{signed(difference.low)} to {signed(difference.high)}" if known else ""
+    ends = f"{signed(difference.low, digits)} to {signed(difference.high, digits)}" if known else ""
     if difference.at_least:
         return ends or "–"
-    return f"{signed(difference.value)}{f' ({ends})' if ends else ''}"
+    return f"{signed(difference.value, digits)}{f' ({ends})' if ends else ''}"
 
 
-def signed(value: float | None) -> str:
+def signed(value: float | None, digits: int = 2) -> str:
     """A number with its sign, such as ``+4.31``; a dash where there is none."""
-    return "–" if value is None else f"{round(value, 2) + 0.0:+.2f}".replace("-", "−")
+    if value is None:
+        return "–"
+    return f"{round(value, digits) + 0.0:+.{digits}f}".replace("-", "−")
 
 
 def planted_text(variant: TrainedVariant) -> str:

@@ -55,11 +55,11 @@ from remnant.studies.choices.result import (
     Difference,
     Effect,
     Ends,
+    ExposureTrainingResult,
     GridRow,
     Interval,
     TrainedVariant,
     TrainingChoices,
-    TrainingResult,
 )
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
@@ -80,7 +80,7 @@ class _VariantRow:
     difference: Difference | None
 
 
-def page(result: TrainingResult, run: RunFacts) -> Iterator[Block]:
+def page(result: ExposureTrainingResult, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
     training = result.training
     reading = None if isinstance(training, Absent) else _reading(training)
@@ -130,7 +130,7 @@ def _reading(training: TrainingChoices) -> Reading:
     )
 
 
-def _tiles(training: TrainingChoices, result: TrainingResult) -> Iterator[Tile]:
+def _tiles(training: TrainingChoices, result: ExposureTrainingResult) -> Iterator[Tile]:
     ranked = training.ranked
     yield Tile("Highest exposure", bound_text(ranked[-1].mean_exposure), ranked[-1].label)
     if len(ranked) > 1:
@@ -143,7 +143,7 @@ def _tiles(training: TrainingChoices, result: TrainingResult) -> Iterator[Tile]:
     yield Tile("Maximum", bits_text(training.space_bits), chance)
 
 
-def _plain_words(result: TrainingResult) -> Iterator[Block]:
+def _plain_words(result: ExposureTrainingResult) -> Iterator[Block]:
     training = result.training
     if isinstance(training, Absent):
         yield prose(f"Exposure was not measured: {training.reason}.", tone="lead")
@@ -153,7 +153,7 @@ def _plain_words(result: TrainingResult) -> Iterator[Block]:
     yield prose(task_sentence(result.task), tone="lead")
 
 
-def _variants(training: TrainingChoices, result: TrainingResult) -> Iterator[Block]:
+def _variants(training: TrainingChoices, result: ExposureTrainingResult) -> Iterator[Block]:
     yield Figure(variants_chart(training), key="variants")
     heads, rows = training.grid()
     if training.table is not None and heads:
@@ -183,7 +183,7 @@ def _grid_table(
     )
 
 
-def _variants_table(training: TrainingChoices, result: TrainingResult) -> Table:
+def _variants_table(training: TrainingChoices, result: ExposureTrainingResult) -> Table:
     verdict = result.verdict
     rows = [
         _VariantRow(

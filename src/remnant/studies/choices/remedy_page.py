@@ -22,14 +22,14 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import short_percent
 from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
-from remnant.studies.beside.defences import beside
+from remnant.studies.beside.choices import of_defences
+from remnant.studies.choices.charts import remedies_front_chart
 from remnant.studies.choices.formats import (
     interval_bits,
     interval_number,
     share_text,
-    signed,
+    signed_text,
 )
-from remnant.studies.choices.remedy_charts import front_chart
 from remnant.studies.choices.result import Defences, DefencesResult, Interval, MeasuredRemedy
 from remnant.studies.shared.pages import RunFacts, closing, headline, scope_section, task_sentence
 
@@ -66,7 +66,9 @@ def page(result: DefencesResult, run: RunFacts) -> Iterator[Block]:
     """Yield the blocks of the page."""
     defences = result.defences
     reading = None if isinstance(defences, Absent) else _reading(result, defences)
-    yield headline(result.verdict, _TITLES, checks=beside(result), reading=reading, advice=_ADVICE)
+    yield headline(
+        result.verdict, _TITLES, checks=of_defences(result), reading=reading, advice=_ADVICE
+    )
     if not isinstance(defences, Absent):
         yield Tiles(tuple(_tiles(defences)))
     yield section("In plain words", _plain_words(result))
@@ -177,7 +179,7 @@ def _what_was_found(defences: Defences) -> str:
 
 def _remedies(defences: Defences, run: RunFacts) -> Iterator[Block]:
     if len(defences.remedies) > 1:
-        yield Figure(front_chart(defences), key="front")
+        yield Figure(remedies_front_chart(defences), key="front")
     rows = [
         _Row(number, remedy, _time(remedy, defences.nothing, run.execution))
         for number, remedy in enumerate(defences.remedies, start=1)
@@ -261,7 +263,7 @@ def _further_columns(defences: Defences) -> tuple[Column, ...]:
             interval_number,
             optional=True,
         ),
-        Column("Difference of exposure", change, _signed),
+        Column("Difference of exposure", change, signed_text),
         Column("Kind", lambda row: row.remedy.kind or None),
         Column("Models", lambda row: row.remedy.models, count_text),
         Column("Steps", lambda row: row.remedy.steps, count_text),
@@ -344,23 +346,9 @@ def _time_text(time: float) -> str:
     return f"{time:.2f}×"
 
 
-def _signed(difference: Interval) -> str:
-    ends = ""
-    if difference.low is not None and difference.high is not None:
-        ends = f" ({signed(difference.low)} to {signed(difference.high)})"
-    return f"{signed(difference.value)}{ends}"
-
-
 def _cost_text(cost: Interval) -> str:
     """A difference of validation bits with three decimals."""
-    ends = ""
-    if cost.low is not None and cost.high is not None:
-        ends = f" ({_three(cost.low)} to {_three(cost.high)})"
-    return f"{_three(cost.value)}{ends}"
-
-
-def _three(value: float) -> str:
-    return f"{round(value, 3) + 0.0:+.3f}".replace("-", "−")
+    return signed_text(cost, digits=3)
 
 
 def _method_sentence(defences: Defences) -> str:

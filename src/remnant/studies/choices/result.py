@@ -446,7 +446,7 @@ class TrainingFinding(Finding):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class TrainingResult(QuestionResult):
+class ExposureTrainingResult(QuestionResult):
     """What a run of the question ``exposure-training`` recorded."""
 
     ROWS: ClassVar[tuple[str, ...]] = ("training.variants",)

@@ -19,7 +19,7 @@ import numpy as np
 from remnant.errors import PlanError
 from remnant.population import Population
 from remnant.records import Record
-from remnant.studies.choices.measure import put_training_results
+from remnant.studies.choices.measure import put_results
 from remnant.studies.choices.population import (
     population_job,
     populations,
@@ -30,7 +30,6 @@ from remnant.studies.choices.post_training import changed_models, relearnt_model
 from remnant.studies.choices.prepared import PreparedVariant, Runs, prepare_runs
 from remnant.studies.choices.probe import measure_run
 from remnant.studies.choices.recipe import BASE, DefencesStudy, ExposureTrainingStudy
-from remnant.studies.choices.remedy_measure import put_defences_results
 from remnant.studies.choices.sanitising import (
     disagreeing_rows,
     placeholder_template,
@@ -100,11 +99,6 @@ def estimate_choices(study: Study, execution: Execution) -> dict[str, Any]:
         for stage, name in enumerate(halves)
     ]
     every, _ = _jobs(study, runs)
-    if remedies:
-        names = [", ".join(own) for own in together]
-        every = [
-            dataclasses.replace(job, name=name) for job, name in zip(every, names, strict=True)
-        ]
     planned += [
         planned_job(job, seconds=seconds, stage=len(halves))
         for job, seconds in zip(every, each, strict=True)
@@ -219,10 +213,7 @@ def _work(
     )
     first = runs[BASE]
     put_ledger(record, first.plan.ledger(examples=first.planted.examples))
-    if isinstance(study, DefencesStudy):
-        put_defences_results(record, study, runs)
-    else:
-        put_training_results(record, study, runs)
+    put_results(record, study, runs)
     record.finish()
 
 

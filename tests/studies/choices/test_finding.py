@@ -10,7 +10,7 @@ import pytest
 
 from remnant.records.typed import plain
 from remnant.studies.choices.differences import exposure_levels
-from remnant.studies.choices.verdict import compare_variants
+from remnant.studies.choices.finding import compare_variants
 
 SPACE = 10**6
 MOST = math.log2(SPACE)

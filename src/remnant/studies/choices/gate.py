@@ -21,6 +21,7 @@ from remnant.measures.statistics.paired_difference import PairedDifference, pair
 from remnant.measures.statistics.trial_mean import TrialMean, trial_mean
 from remnant.records.outcomes import RULES, Outcome
 from remnant.studies.choices.differences import Levels, differences
+from remnant.studies.choices.formats import signed
 from remnant.studies.choices.result import DefencesVerdict, Difference, Status, fewest_trials
 from remnant.studies.shared.wording import counted, listed
 
@@ -412,7 +413,7 @@ def _decide(
         sampled=any((stage.high > stage.low).any() for stage in best.stages),
     )
     value, low, high = row.cost.difference
-    interval = "" if low is None or high is None else f" ({_signed(low)} to {_signed(high)})"
+    interval = "" if low is None or high is None else f" ({signed(low, 3)} to {signed(high, 3)})"
     beside = ""
     if as_cheap:
         beside = f" Its cost is not distinguished from that of {listed(list(map(repr, as_cheap)))}."
@@ -426,7 +427,7 @@ def _decide(
     sentence = (
         f"{best.label!r} is the cheapest remedy that holds the limit of {rules.limit:g} bits: mean "
         f"exposure {best.canaries.levels.highest.mean():.1f} bits instead of {exposed}. It costs "
-        f"{_signed(value)} bits a {rules.token}{interval}.{beside} {len(holding)} of {many} "
+        f"{signed(value, 3)} bits a {rules.token}{interval}.{beside} {len(holding)} of {many} "
         f"{'holds' if len(holding) == 1 else 'hold'} it."
     )
     return replace(
@@ -448,10 +449,6 @@ def _as_cheap(best: RemedyEvidence, others: Sequence[RemedyEvidence], rules: Rul
     return [
         other.label for other, change in zip(others, changes, strict=True) if not change.differs
     ]
-
-
-def _signed(value: float) -> str:
-    return f"{round(value, 3) + 0.0:+.3f}".replace("-", "−")
 
 
 def _labels(remedies: Sequence[RemedyEvidence], chosen: Sequence[bool]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from remnant.studies.choices.differences import Levels
-from remnant.studies.choices.remedy_verdict import (
+from remnant.studies.choices.gate import (
     Canaries,
     RemedyEvidence,
     Rules,
