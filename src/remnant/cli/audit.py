@@ -16,9 +16,9 @@ from remnant.cli.options.feature_models import read_shape
 from remnant.cli.options.out_files import check_inputs, check_place, write_whole
 from remnant.cli.options.workers import threads
 from remnant.cli.output import command_page, print_json
-from remnant.cli.progress import ProgressBar
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, require
+from remnant.progress import ProgressBar
 
 if TYPE_CHECKING:
     from remnant.integrations.membership.outcome import MembershipAudit

@@ -14,7 +14,7 @@ import click
 from remnant.cli.endings import resumable
 from remnant.cli.options.exit_codes import exit_by_gates, require_gate
 from remnant.cli.options.naming import blaming
-from remnant.cli.progress import ProgressBar
+from remnant.progress import ProgressBar
 
 if TYPE_CHECKING:
     from remnant.studies import Execution, Study

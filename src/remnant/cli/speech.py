@@ -12,7 +12,7 @@ from remnant.cli.endings import resumable
 from remnant.cli.options import declared
 from remnant.cli.options.naming import naming
 from remnant.cli.options.parameters import OnceOnly
-from remnant.cli.progress import ProgressBar
+from remnant.progress import ProgressBar
 
 _VOICES = "slt,en-us+f3,rms,awb"
 

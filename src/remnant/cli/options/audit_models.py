@@ -14,8 +14,8 @@ from remnant.errors import require
 if TYPE_CHECKING:
     import numpy as np
 
-    from remnant.cli.progress import ProgressBar
     from remnant.integrations.membership.outcome import MembershipAudit
+    from remnant.progress import ProgressBar
 
 Kind = Literal["language model", "text classifier", "image classifier"]
 _FILES = (".safetensors", ".pt2", ".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".onnx")
