@@ -17,7 +17,7 @@ from PIL import Image
 from sklearn.datasets import load_digits
 from tokenizers import Tokenizer, decoders, models
 
-from remnant.cli.progress import ProgressBar
+from remnant.progress import ProgressBar
 from remnant.records import Record
 
 WORDS = (

@@ -11,8 +11,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from remnant.cli.options.command_line import noted
-from remnant.cli.options.parameters import checked
+from remnant.cli.options.parameters import checked, noted
 from remnant.errors import RecordError
 from remnant.records.provenance import Command, command_facts, input_digests, is_utc, used_libraries
 from remnant.studies.command_record import weights_digest

@@ -6,26 +6,47 @@ import csv
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from remnant.cli.options import declared, out_folder
-from remnant.cli.options.classifier_options import network_options, normalisation_options
+from remnant.cli.options.classifier_options import (
+    naming_classifier,
+    network_options,
+    normalisation_options,
+    refuse_unused,
+)
 from remnant.cli.options.feature_models import read_shape
+from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
+from remnant.cli.options.naming import naming
 from remnant.cli.options.out_files import check_inputs, check_place, write_whole
-from remnant.cli.options.workers import threads
 from remnant.cli.output import command_page, print_json
-from remnant.cli.progress import ProgressBar
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, require
+from remnant.progress import ProgressBar
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from remnant.integrations.membership.outcome import MembershipAudit
+    from remnant.progress import ProgressBar
 
 ATTACKS = ("loss", "ratio", "min-k", "ez", "zlib", "bits", "gap")
 INCONCLUSIVE = 3
 SUCCESSES = ("auc", "tpr", "precision", "accuracy")
+Kind = Literal["language model", "text classifier", "image classifier"]
+_FILES = (".safetensors", ".pt2", ".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".onnx")
+_ENDINGS: dict[str, Kind] = {
+    "ForSequenceClassification": "text classifier",
+    "ForImageClassification": "image classifier",
+}
+_NAMES = declared.option_names(
+    *("attack", "success", "fpr", "confidence", "limit", "samples", "probability", "field"),
+    *("seen", "unseen", "control", "base", "device", "label_field", "shape", "mean", "std"),
+    *("architecture", "maker"),
+) | {"reference_model": "--reference-model", "model_dir": "--model"}
+_OF_NETWORKS = ("architecture", "options", "maker", "mean", "std", "shape")
 
 
 @click.command(short_help="Compare a model's training records with held-out ones.")
@@ -100,7 +121,7 @@ SUCCESSES = ("auc", "tpr", "precision", "accuracy")
 @declared.number("--samples", 1000, help="Samples that may give a part of a record back.")
 @declared.number("--probability", 0.5, help="Probability with which they have to.")
 @declared.device
-@threads(passed_on=False)
+@declared.threads(passed_on=False)
 @declared.device_map
 @declared.precision
 @declared.number("--seed", 0, help="Seed of resamples, folds and the control.")
@@ -169,7 +190,6 @@ def audit(
     if out is not None and folder is None:
         check_inputs(out, tuple(path for path in (seen, unseen, control) if path is not None))
         check_place("--out", out)
-    from remnant.cli.options.audit_models import audit_model
 
     with ProgressBar() as bar:
         ended = audit_model(
@@ -260,3 +280,106 @@ def risks_csv(ended: MembershipAudit) -> str:
         comes_out = [] if ended.verbatim is None else [int(ended.verbatim[i])]
         writer.writerow([row, f"{float(above[row - 1]):.9g}", *numbers, *comes_out])
     return file.getvalue()
+
+
+def model_kind(path: Path) -> Kind:
+    """Return the kind of a model, by its file or by what its folder says.
+
+    Raises:
+        InvalidInput: Its configuration cannot be read.
+    """
+    if path.is_file() or (not path.exists() and path.suffix in _FILES):
+        return "image classifier"
+    config = path / "config.json"
+    if config.is_file() and not (path / "remnant.json").is_file():
+        from remnant.integrations.folder_checks import read_object
+
+        names = read_object(config).get("architectures")
+        for name in names if isinstance(names, list) else []:
+            for ending, kind in _ENDINGS.items():
+                if str(name).endswith(ending):
+                    return kind
+    return "language model"
+
+
+def audit_model(
+    model: Path,
+    *,
+    seen: Path,
+    unseen: Path,
+    reference_model: Path | None,
+    base: Path | None,
+    control: Path | None,
+    rng: np.random.Generator,
+    progress: ProgressBar,
+    given: dict[str, Any],
+) -> MembershipAudit:
+    """Audit a model of any kind.
+
+    Args:
+        model: Folder or file.
+        seen, unseen, control: Records.
+        reference_model, base: Folders or files.
+        rng, progress: See ``audit_texts``.
+        given: The other options by name; those of other kinds of models must not be given.
+
+    Raises:
+        RemnantError: Anything that the user can fix; errors name options.
+    """
+    kind = model_kind(model)
+    others = () if reference_model is None else (reference_model,)
+    refuse_the_same(model, others)
+    settings = {name: given[name] for name in ("attack", "limit", "success", "fpr", "confidence")}
+    settings |= {"control": control, "device": given["device"], "rng": rng, "progress": progress}
+    paths: dict[str, Any] = {"seen": seen, "unseen": unseen, "reference_model": reference_model}
+    of_networks = {name: given[name] for name in _OF_NETWORKS}
+    if kind != "language model":
+        unused = {name: given[name] for name in ("group", "device_map", "precision")}
+        refuse_unused(f"a {kind}", base=base, **unused)
+    if kind == "image classifier":
+        from remnant.integrations.membership.images import Network, audit_images
+
+        refuse_unused("images", field=given["field"], label_field=given["label_field"])
+        require(_network_faults(of_networks))
+        with (
+            naming("--seen", seen),
+            naming("--unseen", unseen),
+            naming_classifier("--model", model),
+            naming(**_NAMES),
+        ):
+            return audit_images(model, **paths, network=Network(**of_networks), **settings)
+    refuse_unused("texts", **of_networks)
+    if kind == "text classifier":
+        from remnant.integrations.membership.labelled_texts import audit_text_classifier
+
+        label = given["label_field"] or "label"
+        bases(None, model, *others)
+        with naming_model("--model", model), naming(**_NAMES):
+            return audit_text_classifier(
+                model, **paths, field=given["field"], label_field=label, **settings
+            )
+    from remnant.cli.cost import announce_passes
+    from remnant.integrations.membership.texts import audit_texts
+
+    refuse_unused("a language model", label_field=given["label_field"])
+    settings |= {name: given[name] for name in ("samples", "probability", "field", "group")}
+    based = bases(base, model, *others)
+    placement = placed(given["device"], given["device_map"], given["precision"])
+    with naming_model("--model", model), naming(**_NAMES):
+        return audit_texts(
+            model,
+            **paths,
+            base=based[model],
+            announce=announce_passes,
+            placement=placement,
+            **settings,
+        )
+
+
+def _network_faults(options: dict[str, Any]) -> list[str]:
+    faults = []
+    if (options["mean"] is None) != (options["std"] is None):
+        faults.append("--mean and --std belong together")
+    if options["architecture"] is not None and options["maker"] is not None:
+        faults.append("--architecture and --maker are both given; pass one of them")
+    return faults

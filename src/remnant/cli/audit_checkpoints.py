@@ -11,9 +11,9 @@ from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import refuse_unused
 from remnant.cli.options.naming import naming
 from remnant.cli.output import command_page, json_text
-from remnant.cli.progress import ProgressBar
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence
+from remnant.progress import ProgressBar
 
 _NAMES = declared.option_names(
     *("checkpoints", "ledger", "seen", "unseen", "limit", "fpr", "confidence", "success", "out"),

@@ -8,7 +8,6 @@ import click
 
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
-from remnant.cli.options.workers import threads
 
 RECIPES = {
     ".": "digits-inject.toml",
@@ -28,7 +27,7 @@ RECIPES = {
     show_default=True,
     help="Folder for the records and the report.",
 )
-@threads(passed_on=False)
+@declared.threads(passed_on=False)
 @declared.flag("--json", "as_json", help="Print the outcome as JSON.")
 @gate_options
 def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None:
@@ -46,7 +45,7 @@ def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None
     """
     from importlib.resources import files
 
-    from remnant.cli.run_studies import run_studies
+    from remnant.cli.run import run_studies
     from remnant.studies import Execution, read_recipe
 
     folder = files("remnant.studies") / "recipes"

@@ -17,10 +17,10 @@ from remnant.cli.options.models import bases, naming_model, placed, refuse_the_s
 from remnant.cli.options.naming import named, naming
 from remnant.cli.options.served import read_served, served_options
 from remnant.cli.output import command_page, print_json
-from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.progress import ProgressBar
 from remnant.report.quoting import printable
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from remnant.cli.options.naming import naming
 from remnant.cli.options.served import read_served, served_options
 from remnant.cli.options.templates import read_templates
 from remnant.cli.output import page_text, print_json
-from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import hidden, withheld
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, require
+from remnant.progress import ProgressBar
 
 METHODS = ("certified", "brute-force", "greedy", "beam", "sample", "dijkstra")
 OPTIONS = declared.option_names(

@@ -19,9 +19,9 @@ from remnant.cli.options.feature_models import ModelOptions, read_inputs, read_s
 from remnant.cli.options.feature_patch import PatchOptions, ReadPatch, other_words, read_patch
 from remnant.cli.options.naming import blaming, naming
 from remnant.cli.output import json_text
-from remnant.cli.progress import ProgressBar
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, RemnantError, require
+from remnant.progress import ProgressBar
 
 if TYPE_CHECKING:
     from torch import Tensor

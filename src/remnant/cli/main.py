@@ -13,12 +13,10 @@ from remnant.cli.audit import audit
 from remnant.cli.canaries import canaries
 from remnant.cli.curve import curve
 from remnant.cli.demo import demo
-from remnant.cli.endings import ending, held_output, terminable
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
 from remnant.cli.feature import feature
-from remnant.cli.options.command_line import noted
-from remnant.cli.options.parameters import OnceOnly, checked
+from remnant.cli.options.parameters import OnceOnly, checked, noted
 from remnant.cli.predict import predict
 from remnant.cli.recipe import recipe
 from remnant.cli.run import run
@@ -27,7 +25,7 @@ from remnant.cli.scan import scan
 from remnant.cli.score import score
 from remnant.cli.show import report, show
 from remnant.cli.speech import speech
-from remnant.cli.terminal import escaped_streams, one_line
+from remnant.cli.terminal import ending, escaped_streams, held_output, one_line, terminable
 from remnant.errors import RemnantError, is_disk_full, is_out_of_memory, write_error
 
 

@@ -18,10 +18,10 @@ from remnant.cli.options.models import bases, naming_model, placed, refuse_the_s
 from remnant.cli.options.naming import blaming, naming
 from remnant.cli.options.out_files import check_old_file, check_place, write_whole
 from remnant.cli.output import json_text, outcome_and_page_text
-from remnant.cli.progress import ProgressBar
 from remnant.cli.redaction import withheld
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, UnsupportedModel, require
+from remnant.progress import ProgressBar
 
 if TYPE_CHECKING:
     from remnant.canaries.natural import FoundSecret, Scan

@@ -1,28 +1,36 @@
-"""Text for a terminal: control characters are shown as their codes, never sent.
+"""What a command prints, and how it ends early.
 
-Labels, paths and file contents may contain escape sequences, which a terminal would run.
-``escaped_streams`` covers whatever a command prints.
+Control characters are shown as their codes, never sent: labels, paths and file contents may contain
+escape sequences, which a terminal would run. ``escaped_streams`` covers whatever a command prints.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import re
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import Any, TextIO
 
 import click
 
-from remnant.errors import RemnantWarning
+from remnant.errors import DISK_FULL_HINT, RemnantError, RemnantWarning, is_disk_full, write_error
 
 # C0 but tab and line feed, delete, C1, line and paragraph separators, characters that turn the
 # direction of writing, and lone surrogates: bytes of a name that is not UTF-8.
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
+INTERRUPTED, TERMINATED = 130, 143
+_RESUMES = "run the same command again to go on"
+_STARTS_OVER = "nothing was written; the same command starts over"
 
 
 def escape(text: str) -> str:
@@ -96,3 +104,72 @@ def escaped_streams() -> Iterator[None]:
     finally:
         sys.stdout, sys.stderr = before
         warnings.showwarning = show
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which ends a command as Ctrl-C does."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """Let SIGTERM unwind the command, so that unfinished files are removed; a second one kills."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may set handlers
+        return
+    owner = os.getpid()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        if os.getpid() != owner:  # a fork
+            os.kill(os.getpid(), number)
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def ending(fault: click.exceptions.Abort) -> tuple[str, int]:
+    """Return the sentence and the exit code of a command that Ctrl-C or SIGTERM ended."""
+    terminated = isinstance(fault.__cause__ or fault.__context__, _Terminated)
+    word, code = ("terminated", TERMINATED) if terminated else ("interrupted", INTERRUPTED)
+    return f"{word}; {str(fault) or _STARTS_OVER}.", code
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say that the same command goes on from what is stored, if it is ended or the disk is full."""
+    try:
+        yield
+    except KeyboardInterrupt as fault:
+        raise click.exceptions.Abort(_RESUMES) from fault
+    except OSError as fault:
+        if not isinstance(fault, RemnantError):
+            if not is_disk_full(fault):
+                raise
+            fault = write_error(Path(str(fault.filename or "A file")), fault)
+        if fault.hint == DISK_FULL_HINT:
+            fault.hint = DISK_FULL_HINT.removesuffix(".") + ": it continues from what is stored."
+        raise fault from None
+
+
+@contextmanager
+def held_output() -> Iterator[None]:
+    """Print only what a command prints without an error: a write may fail after the result."""
+    stream, held = sys.stdout, io.StringIO()
+    sys.stdout = held
+    try:
+        yield
+    except SystemExit:  # an outcome
+        _release(stream, held)
+        raise
+    finally:
+        sys.stdout = stream
+    _release(stream, held)
+
+
+def _release(stream: TextIO, held: io.StringIO) -> None:
+    stream.write(held.getvalue())
+    stream.flush()

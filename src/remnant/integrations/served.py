@@ -35,9 +35,9 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, UnsupportedModel, re
 from remnant.probes.counted_model import BITS
 from remnant.probes.sequences import TextCosts
 from remnant.probes.time_limit import OutOfTime
+from remnant.progress import Progress
 
 TOKEN_VARIABLE = "REMNANT_SERVED_TOKEN"
-Progress = Callable[[str, int, int], None]
 _ANSWER = 1 << 28  # bytes of an answer that are read at most
 _ANSWER_LEAST = 1 << 20
 _ANSWER_FACTOR = 1 << 10  # bytes of an answer for each byte of a request

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from remnant.errors import PlanError
 from remnant.plans.bounds import Count, FromZero, Share, at_least
 from remnant.plans.fingerprint import added_later
-from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import EMPTY, generator, make_order
 from remnant.plans.plan import (
     FEATURE_DROPOUT,
@@ -23,7 +22,7 @@ from remnant.plans.plan import (
     Precision,
     Sampling,
 )
-from remnant.plans.schedule import Batch, Schedule
+from remnant.plans.schedule import Batch, Ledger, Schedule, ledger_of
 
 Ints = NDArray[np.int64]
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput
 from remnant.plans.bounds import whole_or_several
-from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order
 from remnant.plans.plan import FILL
-from remnant.plans.schedule import Batch, Schedule, Trunk
+from remnant.plans.schedule import Batch, Ledger, Schedule, Trunk, ledger_of
 from remnant.plans.twins import TwinPlan
 
 

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from remnant.errors import PlanError
 from remnant.plans.bounds import Count, FromZero, at_least, list_of
-from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import generator, make_order, rows_of
 from remnant.plans.plan import DROPOUT, INIT, ORDER, PLACES, Plan, Precision, Sampling
-from remnant.plans.schedule import Batch, Schedule
+from remnant.plans.schedule import Batch, Ledger, Schedule, ledger_of
 
 
 @dataclass(frozen=True, kw_only=True)

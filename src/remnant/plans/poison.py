@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from remnant.errors import PlanError, require
 from remnant.plans.bounds import Count, whole_or_several
 from remnant.plans.fingerprint import added_later
-from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order, generator
 from remnant.plans.plan import PLACES
-from remnant.plans.schedule import Batch, Schedule
+from remnant.plans.schedule import Batch, Ledger, Schedule, ledger_of
 from remnant.plans.twins import TwinPlan
 
 

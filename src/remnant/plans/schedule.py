@@ -1,4 +1,4 @@
-"""Who is given which rows at which step: the one thing in which plans differ."""
+"""Who is given which rows at which step: the one thing in which plans differ; and their ledger."""
 
 from __future__ import annotations
 
@@ -104,3 +104,35 @@ class ArraySchedule(Schedule):
     def _batch(self, step: int) -> Batch:
         active = np.ones(self.members, bool) if self._active is None else self._active[step]
         return self._indices[step].astype(np.int64, copy=False), active
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ledger:
+    """One line per canary, member and step at which the canary was used.
+
+    Attributes:
+        member: Who used it, shape ``(lines,)``.
+        canary: Which one, counted from 0 within the plan.
+        step: At which step of the schedule, in increasing order.
+        uses: How many copies of it were in that batch.
+        windows: The number of each canary's window, -1 for never, shape ``(canaries,)``; None where
+            the plan has no windows.
+    """
+
+    member: NDArray[np.int64]
+    canary: NDArray[np.int64]
+    step: NDArray[np.int64]
+    uses: NDArray[np.int64]
+    windows: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.step)
+
+
+def ledger_of(
+    lines: dict[tuple[int, int, int], int], *, windows: NDArray[np.int64] | None = None
+) -> Ledger:
+    """Build a ledger from ``{(step, member, canary): uses}``."""
+    rows = np.array([(*key, lines[key]) for key in sorted(lines)], dtype=np.int64).reshape(-1, 4)
+    step, member, canary, uses = rows.T
+    return Ledger(member=member, canary=canary, step=step, uses=uses, windows=windows)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput
 from remnant.plans.bounds import Count, FromZero, at_least, list_of
-from remnant.plans.ledger import Ledger, ledger_of
 from remnant.plans.order import Order, generator
 from remnant.plans.plan import COHORTS, DROPOUT, INIT, ORDER, PLACES, FullBatches, Plan, Precision
-from remnant.plans.schedule import Batch, Schedule
+from remnant.plans.schedule import Batch, Ledger, Schedule, ledger_of
 
 Ints = NDArray[np.int64]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,10 +15,10 @@ from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes.counted_model import BITS, Asked, check_tokens, memory_budget, nan_answer
 from remnant.probes.time_limit import TimeLimit
+from remnant.progress import Progress
 
 Floats = NDArray[np.float64]
 Ids = Sequence[int]
-Progress = Callable[[str, int, int], None]
 ROWS = 4096
 _ANSWERS, _STATES = 5, 4  # as wide as the vocabulary, and states, that a row holds at its peak
 

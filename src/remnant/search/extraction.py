@@ -18,6 +18,7 @@ from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
 from remnant.probes.counted_model import Asked, check_tokens
 from remnant.probes.time_limit import TimeLimit
+from remnant.progress import Progress
 from remnant.search.automaton import (
     Automaton,
     check_template,
@@ -27,7 +28,7 @@ from remnant.search.automaton import (
 )
 from remnant.search.close_calls import Arithmetic, Referee, appoint
 from remnant.search.tokens import Encode, MergedTokens
-from remnant.search.walk import Budget, Progress, Walk
+from remnant.search.walk import Budget, Walk
 
 Floats = NDArray[np.float64]
 _BEAM = 64

@@ -17,9 +17,10 @@ from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
 from remnant.probes.counted_model import Asked, check_tokens
 from remnant.probes.time_limit import TimeLimit
+from remnant.progress import Progress
 from remnant.search.automaton import check_template, compile_template, secret_path
 from remnant.search.close_calls import Arithmetic, Referee, appoint, worst_error
-from remnant.search.walk import Budget, Progress, Walk
+from remnant.search.walk import Budget, Walk
 
 Floats = NDArray[np.float64]
 _KEPT_CLOSE_CALLS = 100_000

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from remnant.canaries.template import Template
 from remnant.errors import NotEnoughEvidence
 from remnant.models.protocols import TextScorer
+from remnant.progress import Progress
 from remnant.search.extraction import Extraction
 
 MOST_TEXTS = 100_000
-Progress = Callable[[str, int, int], None]
 
 
 def text_beam(

@@ -17,9 +17,9 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, require
 from remnant.probes.counted_model import BITS, Asked, memory_budget, nan_answer
+from remnant.progress import Progress
 from remnant.search.automaton import Automaton
 
-Progress = Callable[[str, int, int], None]
 CPU_ROWS = 4096
 CUDA_ROWS = 1 << 20
 

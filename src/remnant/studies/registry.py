@@ -6,13 +6,13 @@ neither PyTorch nor any room, so that a record can be read and shown without the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remnant.errors import InvalidInput, RecordError
+from remnant.progress import Progress
 from remnant.studies.shared.study import Recipe, Study
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from remnant.studies.shared.settings import Execution
     from remnant.tasks.task import Task
 
-Progress = Callable[[str, int, int], None]
 ASSUMED = "forgetting"  # the question of a recipe that names none
 
 

@@ -18,7 +18,7 @@ from remnant.records.listing import SHADOW_POOL
 from remnant.records.typed import read_result
 from remnant.report.blocks import Block, Headline, Page, Tiles, checks_json, prose
 from remnant.report.html import DamagedRun, render, write_page
-from remnant.studies.recipe_text import recipe_text
+from remnant.studies.recipe_form.toml import recipe_text
 from remnant.studies.registry import QUESTIONS, load, question_of
 from remnant.studies.shared.pages import RunFacts, read_run
 

@@ -31,6 +31,7 @@ from remnant.errors import InvalidInput, PlanError, RemnantError, require
 from remnant.models.conformer_ctc import SUBSAMPLED
 from remnant.models.recogniser import frames_needed
 from remnant.plans.order import generator
+from remnant.progress import Progress
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.speech_settings import (
     AN4,
@@ -46,7 +47,6 @@ _SECONDS_A_SENTENCE = 0.04  # of a synthesizer, on one core
 _UTTERANCES = 300  # synthetic ones, if no number is given
 _CLEAN, _HELD_OUT, _SPLIT = range(3)  # keys of what is drawn
 Spoken = Callable[[Sequence[Sentence]], "list[Heard]"]
-Progress = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

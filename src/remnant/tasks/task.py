@@ -14,11 +14,11 @@ from torch import Tensor
 from remnant.data.own_files import Origin
 from remnant.plans import StaggeredPlan
 from remnant.population import Checkpoint, Fit, Population
+from remnant.progress import Progress as Progress
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.language_models import finite_losses
 
 Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 StudyT = TypeVar("StudyT")
 PlantedT = TypeVar("PlantedT")
 

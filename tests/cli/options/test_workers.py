@@ -12,7 +12,7 @@ import torch
 from click.testing import CliRunner
 
 from remnant.cli.main import commands
-from remnant.cli.options import workers
+from remnant.cli.options import declared, workers
 from remnant.errors import MissingExtra, RemnantError
 from remnant.integrations.workers import ray_workers
 from remnant.integrations.workers.ray_workers import RayWorkers, Room
@@ -105,7 +105,7 @@ def a_minute_a_group(monkeypatch):
 @pytest.fixture(autouse=True)
 def as_many_threads_as_before(monkeypatch):
     """--threads is for the whole process."""
-    for name in workers.THREAD_VARIABLES:
+    for name in declared.THREAD_VARIABLES:
         monkeypatch.setenv(name, os.environ.get(name, "1"))
     before = torch.get_num_threads()
     yield
@@ -179,11 +179,11 @@ def test_every_command_that_trains_takes_threads(command):
 
 def test_threads_are_those_of_libraries_that_are_loaded_later_too(monkeypatch):
     before = torch.get_num_threads()
-    for name in workers.THREAD_VARIABLES:
+    for name in declared.THREAD_VARIABLES:
         monkeypatch.setenv(name, "1")  # and back again afterwards
     try:
-        workers._use_threads(None, None, 3)
+        declared._use_threads(None, None, 3)
         assert torch.get_num_threads() == 3
-        assert {os.environ[name] for name in workers.THREAD_VARIABLES} == {"3"}
+        assert {os.environ[name] for name in declared.THREAD_VARIABLES} == {"3"}
     finally:
         torch.set_num_threads(before)

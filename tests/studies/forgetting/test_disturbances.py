@@ -14,7 +14,7 @@ from remnant.data import Images, load_images
 from remnant.errors import InvalidInput, PlanError
 from remnant.measures import hidden_test
 from remnant.probes import SIGNALS
-from remnant.studies.forgetting.disturbances import (
+from remnant.studies.forgetting.residual_memory_probe import (
     ClassifierBench,
     Disturbed,
     draw_neighbours,

@@ -24,7 +24,7 @@ from remnant.studies import (
 )
 from remnant.studies.forgetting.grid import _cast
 from remnant.studies.one_run.recipe import OneRunSettings, OneRunStudy
-from remnant.studies.recipe_text import recipe_text
+from remnant.studies.recipe_form.toml import recipe_text
 from remnant.studies.shared.image_canaries import draw_canaries
 from remnant.studies.shared.settings import CanarySettings, DataSettings
 from remnant.studies.shared.variants import Variant

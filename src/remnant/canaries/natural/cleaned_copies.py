@@ -31,7 +31,6 @@ from remnant.canaries.natural.rows import (
 )
 from remnant.canaries.natural.scanning import (
     Finder,
-    Progress,
     Scan,
     ScannedFile,
     SkippedFile,
@@ -40,6 +39,7 @@ from remnant.canaries.natural.scanning import (
 )
 from remnant.canaries.whole_file import folder_beside
 from remnant.errors import InvalidInput, is_disk_full
+from remnant.progress import Progress
 
 _OWNER_ONLY = 0o700  # of folders
 _MARK = b"\xef\xbb\xbf"

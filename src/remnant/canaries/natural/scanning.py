@@ -35,9 +35,9 @@ from remnant.canaries.natural.reading import (
 from remnant.canaries.natural.rows import RowCount, check_rows, fields_of, layout_of
 from remnant.canaries.natural.spelling import ascii_digits
 from remnant.errors import InvalidInput, require
+from remnant.progress import Progress
 
 Finder = Callable[[str], Iterable[Match]]
-Progress = Callable[[str, int, int], None]
 LONGEST_CONTEXT = LONGEST
 LEAST_SALT = 16  # bytes
 _HALF = 0.5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from remnant.errors import InvalidInput
 
 Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _SINGULAR = {
     "layers": "layer",
     "options": "option",
@@ -177,3 +179,46 @@ def not_fraction(**values: float | None) -> list[str]:
         for name, value in values.items()
         if value is not None and not 0 < value < 1
     ]
+
+
+def _use_threads(
+    context: click.Context, parameter: click.Parameter, threads: int | None
+) -> int | None:
+    """Compute with so many threads from here on; libraries that are loaded later too."""
+    use_threads(_check_threads(context, parameter, threads))
+    return threads
+
+
+def _check_threads(
+    context: click.Context, parameter: click.Parameter, threads: int | None
+) -> int | None:
+    """Return the number, and let libraries that are loaded later compute with it."""
+    if threads is not None:
+        if threads < 1:
+            raise InvalidInput(f"--threads {threads} is less than 1.", hint="Pass 1 or more.")
+        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+    return threads
+
+
+def use_threads(threads: int | None) -> None:
+    """Let PyTorch compute with so many threads; None leaves it as it is."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def threads(*, passed_on: bool) -> Callable[[Command], Command]:
+    """Make the option ``--threads``.
+
+    Args:
+        passed_on: Whether the command gets the number and calls ``use_threads`` itself, once its
+            arguments are checked.
+    """
+    return click.option(
+        "--threads",
+        type=int,
+        callback=_check_threads if passed_on else _use_threads,
+        expose_value=passed_on,
+        help="Threads to compute with, of each worker.  [default: all processors]",
+    )

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.run_studies import naming_recipe
+from remnant.cli.run import naming_recipe
 
 if TYPE_CHECKING:
     from remnant.integrations.workers.ray_workers import RayWorkers

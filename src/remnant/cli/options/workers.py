@@ -1,11 +1,10 @@
-"""Options that say who trains: threads, GPUs of this machine, a Ray cluster."""
+"""Options that say who trains: GPUs of this machine, a Ray cluster."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,52 +13,6 @@ from remnant.errors import InvalidInput
 
 if TYPE_CHECKING:
     from remnant.studies.jobs.scheduling import Distributed
-
-F = TypeVar("F", bound=Callable[..., Any])
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-def _use_threads(
-    context: click.Context, parameter: click.Parameter, threads: int | None
-) -> int | None:
-    """Compute with so many threads from here on; libraries that are loaded later too."""
-    use_threads(_check_threads(context, parameter, threads))
-    return threads
-
-
-def _check_threads(
-    context: click.Context, parameter: click.Parameter, threads: int | None
-) -> int | None:
-    """Return the number, and let libraries that are loaded later compute with it."""
-    if threads is not None:
-        if threads < 1:
-            raise InvalidInput(f"--threads {threads} is less than 1.", hint="Pass 1 or more.")
-        os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
-    return threads
-
-
-def use_threads(threads: int | None) -> None:
-    """Let PyTorch compute with so many threads; None leaves it as it is."""
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
-
-
-def threads(*, passed_on: bool) -> Callable[[F], F]:
-    """Make the option ``--threads``.
-
-    Args:
-        passed_on: Whether the command gets the number and calls ``use_threads`` itself, once its
-            arguments are checked.
-    """
-    return click.option(
-        "--threads",
-        type=int,
-        callback=_check_threads if passed_on else _use_threads,
-        expose_value=passed_on,
-        help="Threads to compute with, of each worker.  [default: all processors]",
-    )
 
 
 def _check_devices(
@@ -77,7 +30,7 @@ def _check_devices(
     return tuple(declared.check_device(context, parameter, device) for device in named)
 
 
-def worker_options(command: F) -> F:
+def worker_options(command: declared.Command) -> declared.Command:
     """Add the options of ``remnant run`` that say who trains."""
     options = (
         click.option(
@@ -102,7 +55,7 @@ def worker_options(command: F) -> F:
         click.option(
             "--gpus-per-task", type=float, help="With --on: GPUs of each group, such as 1 or 0.25."
         ),
-        threads(passed_on=True),
+        declared.threads(passed_on=True),
     )
     for option in reversed(options):
         command = option(command)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from remnant.data.rows import json_lines
 from remnant.errors import InvalidInput, NotEnoughEvidence
-from remnant.integrations.membership.classifiers import Progress
 from remnant.integrations.membership.records import Overlap, TextSource, overlap, text_source
 from remnant.integrations.membership.text_models import (
     TextModel,
@@ -26,6 +25,7 @@ from remnant.integrations.membership.text_models import (
 )
 from remnant.measures.membership.attacks import token_mask
 from remnant.measures.membership.blind import blind_baseline
+from remnant.progress import Progress
 from remnant.records.typed import Absent
 from remnant.studies.membership.measure import blind_part
 from remnant.studies.membership.result import Blind

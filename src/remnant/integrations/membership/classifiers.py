@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, replace
@@ -26,6 +26,7 @@ from remnant.integrations.pretrained import quiet
 from remnant.measures.membership.blind import BlindBaseline
 from remnant.probes.hidden import Inputs, logits_of, part_of
 from remnant.probes.one_pass import OnePass, placed
+from remnant.progress import Progress
 from remnant.records.typed import Absent
 from remnant.studies.membership.measure import (
     Settings,
@@ -44,7 +45,6 @@ from remnant.studies.membership.verdict import AttackEvidence, decide, needs_con
 from remnant.studies.shared.result_parts import ClassifierTask
 
 Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 ATTACKS = ("loss", "gap", "ratio")
 DESCRIPTIONS = {
     "loss": "log-probability of the label",

@@ -22,7 +22,6 @@ from remnant.integrations.classifiers.samples import array_samples
 from remnant.integrations.membership.classifiers import (
     Classifier,
     LabelledRecords,
-    Progress,
     audit_records,
     check_classifier_settings,
 )
@@ -34,6 +33,7 @@ from remnant.measures.membership.blind import (
     blind_classifier,
     with_labels,
 )
+from remnant.progress import Progress
 from remnant.studies.membership.measure import Settings, check_counts
 from remnant.studies.membership.result import RowCounts
 

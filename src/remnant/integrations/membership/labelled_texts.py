@@ -14,7 +14,6 @@ from remnant.integrations.classifiers.text import TextRows, load_text_model, tex
 from remnant.integrations.membership.classifiers import (
     Classifier,
     LabelledRecords,
-    Progress,
     audit_records,
     check_classifier_settings,
 )
@@ -28,6 +27,7 @@ from remnant.measures.membership.blind import (
     text_features,
     with_labels,
 )
+from remnant.progress import Progress
 from remnant.studies.membership.measure import Settings, check_counts
 from remnant.studies.membership.result import RowCounts
 

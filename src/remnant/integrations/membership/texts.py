@@ -49,6 +49,7 @@ from remnant.measures.statistics.checks import check_share
 from remnant.measures.statistics.design.noticed_clusters import noticed_clusters
 from remnant.measures.statistics.success import chance_level
 from remnant.probes.token_scores import TokenScores
+from remnant.progress import Progress
 from remnant.records.typed import Absent
 from remnant.studies.membership.coarse_scores import ComparedScores, compared_scores
 from remnant.studies.membership.measure import (
@@ -79,7 +80,6 @@ from remnant.studies.membership.verdict import AttackEvidence, decide, needs_con
 from remnant.studies.shared.result_parts import LanguageTask
 
 Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 Announce = Callable[[int, int, int, float], None]
 _CHUNK = 1024  # texts that are read, scored and let go together
 _BLIND = 2000  # texts of a side that the blind baseline sees

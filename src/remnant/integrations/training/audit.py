@@ -28,7 +28,7 @@ from remnant.integrations.training.settings import AuditSettings, check_every
 from remnant.integrations.training.state import AuditState
 from remnant.integrations.training.watched_training import WatchedTraining
 from remnant.measures import Success
-from remnant.plans.ledger import Ledger
+from remnant.plans.schedule import Ledger
 from remnant.studies.training_audit.claimed_epsilon import check_claim
 from remnant.studies.training_audit.result import Overhead
 

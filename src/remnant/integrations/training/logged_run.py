@@ -15,7 +15,7 @@ from remnant.integrations.training.state import AuditState
 from remnant.measures import Success
 from remnant.measures.forgetting.one_run_attackers import read_references
 from remnant.measures.forgetting.recency import Uses, levels_of_use
-from remnant.plans.ledger import Ledger
+from remnant.plans.schedule import Ledger
 from remnant.records.outcomes import finding_row, gate_row
 from remnant.records.typed import Absent
 from remnant.studies.exposure.result import ExposureGate

@@ -18,6 +18,7 @@ from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes import text_costs
 from remnant.probes.counted_model import computes_coarsely
 from remnant.probes.time_limit import TimeLimit
+from remnant.progress import Progress as Progress
 from remnant.search import Arithmetic, ExactExposures, MergedTokens, exact_exposure
 from remnant.search.automaton import Automaton
 from remnant.search.walk import Budget
@@ -32,7 +33,6 @@ from remnant.studies.exposure.formats import WHOLE_TEXTS
 from remnant.studies.exposure.result import CanaryExposure
 
 Floats = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 Method = Literal["auto", "exact", "sampled"]
 MAX_NODES = 2_000_000
 REFERENCES = 10_000

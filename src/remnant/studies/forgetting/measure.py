@@ -21,7 +21,6 @@ from remnant.studies.forgetting.residual_memory import measure_hidden
 from remnant.studies.forgetting.result import ForgettingResult, OwnSet, WithinLabel
 from remnant.studies.residual_memory.measured import hidden_scope, or_absent
 from remnant.studies.shared.curves import CurveResult, Traditional
-from remnant.studies.shared.differences import put_comparison
 from remnant.studies.shared.gates import (
     put_verdict,
     with_lost_attackers,
@@ -30,7 +29,7 @@ from remnant.studies.shared.gates import (
     with_residual_memory,
 )
 from remnant.studies.shared.image_canaries import columns as columns_of
-from remnant.studies.shared.measured_curves import curve_result
+from remnant.studies.shared.measured_curves import curve_result, put_comparison
 from remnant.studies.shared.result_parts import Tested
 
 Floats = NDArray[np.float64]

@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike
 
 from remnant.data.own_code import TrustedFile
 from remnant.data.own_files import OwnFiles
+from remnant.progress import Part
+from remnant.progress import Progress as Progress
 
 if TYPE_CHECKING:
     from remnant.population import Checkpoint
 
-Progress = Callable[[str, int, int], None]
 Keep = Callable[["Job", Any], None]
 
 
@@ -125,8 +126,7 @@ class JobContext:
 
     def on_step(self, stage: str, steps: int) -> Callable[[int], None] | None:
         """Return what a training calls after each step."""
-        progress = self.progress
-        return None if progress is None else lambda done: progress(stage, done, steps)
+        return None if self.progress is None else Part(self.progress, stage, steps)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)

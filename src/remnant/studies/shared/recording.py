@@ -12,6 +12,7 @@ from remnant.data.own_code import explained
 from remnant.data.own_files import Origin
 from remnant.errors import RemnantError
 from remnant.plans import Ledger
+from remnant.progress import Progress as Progress
 from remnant.records import Record, gather_provenance
 from remnant.records.folder import RECORD_FILE
 from remnant.records.provenance import command_facts, used_libraries
@@ -20,7 +21,6 @@ from remnant.studies.shared.classifiers import load_data
 from remnant.studies.shared.machine import device_name
 from remnant.studies.shared.settings import Classifiers, Execution
 
-Progress = Callable[[str, int, int], None]
 S = TypeVar("S", bound=Classifiers)
 
 

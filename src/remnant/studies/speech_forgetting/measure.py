@@ -13,8 +13,7 @@ from remnant.measures import ExposureCurve
 from remnant.records import Record
 from remnant.records.typed import Absent, plain, put_parts
 from remnant.studies.shared.curves import Comparison
-from remnant.studies.shared.differences import curve_differences
-from remnant.studies.shared.measured_curves import series_of
+from remnant.studies.shared.measured_curves import curve_differences, series_of
 from remnant.studies.shared.result_parts import SpeechTask, Tested
 from remnant.studies.shared.speech_settings import SYNTHETIC
 from remnant.studies.shared.wording import times

@@ -15,9 +15,8 @@ from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
 from remnant.studies.residual_memory.measured import hidden_scope
 from remnant.studies.shared.curves import Traditional
-from remnant.studies.shared.differences import put_comparison
 from remnant.studies.shared.gates import put_verdict, with_negative_control, with_residual_memory
-from remnant.studies.shared.measured_curves import curve_result
+from remnant.studies.shared.measured_curves import curve_result, put_comparison
 from remnant.studies.shared.result_parts import Tested
 from remnant.studies.shared.wording import times
 from remnant.studies.text_forgetting.calibration import moved, subtracted

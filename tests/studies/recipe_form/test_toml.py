@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remnant.studies.recipe import read_recipe, tomllib
-from remnant.studies.recipe_text import recipe_text
+from remnant.studies.recipe_form.toml import recipe_text
 
 HOME = Path(__file__).parents[2]
 SHIPPED = [*HOME.glob("recipes/*.toml"), *HOME.glob("src/remnant/studies/recipes/*.toml")]

@@ -1,4 +1,7 @@
-"""Progress of a command: a bar on a terminal, otherwise a line every minute."""
+"""How far long work has come: who is called with it, and a bar that shows it.
+
+Whatever takes long is given a ``Progress`` and calls it; nobody calls back.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,31 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from remnant.cli.terminal import one_line
+# Called with the name of a part, its steps done, and its steps in all.
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the work, which is called with the steps done.
+
+    Attributes:
+        progress: Is called with the part.
+        name: Of the part, in words.
+        steps: In all.
+    """
+
+    progress: Progress
+    name: str
+    steps: int
+
+    def __call__(self, done: int) -> None:
+        """Note that so many steps are done."""
+        self.progress(self.name, done, self.steps)
 
 
 class ProgressBar:
@@ -25,6 +49,7 @@ class ProgressBar:
     def __init__(
         self, *, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
+        self._stream = getattr(sys.stderr, "unescaped", sys.stderr)  # a bar moves the cursor
         self._bar: Any = None
         self._about: tuple[str, int] | None = None
         self._seconds, self._clock = seconds, clock
@@ -47,7 +72,7 @@ class ProgressBar:
         begins = self._about != (part, total)
         if begins:
             self._about, self._begun = (part, total), (self._clock(), done)
-        if not sys.stderr.isatty():
+        if not self._stream.isatty():
             self._log(part, done, total)
             return
         if self._bar is None or begins:
@@ -73,14 +98,13 @@ class ProgressBar:
         from tqdm import tqdm
 
         self._close()
-        bare = getattr(sys.stderr, "unescaped", sys.stderr)  # a bar moves the cursor
         self._bar = tqdm(  # a resumed study was not that fast: the rate counts from here
             total=total,
             initial=done,
-            desc=one_line(part),
+            desc=_printable(part),
             unit="step",
             unit_scale=True,
-            file=bare,
+            file=self._stream,
             leave=False,
         )
 
@@ -88,6 +112,16 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+
+def _printable(text: str) -> str:
+    r"""Return the text with its control characters as codes: a bar goes to the bare terminal.
+
+    Example:
+        >>> print(_printable("a\nb"))
+        a\u000ab
+    """
+    return "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text)
 
 
 def _duration(seconds: float) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 
-from remnant.cli.progress import ProgressBar
+from remnant.progress import ProgressBar
 
 
 class Terminal(io.StringIO):
