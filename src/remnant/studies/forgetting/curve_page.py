@@ -54,4 +54,3 @@ def page(result: CurveCommand, run: RunFacts) -> Iterator[Block]:
         what="The curve",
         checks=of_curve(result),
     )
-
