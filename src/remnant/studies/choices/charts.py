@@ -115,7 +115,7 @@ def _front(
         for variant in variants
     ]
     dots = [
-        _front_dot(variant, text, mark=number if numbered else None)
+        _front_dot(variant, text, mark=number if numbered else 0)
         for number, (variant, text) in enumerate(zip(variants, words, strict=True), start=1)
     ]
     places = {variant.label: place for place, variant in enumerate(variants)}
@@ -147,10 +147,10 @@ def _front(
     )
 
 
-def _front_dot(variant: MeasuredVariant, words: str, mark: int | None) -> Dot:
+def _front_dot(variant: MeasuredVariant, words: str, mark: int) -> Dot:
     cost, left, right = variant.validation_bits
     bits, low, high = variant.exposure
-    tip = words if mark is None else f"{mark}. {words}"
+    tip = f"{mark}. {words}" if mark else words
     return Dot(cost, bits, tip, low, high, left=left, right=right, mark=mark)
 
 
