@@ -39,7 +39,11 @@ class Question:
         run: Runs a study: ``run(study, folder, execution, *, progress=None)``.
         estimate: Times a few steps: ``estimate(study, execution)``.
         repeatable: Whether a record of it holds the whole recipe.
-        task: The file in ``remnant.tasks`` that its room is run over; empty where it has its own.
+        asks: What is asked of the arrays: the row of ``recipe_form.question_table``. Empty, as are
+            the next two, for what a command measures without a recipe.
+        task: What the models are trained on: its column. Rooms that are run over tasks have the
+            task's file in ``remnant.tasks``.
+        own: Whether a recipe of it takes a network of the user's own, ``model.maker``.
     """
 
     title: str
@@ -51,7 +55,9 @@ class Question:
     run: str = ""
     estimate: str = ""
     repeatable: bool = True
+    asks: str = ""
     task: str = ""
+    own: bool = False
 
 
 def _room(
@@ -62,7 +68,9 @@ def _room(
     result: str,
     repeatable: bool = True,
     beside: str = "",
-    task: str = "",
+    asks: str,
+    task: str,
+    own: bool = False,
     recipe: str = "recipe",
     heading: str = "TITLE",
 ) -> Question:
@@ -75,7 +83,7 @@ def _room(
         result: The result class.
         repeatable: Whether a record of it holds the whole recipe.
         beside: The module in ``studies.beside``, where it is that of another room.
-        task: The file in ``remnant.tasks`` that the room is run over.
+        asks, task, own: As in ``Question``.
         recipe, heading: The module with ``RECIPE``, and the name of the heading, of a room of
             several questions.
     """
@@ -90,7 +98,9 @@ def _room(
         run=f"{home}.run:run_{run}",
         estimate=f"{home}.run:estimate_{run}",
         repeatable=repeatable,
+        asks=asks,
         task=task,
+        own=own,
     )
 
 
@@ -120,19 +130,26 @@ QUESTIONS: dict[str, Question] = {
         "How fast does a classifier forget examples that it was trained on?",
         run="forgetting",
         result="ForgettingResult",
+        asks="forgetting",
+        task="images",
+        own=True,
     ),
     "one-run": _room(
         "one_run",
         "How fast does one ordinary training run forget?",
         run="one_run",
         result="OneRunResult",
+        asks="one-run",
         task="images",
+        own=True,
     ),
     "text-forgetting": _room(
         "text_forgetting",
         "How fast does a language model forget sequences that it was trained on?",
         run="text_forgetting",
         result="TextForgettingResult",
+        asks="forgetting",
+        task="text",
     ),
     "speech-forgetting": _room(
         "speech_forgetting",
@@ -140,30 +157,36 @@ QUESTIONS: dict[str, Question] = {
         run="speech_forgetting",
         result="SpeechForgettingResult",
         beside="text_forgetting",
+        asks="forgetting",
+        task="speech",
     ),
     "text-one-run": _room(
         "one_run",
         "How fast does one ordinary training run of a language model forget?",
         run="one_run",
         result="TextOneRunResult",
-        task="text",
         recipe="text_recipe",
         heading="TEXT_TITLE",
+        asks="one-run",
+        task="text",
     ),
     "speech-one-run": _room(
         "one_run",
         "How fast does one ordinary training run of a recogniser of speech forget?",
         run="one_run",
         result="SpeechOneRunResult",
-        task="speech",
         recipe="speech_recipe",
         heading="SPEECH_TITLE",
+        asks="one-run",
+        task="speech",
     ),
     "prediction": _room(
         "prediction",
         "Which samples will a classifier memorise, and can they be predicted early?",
         run="prediction",
         result="PredictionResult",
+        asks="prediction",
+        task="images",
     ),
     "text-prediction": _room(
         "prediction",
@@ -172,6 +195,8 @@ QUESTIONS: dict[str, Question] = {
         result="PredictionResult",
         recipe="text_recipe",
         heading="TEXT_TITLE",
+        asks="prediction",
+        task="text",
     ),
     "unique-features": _room(
         "features",
@@ -179,12 +204,16 @@ QUESTIONS: dict[str, Question] = {
         run="features",
         result="FeaturesResult",
         repeatable=False,  # the record has the pixels of the patch, not its text or file
+        asks="features",
+        task="images",
     ),
     "exposure": _room(
         "exposure",
         "How exposed is a secret in the training text, and can it be extracted?",
         run="exposure",
         result="ExposureResult",
+        asks="exposure",
+        task="text",
     ),
     "translation-exposure": _room(
         "translation",
@@ -192,6 +221,8 @@ QUESTIONS: dict[str, Question] = {
         run="translation",
         result="TranslationResult",
         beside="exposure",
+        asks="exposure",
+        task="pairs",
     ),
     "defences": Question(
         title="Which remedies keep a planted secret from being exposed, and what do they cost?",
@@ -202,6 +233,8 @@ QUESTIONS: dict[str, Question] = {
         recipe="remnant.studies.choices.recipe:DEFENCES",
         run="remnant.studies.choices.run:run_choices",
         estimate="remnant.studies.choices.run:estimate_choices",
+        asks="choices",
+        task="text",
     ),
     "exposure-training": Question(
         title="Which training choices expose a secret?",
@@ -212,6 +245,8 @@ QUESTIONS: dict[str, Question] = {
         recipe="remnant.studies.choices.recipe:EXPOSURE_TRAINING",
         run="remnant.studies.choices.run:run_choices",
         estimate="remnant.studies.choices.run:estimate_choices",
+        asks="choices",
+        task="text",
     ),
     "training-audit": _measurement(
         "training_audit.page",
