@@ -75,7 +75,7 @@ def curve(
     from remnant.records.typed import plain
     from remnant.report import html, terminal
     from remnant.studies.command_record import array_digests
-    from remnant.studies.forgetting.curve_record import QUESTION, stored
+    from remnant.studies.forgetting.curve_page import QUESTION, recorded
     from remnant.studies.shared.curve_blocks import curve_page
     from remnant.studies.shared.measured_curves import curve_result
 
@@ -111,7 +111,7 @@ def curve(
             "data": {"seen": str(seen), "unseen": str(unseen), "lags": str(lags)},
             "settings": {"success": success, "fpr": fpr, "confidence": confidence, "seed": seed},
         },
-        result=stored(result),
+        result=recorded(result),
         arrays=arrays,
         data=array_digests(**arrays),
         seeds={"bootstrap": seed},

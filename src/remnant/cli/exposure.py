@@ -131,10 +131,14 @@ def exposure(
     from remnant.records.outcomes import EXIT_CODES
     from remnant.studies.beside.exposure import of_sets
     from remnant.studies.exposure.audit_gate import judge_sets
-    from remnant.studies.exposure.audit_result import ExposureAuditResult, audited_set
+    from remnant.studies.exposure.audit_result import (
+        QUESTION,
+        ExposureAuditResult,
+        audited_set,
+        recorded,
+    )
     from remnant.studies.exposure.canary_sets import measure_canaries, reference_fault
     from remnant.studies.exposure.cost_estimate import estimate_search
-    from remnant.studies.exposure.exposure_record import QUESTION, stored
     from remnant.studies.exposure.result import ExposureGate
     from remnant.studies.exposure.verdict import canaries_needed
 
@@ -281,7 +285,7 @@ def exposure(
                 **declared.chosen(device_map=device_map, precision=precision),
             },
         },
-        result=stored(result),
+        result=recorded(result),
         data=[canary_set.fingerprint for canary_set in given.values()],
         device=device,
         seeds={"references": seed},
@@ -329,9 +333,9 @@ def _in_options(reason: str) -> str:
 def _text(result: ExposureAuditResult) -> str:
     """The verdict where there is one, then the sets, separated by empty lines."""
     from remnant.report import terminal
-    from remnant.studies.exposure.audit_page import EXPOSURE_TITLE, exposure_page
+    from remnant.studies.exposure.audit_page import TITLE, exposure_page
 
-    page = command_page(EXPOSURE_TITLE, exposure_page(result))
+    page = command_page(TITLE, exposure_page(result))
     sets = [terminal.detail(dataclasses.replace(page, blocks=(block,))) for block in page.blocks]
     return "\n\n".join(part for part in (terminal.summary(page), *sets) if part)
 

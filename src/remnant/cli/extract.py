@@ -107,10 +107,9 @@ def extract(
     import numpy as np
 
     from remnant.integrations import load_sequence_model
-    from remnant.studies.exposure.audit_page import EXTRACT_TITLE, extract_page
-    from remnant.studies.exposure.audit_result import extract_result
     from remnant.studies.exposure.cost_estimate import estimate_search
-    from remnant.studies.exposure.extract_record import QUESTION, stored
+    from remnant.studies.exposure.extract_page import TITLE, extract_page
+    from remnant.studies.exposure.extract_result import QUESTION, extract_result, recorded
     from remnant.studies.exposure.search import Decoding, search_secrets
     from remnant.studies.shared.wording import about
 
@@ -186,7 +185,7 @@ def extract(
     if as_json:
         print_json(result)
     else:
-        show(page_text(EXTRACT_TITLE, extract_page(result)))
+        show(page_text(TITLE, extract_page(result)))
     out_folder.write_out(
         record_folder,
         as_json=as_json,
@@ -213,7 +212,7 @@ def extract(
                 **declared.chosen(device_map=device_map, precision=precision),
             },
         },
-        result=stored(result),
+        result=recorded(result),
         data=[template.pattern, *(canary_set.fingerprint for canary_set in sets)],
         device=device,
         seeds={"samples": seed},

@@ -90,7 +90,7 @@ def predict(
     from remnant.studies.command_record import array_digests
     from remnant.studies.prediction import early_measure
     from remnant.studies.prediction.early_page import TITLE, early_blocks
-    from remnant.studies.prediction.early_record import QUESTION, SAMPLES_FILE, stored
+    from remnant.studies.prediction.early_result import QUESTION, SAMPLES_FILE, recorded
 
     options = InputOptions(**given)
     faults = options.faults() + _faults(by, share, top, directions, seed, options.batch)
@@ -149,7 +149,7 @@ def predict(
                 "seed": seed,
             },
         },
-        result=stored(result),
+        result=recorded(result),
         files={SAMPLES_FILE: csv_text(early)},
         data=array_digests(labels=answers.labels, hidden=answers.hidden[0]),
         device=options.device,

@@ -168,9 +168,14 @@ def scan(
     from remnant.canaries.natural.files import files_of
     from remnant.canaries.natural.scanning import check_scan
     from remnant.studies.beside.found_secrets import of_scan
-    from remnant.studies.found_secrets.page import TITLE, page
-    from remnant.studies.found_secrets.result import compared_twin, model_exposure, scan_result
-    from remnant.studies.found_secrets.scan_record import QUESTION, stored
+    from remnant.studies.found_secrets.page import TITLE, scan_page
+    from remnant.studies.found_secrets.result import (
+        QUESTION,
+        compared_twin,
+        model_exposure,
+        recorded,
+        scan_result,
+    )
     from remnant.studies.found_secrets.verdict import judge_scan
 
     about_models = {name: given.pop(name) for name in _ABOUT_MODELS}
@@ -224,7 +229,7 @@ def scan(
     if as_json:
         click.echo(json_text(result, checks=of_scan(result)))
     else:
-        show(outcome_and_page_text(TITLE, page(result)))
+        show(outcome_and_page_text(TITLE, scan_page(result)))
     if out is not None and record_folder is None and (reveal or not as_json):
         holding = " (it holds the secrets; only its owner can read it)" * reveal
         show(f"written: {one_line(str(out))}{holding}", err=as_json)
@@ -246,7 +251,7 @@ def scan(
                 "seed": seed,
             },
         },
-        result=stored(result),
+        result=recorded(result),
         data=[[file.path, file.characters] for file in result.files],
         device=device,
         seeds={"references": seed},

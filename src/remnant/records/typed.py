@@ -229,7 +229,7 @@ def result_from(parts: dict[str, Any], made: type[T], *, where: str) -> T:
 
     Args:
         parts: One entry a part.
-        made: The class of the result.
+        made: The class of the result; a generic one with its arguments.
         where: What an error says the parts are from.
     """
     version = parts.get(_VERSION_ROW, {}).get("version", 1)
@@ -246,17 +246,32 @@ def result_from(parts: dict[str, Any], made: type[T], *, where: str) -> T:
         raise RecordError(
             f"{where} holds a malformed result of version {version}: a part has not its form."
         ) from fault
-    hints = typing.get_type_hints(made)
+    origin: type[T] = typing.get_origin(made) or made
+    hints = _part_types(made)
     parts = _with_page_fields(parts, parts.get(_PAGE_ROW))
     faults: list[str] = []
     read = {
         field.name: _part(hints[field.name], parts.get(field.name), field.name, faults)
-        for field in dataclasses.fields(made)
+        for field in dataclasses.fields(origin)
     }
     if faults:
         name = faults[0].split(".")[0].split("[")[0].split(" ")[0]
         raise RecordError(f"{where} holds a malformed result {name!r}: {'; '.join(faults)}.")
-    return made(**read)
+    return origin(**read)
+
+
+def _part_types(made: Any) -> dict[str, Any]:
+    """The type of each part, in which arguments take the places of a generic class's variables."""
+    origin = typing.get_origin(made)
+    if origin is None:
+        return typing.get_type_hints(made)
+    given = dict(zip(origin.__parameters__, typing.get_args(made), strict=True))
+    return {
+        name: hint[tuple(given[variable] for variable in variables)]
+        if (variables := getattr(hint, "__parameters__", ()))
+        else hint
+        for name, hint in typing.get_type_hints(origin).items()
+    }
 
 
 def _part(hint: Any, value: Any, name: str, faults: list[str]) -> Any:

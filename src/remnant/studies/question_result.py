@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from remnant.errors import InvalidInput, RecordError
 from remnant.records import Record
@@ -114,6 +114,10 @@ class QuestionResult(Result):
         reading = headline.reading
         return f"{headline.outcome}: {headline.title if reading is None else reading_text(reading)}"
 
+    def _is_of(self, made: Any) -> bool:
+        """Whether this is a result of the class, or generic class, that a question names."""
+        return made is type(self)
+
     def _blocks(self) -> Iterator[Block]:
         """Yield the page's blocks, up to the first that takes an array of a record not at hand."""
         folder: Path | None = getattr(self, "read_from", None)
@@ -128,9 +132,9 @@ class QuestionResult(Result):
     def _page(self, run: RunFacts) -> Iterator[Block]:
         from remnant.studies.registry import QUESTIONS, load
 
-        own = (name for name in QUESTIONS if load(QUESTIONS[name].result) is type(self))
-        question: str = getattr(self, "question", None) or next(own)
-        return iter(load(QUESTIONS[question].page)(self, run))
+        own = (name for name in QUESTIONS if self._is_of(load(QUESTIONS[name].result)))
+        question: str = getattr(self, "question", None) or next(own, "")
+        return iter(load(QUESTIONS[question].page)(self, run) if question else ())
 
 
 def load(folder: str | Path) -> QuestionResult:

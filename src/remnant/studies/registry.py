@@ -95,19 +95,19 @@ def _room(
     )
 
 
-def _measurement(module: str, title: str, *, result: str = "", beside: str = "beside") -> Question:
+def _measurement(module: str, title: str, *, result: str, beside: str = "beside") -> Question:
     """Return the entry of what a command measures without a recipe.
 
     Args:
-        module: In ``remnant.studies``; it has ``page``, ``TITLE`` and the result class ``Stored``.
+        module: In ``remnant.studies``; it has ``page`` and ``TITLE``.
         title: The question in one sentence.
-        result: The result class, where it is another one.
+        result: The result class, as ``"module:name"``.
         beside: Name of the function in the room's module in ``studies.beside``.
     """
     home = f"remnant.studies.{module}"
     return Question(
         title=title,
-        result=result or f"{home}:Stored",
+        result=result,
         page=f"{home}:page",
         heading=f"{home}:TITLE",
         beside=f"remnant.studies.beside.{module.partition('.')[0]}:{beside}",
@@ -231,25 +231,32 @@ QUESTIONS: dict[str, Question] = {
         beside="of_audit",
     ),
     "exposure-audit": _measurement(
-        "exposure.exposure_record",
+        "exposure.audit_page",
         "How exposed are these canaries in this model?",
+        result="remnant.studies.exposure.audit_result:ExposureCommand",
         beside="of_audit",
     ),
     "extraction": _measurement(
-        "exposure.extract_record",
+        "exposure.extract_page",
         "What are the likeliest secrets of this model?",
+        result="remnant.studies.exposure.extract_result:ExtractCommand",
         beside="of_extraction",
     ),
     "found-secrets": _measurement(
-        "found_secrets.scan_record",
+        "found_secrets.page",
         "Which secrets are in this text, and how exposed are they in a model?",
+        result="remnant.studies.found_secrets.result:ScanCommand",
     ),
     "early-prediction": _measurement(
-        "prediction.early_record", "Which samples will this model memorise?", beside="of_early"
+        "prediction.early_page",
+        "Which samples will this model memorise?",
+        result="remnant.studies.prediction.early_result:EarlyCommand",
+        beside="of_early",
     ),
     "attack-curve": _measurement(
-        "forgetting.curve_record",
+        "forgetting.curve_page",
         "How fast does the success of this attack fall?",
+        result="remnant.studies.forgetting.curve_page:CurveCommand",
         beside="of_curve",
     ),
 }

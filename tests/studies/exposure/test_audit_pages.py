@@ -14,10 +14,14 @@ from remnant.cli.redaction import hidden
 from remnant.models import load_language_model
 from remnant.records.typed import plain
 from remnant.report.blocks import Headline
+from remnant.report.numerals import whole_text
+from remnant.report.quoting import printable
 from remnant.studies.exposure.audit_gate import judge_sets
-from remnant.studies.exposure.audit_page import exposure_page, extract_page, printable, whole_text
-from remnant.studies.exposure.audit_result import ExposureAuditResult, audited_set, extract_result
+from remnant.studies.exposure.audit_page import exposure_page
+from remnant.studies.exposure.audit_result import ExposureAuditResult, audited_set
 from remnant.studies.exposure.canary_sets import measure_canaries
+from remnant.studies.exposure.extract_page import extract_page
+from remnant.studies.exposure.extract_result import extract_result
 from remnant.studies.exposure.search import Decoding, Leak, SecretSearch, search_secrets
 
 WAYS = {

@@ -10,7 +10,7 @@ import pytest
 from remnant.report import html, terminal
 from remnant.report.blocks import Page, Table, walk
 from remnant.report.tables import csv_text, json_text
-from remnant.studies.found_secrets.page import TITLE, page
+from remnant.studies.found_secrets.page import TITLE, scan_page
 from remnant.studies.found_secrets.parts import FilesTest
 
 
@@ -21,12 +21,12 @@ def made(result) -> Page:
         name="",
         fingerprint="",
         complete=True,
-        blocks=tuple(page(result)),
+        blocks=tuple(scan_page(result)),
     )
 
 
 def tables(result) -> dict[str, Table]:
-    return {block.key: block for block in walk(page(result)) if isinstance(block, Table)}
+    return {block.key: block for block in walk(scan_page(result)) if isinstance(block, Table)}
 
 
 @pytest.fixture(scope="module")

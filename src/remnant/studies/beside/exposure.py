@@ -19,12 +19,8 @@ from remnant.studies.beside.checks import (
     second_test,
     task_learnt,
 )
-from remnant.studies.exposure.audit_result import (
-    AuditedSet,
-    ComparedSecret,
-    ExposureAuditResult,
-    ExtractResult,
-)
+from remnant.studies.exposure.audit_result import AuditedSet, ExposureAuditResult
+from remnant.studies.exposure.extract_result import ComparedSecret, ExtractResult
 from remnant.studies.exposure.result import (
     ExposureByRepeats,
     ExposureGate,

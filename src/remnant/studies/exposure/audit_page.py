@@ -1,11 +1,9 @@
-"""The pages of ``remnant exposure`` and ``remnant extract``."""
+"""The page of ``remnant exposure``, and of its record."""
 
 from __future__ import annotations
 
-import json
-import math
-import re
 from collections.abc import Iterator
+from functools import partial
 
 from remnant.report.blocks import (
     Bar,
@@ -25,20 +23,17 @@ from remnant.report.numerals import (
     bits_number,
     count_text,
     counted,
-    times_text,
     whole_text,
 )
 from remnant.report.quoting import printable
-from remnant.studies.beside.exposure import of_sets
+from remnant.studies.beside.exposure import of_audit, of_sets
+from remnant.studies.command_result import record_page
 from remnant.studies.exposure.audit_result import (
     AuditedSet,
-    ComparedSecret,
     ExposureAuditResult,
-    ExtractResult,
+    ExposureCommand,
     ExtrapolatedSet,
-    FoundSecret,
     PrintedCanary,
-    QueriesToLeak,
     Ranks,
 )
 from remnant.studies.exposure.charts import planted_chart
@@ -47,13 +42,14 @@ from remnant.studies.exposure.formats import (
     exposure_cell,
     exposure_number,
     repeats_text,
+    secret_text,
+    space_text,
 )
 from remnant.studies.exposure.page import TITLES, gate_reading
 from remnant.studies.exposure.result import ExposureBits, ExposureGate
-from remnant.studies.shared.pages import headline
+from remnant.studies.shared.pages import RunFacts, headline
 
-EXPOSURE_TITLE = "Exposure of canaries in a model"
-EXTRACT_TITLE = "The likeliest secrets of a model"
+TITLE = "Exposure of canaries in a model"
 ADVICE = {
     "PASS": "No action is needed for secrets that occur no more often than the judged canaries. "
     "Measure again when the data, the model or the training changes.",
@@ -63,7 +59,6 @@ ADVICE = {
     "for, and measure again.",
 }
 _CONTROLS_SHOWN = 10
-_LONGEST_COST = 1000  # bits
 
 
 def exposure_page(result: ExposureAuditResult) -> Iterator[Block]:
@@ -106,7 +101,7 @@ def audit_reading(result: ExposureAuditResult, gate: ExposureGate) -> Reading:
 
 
 def _set(audited: AuditedSet, limit: float | None) -> Iterator[Block]:
-    space = _space(audited.space, audited.space_bits)
+    space = space_text(audited.space, audited.space_bits)
     yield prose(
         f"Set {audited.set}: ", Code(printable(audited.template)), f", {space}", depth="show"
     )
@@ -126,12 +121,6 @@ def _set(audited: AuditedSet, limit: float | None) -> Iterator[Block]:
         yield prose(warning, tone="notice", depth="show")
     if isinstance(audited, ExtrapolatedSet):
         yield _law(audited)
-
-
-def _space(space: int | None, bits: float) -> str:
-    """The size of a space, such as ``10 000 secrets (13.3 bits)``."""
-    many = f"about 2^{math.floor(bits)}" if space is None else whole_text(space)
-    return f"{many} {'secret' if space == 1 else 'secrets'} ({bits:.1f} bits)."
 
 
 def _method(audited: AuditedSet) -> str:
@@ -172,7 +161,7 @@ def _canaries_table(audited: AuditedSet, key: str) -> Table:
             Column(f"Rank of {space}", "ranks", _rank_text, optional=True),
             Column("Cost", "cost", bits_number),
             Column("Skew-normal", "skew_normal_bits", bits_number, optional=True),
-            Column("Secret", "secret", _secret_text, optional=True),
+            Column("Secret", "secret", secret_text, optional=True),
         ),
         note=f"{counted(more, 'more control')}: --json has all." if more > 0 else "",
         depth="show",
@@ -191,23 +180,6 @@ def _exposure_cell(exposure: ExposureBits) -> Cell:
 
 def _rank_text(ranks: Ranks) -> str:
     return f"{'at most ' if ranks.low < ranks.value else ''}{whole_text(ranks.value)}"
-
-
-def _secret_text(text: str) -> str:
-    """A secret in a cell; double spaces and non-breaking hyphens, which a terminal loses, as codes.
-
-    Example:
-        >>> _secret_text("a b"), _secret_text("a  b")
-        ('a b', '"a \\\\u0020b"')
-    """
-    if "  " not in text and "\N{NON-BREAKING HYPHEN}" not in text:
-        return printable(text)
-    quoted = json.dumps(text, ensure_ascii=not text.isprintable())
-    return re.sub("(?<= ) |\N{NON-BREAKING HYPHEN}", _code, quoted)
-
-
-def _code(match: re.Match[str]) -> str:
-    return f"\\u{ord(match[0]):04x}"
 
 
 def _means_table(audited: AuditedSet, key: str) -> Table:
@@ -263,66 +235,21 @@ def _law(audited: ExtrapolatedSet) -> Prose:
     return prose(f"Skew-normal law: {p_value}, an extrapolation.", tone="note", depth="show")
 
 
-def extract_page(result: ExtractResult) -> Iterator[Block]:
-    """The proof, the candidates, and how many queries leak the first of them."""
-    proof = result.sentence[:1].upper() + result.sentence[1:]
-    yield prose(
-        Code(printable(result.template)),
-        f": {_space(result.space, result.space_bits)}",
-        depth="show",
+def page(result: ExposureCommand, run: RunFacts) -> Iterator[Block]:
+    """Yield the page of a record."""
+    measured, verdict = result.measured, result.verdict
+    gate = verdict if isinstance(verdict, ExposureGate) else None
+    reading = None
+    if gate is not None and isinstance(measured, ExposureAuditResult):
+        reading = audit_reading(measured, gate)
+    yield from record_page(
+        result,
+        run,
+        partial(set_sections, limit=None if gate is None else gate.limit),
+        heading="Exposure",
+        what="Exposure",
+        checks=of_audit(result),
+        titles=TITLES,
+        advice=ADVICE,
+        reading=reading,
     )
-    yield prose(f"{proof}.", tone="proven" if result.certified else "open", depth="show")
-    if result.arithmetic:
-        yield prose(result.arithmetic, depth="show")
-    yield Table(
-        caption="The likeliest secrets" if result.certified else "The likeliest secrets found",
-        key="candidates",
-        rows=tuple(enumerate(result.candidates, start=1)),
-        columns=(
-            Column("Place", lambda row: row[0]),
-            Column("Cost in bits", lambda row: row[1].bits, bits_number),
-            Column("Probability", lambda row: _probability(row[1]), _probability_text),
-            Column("Secret", lambda row: row[1].secret or result.hidden, _secret_text),
-            Column("Known as", lambda row: known_as(row[1]), optional=True),
-        ),
-        depth="show",
-    )
-    yield Table(
-        caption="Queries until the first comes out with a probability of 50 % and 99 %",
-        key="queries",
-        rows=result.queries,
-        columns=(
-            Column("Decoding", _decoding_text),
-            Column("50 %", "queries_50", whole_text),
-            Column("99 %", "queries_99", whole_text),
-            Column("Remark", "reason", optional=True),
-        ),
-        depth="show",
-    )
-
-
-def _probability(candidate: FoundSecret) -> float | str:
-    """The probability; a power of two where floating point ends."""
-    if candidate.bits is None or candidate.bits < _LONGEST_COST:
-        return candidate.probability
-    return f"2^-{candidate.bits:.0f}"
-
-
-def _probability_text(probability: float | str) -> str:
-    return probability if isinstance(probability, str) else f"{probability:.2g}"
-
-
-def known_as(candidate: FoundSecret) -> str | None:
-    """Which canary a candidate is; None where it was not compared with a file of canaries."""
-    if not isinstance(candidate, ComparedSecret):
-        return None
-    canary = candidate.canary
-    if canary is None:
-        return "no canary"
-    often = f"planted {times_text(canary.repeats)}" if canary.repeats else "never planted"
-    return f"{canary.name} of set {canary.set}, {often}"
-
-
-def _decoding_text(queries: QueriesToLeak) -> str:
-    given = {"temperature": queries.temperature, "top-k": queries.top_k, "top-p": queries.top_p}
-    return ", ".join(f"{name} {value:g}" for name, value in given.items() if value)

@@ -1,6 +1,6 @@
-"""What ``remnant exposure`` and ``remnant extract`` measure of one model.
+"""What ``remnant exposure`` measures of one model.
 
-The plain data of a result are what the commands print as JSON. They hold secrets only if
+The plain data of a result are what the command prints as JSON. They hold secrets only if
 these were requested. A number that is missing is None, and the field after it says why.
 """
 
@@ -8,24 +8,33 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from remnant.measures.exposure.by_rank import NULL_MEAN_BITS
+from remnant.records.outcomes import finding_row
 from remnant.records.typed import Result, optional, page_only
-from remnant.studies.exposure.result import CanaryExposure, ExposureBits, RepeatsExposure
+from remnant.studies.command_result import CommandResult
+from remnant.studies.exposure.formats import exposure_number
+from remnant.studies.exposure.result import (
+    CanaryExposure,
+    ExposureBits,
+    ExposureGate,
+    RepeatsExposure,
+)
 from remnant.studies.exposure.verdict import ExposureJudgement
+from remnant.studies.shared.result_parts import Finding, Tested
 from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
+from remnant.studies.shared.wording import counted, times
 
 if TYPE_CHECKING:  # reading a record must not load PyTorch
-    from remnant.canaries import CanarySet, Template
+    from remnant.canaries import CanarySet
     from remnant.studies.exposure.canary_sets import SetExposure
-    from remnant.studies.exposure.search import Leak, SecretSearch
 
+QUESTION = "exposure-audit"
 Rename = Callable[[str], str]
 """Puts the words of a command, such as its options, in the place of the library's arguments."""
-_LARGEST_WRITTEN = 10**30  # in a sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +164,9 @@ class ExposureAuditResult(Result):
     equal: str | None = optional()
 
 
+ExposureCommand = CommandResult[Finding | ExposureGate, ExposureAuditResult]
+
+
 def audited_set(
     number: int,
     canary_set: CanarySet,
@@ -251,167 +263,64 @@ def _reason(reason: str, rename: Rename) -> str:
     return rename(reason.removeprefix("exact: ").removeprefix("sampled, because ").rstrip("."))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KnownCanary:
-    """A canary or control of a file."""
-
-    set: int
-    name: str
-    repeats: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundSecret:
-    """A secret that a search returned.
-
-    Attributes:
-        bits: Its cost.
-        probability: ``2**-bits``.
-        secret: Only where secrets may be shown.
-    """
-
-    bits: float | None
-    bits_reason: str | None = optional()
-    probability: float
-    secret: str | None = optional()
+def recorded(result: ExposureAuditResult) -> ExposureCommand:
+    """Return a result with its verdict, or with the finding of a measurement without a limit."""
+    judged = result.verdict
+    return CommandResult(
+        verdict=_finding(result) if judged is None else ExposureGate(**judged.row()),
+        measured=result,
+        scope=Tested(tested=tuple(_tested(result)), not_tested=tuple(_not_tested(result))),
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedSecret(FoundSecret):
-    """The same compared with the canaries of a file; ``canary`` is None if it is none of them."""
-
-    canary: KnownCanary | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QueriesToLeak:
-    """How many queries give away the likeliest secret, for one decoding; see ``Leak``."""
-
-    temperature: float
-    top_k: int | None
-    top_p: float | None
-    log2_probability: float | None
-    log2_probability_reason: str | None = optional()
-    probability: float | None
-    queries_50: int | None
-    queries_99: int | None
-    reason: str | None = optional()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class ExtractResult(Result):
-    """What ``remnant extract`` found in one model.
-
-    Attributes:
-        candidates: The likeliest first.
-        queries: How many leak the first of them, one entry for each decoding.
-        arithmetic: How a model of low precision was held to float64.
-        hidden: What is shown in place of a secret.
-    """
-
-    ROWS: ClassVar[tuple[str, ...]] = ("candidates",)
-
-    template: str
-    space: int | None
-    space_reason: str | None = optional()
-    space_bits: float
-    method: str
-    certified: bool
-    sentence: str
-    nodes: int
-    tolerance: float
-    candidates: tuple[ComparedSecret | FoundSecret, ...]
-    queries: tuple[QueriesToLeak, ...]
-    arithmetic: str | None = optional()
-    hidden: str = page_only("")
-
-
-def extract_result(
-    template: Template,
-    search: SecretSearch,
-    sets: Sequence[CanarySet] = (),
-    *,
-    hidden: str,
-    reveal: bool = False,
-) -> ExtractResult:
-    """Return the outcome of a search as a result.
-
-    Args:
-        template: Whose space was searched.
-        search: The candidates and their leaks.
-        sets: Sets whose canaries are compared with the candidates, by their whole text.
-        hidden: What is shown in place of a secret.
-        reveal: Whether secrets may be shown.
-    """
-    known = _known_canaries(sets)
-    candidates: list[ComparedSecret | FoundSecret] = []
-    for secret, bits in search.candidates:
-        fields: dict[str, Any] = {
-            **finite("bits", bits, NO_PROBABILITY),
-            "probability": 2.0**-bits,
-            "secret": secret if reveal else None,
-        }
-        canary = known.get(template.text(secret))
-        candidates.append(
-            ComparedSecret(**fields, canary=canary) if sets else FoundSecret(**fields)
+def _finding(result: ExposureAuditResult) -> Finding:
+    canaries = [canary for audited in result.sets for canary in audited.canaries]
+    controls = [control for audited in result.sets for control in audited.controls]
+    sentences = [_highest(canaries, "planted canary", "planted canaries")]
+    sentences += [_highest(controls, "control", "controls")]
+    sentence = " ".join(filter(None, sentences))
+    highest = max((each.estimate for each in canaries), key=lambda bits: bits.value, default=None)
+    title = "No canary was planted" if highest is None else _title(result, exposure_number(highest))
+    return Finding(
+        **finding_row(
+            headline=title,
+            sentence=sentence or "There is no canary and no control.",
+            advice="Nothing was judged. Give a limit with --limit for PASS or FAIL.",
         )
-    return ExtractResult(
-        template=template.pattern,
-        **whole("space", template.space),
-        space_bits=math.log2(template.space),
-        method=search.method,
-        certified=search.certified,
-        sentence=_proof(template, search),
-        nodes=search.nodes,
-        tolerance=search.tolerance,
-        candidates=tuple(candidates),
-        queries=tuple(map(_queries, search.leaks)),
-        arithmetic=None if search.arithmetic is None else search.arithmetic.sentence,
-        hidden=hidden,
     )
 
 
-def _proof(template: Template, search: SecretSearch) -> str:
-    """Whether it is proven that nothing likelier exists."""
-    nodes = _counted(search.nodes, "node")
-    if search.certified:
-        among = _counted(template.space, "secret")
-        return f"certified: nothing likelier exists among {among} ({nodes})"
-    if search.method == "branch and bound":
-        return f"not certified: a budget ended the search ({nodes})"
-    return f"not certified: {search.method} proves nothing ({nodes})"
+def _title(result: ExposureAuditResult, highest: str) -> str:
+    most = max(audited.space_bits for audited in result.sets)
+    return f"Highest exposure {highest} bits, of at most {most:.1f}"
 
 
-def _counted(count: int, thing: str) -> str:
-    """A count of things with plain spaces, since JSON holds it too."""
-    long = count >= _LARGEST_WRITTEN
-    many = f"about 2^{count.bit_length() - 1}" if long else f"{count:,}".replace(",", " ")
-    return f"{many} {thing}{'' if count == 1 else 's'}"
-
-
-def _known_canaries(sets: Sequence[CanarySet]) -> dict[str, KnownCanary]:
-    """The canaries and controls of all sets by their text; the first of equal canaries counts."""
-    known: dict[str, KnownCanary] = {}
-    for number, canary_set in enumerate(sets, start=1):
-        pairs = zip(canary_set.canaries, canary_set.repeats, strict=True)
-        for at, (canary, repeats) in enumerate(pairs, start=1):
-            named = KnownCanary(set=number, name=f"canary {at}", repeats=repeats)
-            known.setdefault(canary.text, named)
-    for number, canary_set in enumerate(sets, start=1):
-        for at, control in enumerate(canary_set.controls, start=1):
-            named = KnownCanary(set=number, name=f"control {at}", repeats=0)
-            known.setdefault(control.text, named)
-    return known
-
-
-def _queries(leak: Leak) -> QueriesToLeak:
-    chance = leak.log_probability
-    log2_chance = None if chance is None else chance / math.log(2)
-    return QueriesToLeak(
-        **dataclasses.asdict(leak.decoding),
-        **finite("log2_probability", log2_chance, leak.reason),
-        probability=None if chance is None else math.exp(chance),
-        queries_50=leak.queries_half,
-        queries_99=leak.queries_nearly,
-        reason=leak.reason or None,
+def _highest(rows: list[PrintedCanary], one: str, many: str) -> str:
+    if not rows:
+        return ""
+    top = max(rows, key=lambda row: row.estimate.value)
+    planted = f", planted {times(top.repeats)}" if top.repeats else ""
+    return (
+        f"The highest exposure of {counted(len(rows), one, many)} is "
+        f"{exposure_number(top.estimate)} bits ({top.name}{planted})."
     )
+
+
+def _tested(result: ExposureAuditResult) -> Iterator[str]:
+    for audited in result.sets:
+        canaries = counted(len(audited.canaries), "canary", "canaries")
+        among = "all secrets of the template"
+        if audited.method == "sampled":
+            among = counted(audited.references, "sampled reference")
+        yield (
+            f"set {audited.set}: {canaries} and {counted(len(audited.controls), 'control')}, "
+            f"ranked among {among}"
+        )
+
+
+def _not_tested(result: ExposureAuditResult) -> Iterator[str]:
+    yield "another training of the same recipe: this is one model"
+    yield "secrets of another form, or in another place of the text"
+    if any(audited.method == "sampled" for audited in result.sets):
+        yield "exposure above what the references show: such values are lower bounds"
+    yield "whether a secret can be extracted: remnant extract searches for it"

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import math
+import re
+
 from remnant.report.blocks import Cell
 from remnant.report.curve import SPACE
-from remnant.report.numerals import bits_number, count_text
+from remnant.report.numerals import bits_number, count_text, whole_text
+from remnant.report.quoting import printable
 from remnant.studies.exposure.result import ExposureBits
 
 _CLOSE = 0.005  # bits; ends that print alike
@@ -61,3 +66,26 @@ def mean_cell(mean: ExposureBits) -> Cell:
 def repeats_text(repeats: int) -> str:
     """How often a canary was planted, in a table."""
     return count_text(repeats) if repeats else "never"
+
+
+def space_text(space: int | None, bits: float) -> str:
+    """The size of a space, such as ``10 000 secrets (13.3 bits)``."""
+    many = f"about 2^{math.floor(bits)}" if space is None else whole_text(space)
+    return f"{many} {'secret' if space == 1 else 'secrets'} ({bits:.1f} bits)."
+
+
+def secret_text(text: str) -> str:
+    """A secret in a cell; double spaces and non-breaking hyphens, which a terminal loses, as codes.
+
+    Example:
+        >>> secret_text("a b"), secret_text("a  b")
+        ('a b', '"a \\\\u0020b"')
+    """
+    if "  " not in text and "\N{NON-BREAKING HYPHEN}" not in text:
+        return printable(text)
+    quoted = json.dumps(text, ensure_ascii=not text.isprintable())
+    return re.sub("(?<= ) |\N{NON-BREAKING HYPHEN}", _code, quoted)
+
+
+def _code(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"

@@ -9,7 +9,8 @@ from remnant.canaries.natural import CleanedFile, ScannedFile
 from remnant.report.blocks import Block, Cell, Column, Prose, Table, Tone, prose, section
 from remnant.report.numerals import counted, times_text, whole_text
 from remnant.report.quoting import printable
-from remnant.studies.beside.found_secrets import of_scan
+from remnant.studies.beside.found_secrets import beside, of_scan
+from remnant.studies.command_result import record_page
 from remnant.studies.found_secrets.parts import MeanByTimes, RankCorrelation, TriedExtraction
 from remnant.studies.found_secrets.result import (
     CleanedText,
@@ -17,24 +18,44 @@ from remnant.studies.found_secrets.result import (
     LocatedSecret,
     MeasuredSecret,
     ModelExposure,
+    ScanCommand,
     ScanResult,
 )
 from remnant.studies.found_secrets.rounding import ShownBits
-from remnant.studies.found_secrets.verdict import ADVICE, NO_PROOF, NOT_SEARCHED, TITLES
-from remnant.studies.shared.pages import headline
+from remnant.studies.found_secrets.verdict import (
+    ADVICE,
+    NO_PROOF,
+    NOT_SEARCHED,
+    TITLES,
+)
+from remnant.studies.shared.pages import RunFacts, headline
 
 TITLE = "Secrets found in text"
 _ROWS = 20
 _TEXT = attrgetter("text")
 
 
-def page(result: ScanResult) -> Iterator[Block]:
+def scan_page(result: ScanResult) -> Iterator[Block]:
     """The verdict of a gate, and then the sections."""
     if result.verdict is not None:
         yield headline(result.verdict, TITLES, checks=of_scan(result), advice=ADVICE)
     yield from sections(result)
     if result.verdict is None and not result.secrets and result.cleaned is None:
         yield _line(NO_PROOF, "notice")  # a cleaned copy says the same
+
+
+def page(result: ScanCommand, run: RunFacts) -> Iterator[Block]:
+    """Yield the page of a record."""
+    yield from record_page(
+        result,
+        run,
+        sections,
+        heading="What was found",
+        what="The scan",
+        checks=beside(result),
+        titles=TITLES,
+        advice=ADVICE,
+    )
 
 
 def sections(result: ScanResult) -> Iterator[Block]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,7 +22,9 @@ from remnant.canaries.natural import (
     ScannedFile,
     SkippedFile,
 )
+from remnant.records.outcomes import finding_row
 from remnant.records.typed import Result, optional, page_only
+from remnant.studies.command_result import CommandResult
 from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.found_secrets.parts import (
     ComparedKind,
@@ -40,13 +42,16 @@ from remnant.studies.found_secrets.rounding import (
     shown_mean,
     shown_queries,
 )
-from remnant.studies.shared.result_parts import Gate
+from remnant.studies.found_secrets.verdict import NO_PROOF, NOT_SEARCHED, REMOVE
+from remnant.studies.shared.result_parts import Finding, Gate, Tested
 from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
+from remnant.studies.shared.wording import counted
 
 if TYPE_CHECKING:
     from remnant.studies.found_secrets.measure import FoundExposure, FoundExposures
     from remnant.studies.found_secrets.twin import TwinComparison
 
+QUESTION = "found-secrets"
 NOT_REQUESTED = "not asked for"
 
 
@@ -254,6 +259,9 @@ class ScanResult(Result):
     twin: ComparedTwin | None
     verdict: Gate | None = optional()
     cleaned: CleanedText | None = optional()
+
+
+ScanCommand = CommandResult[Gate | Finding, ScanResult]
 
 
 def scan_result(
@@ -475,3 +483,67 @@ def _compared_kind(kind: ComparedKind, *, reveal: bool) -> ComparedKind:
         twin_median_bits=twin_median,
         digits=mean_digits(kind.n, reveal=reveal),
     )
+
+
+def recorded(result: ScanResult) -> ScanCommand:
+    """Return a result with the verdict of its gate, or else its finding."""
+    return CommandResult(
+        verdict=result.verdict or _finding(result),
+        measured=result,
+        scope=Tested(tested=tuple(_tested(result)), not_tested=tuple(_not_tested(result))),
+    )
+
+
+def _finding(result: ScanResult) -> Finding:
+    found = {kind: count for kind, count in result.kinds.items() if count.secrets}
+    files = counted(len(result.files), "file")
+    if not found:
+        return Finding(
+            **finding_row(
+                headline="No secret was found",
+                sentence=f"{files} searched for {', '.join(result.kinds)}.",
+                advice=NO_PROOF,
+            )
+        )
+    kinds = ", ".join(f"{kind} {count.secrets}" for kind, count in found.items())
+    exposed = "" if result.exposure is None else _exposed(result)
+    return Finding(
+        **finding_row(
+            headline=f"{counted(len(result.secrets), 'secret')} found",
+            sentence=f"{files}: {kinds}.{exposed}",
+            advice=REMOVE,
+        )
+    )
+
+
+def _exposed(result: ScanResult) -> str:
+    exposure = result.exposure
+    if exposure is None or not exposure.measured:
+        return " None could be measured in the model."
+    extracted = sum(tried.extracted for tried in exposure.tried)
+    tried = f", {extracted} of {len(exposure.tried)} extracted" if exposure.tried else ""
+    most = exposure.measured[0].shown
+    highest = "" if most is None else f", the highest exposure is {most.shown_bits.text} bits"
+    return f" In the model {len(exposure.measured)} were measured{highest}{tried}."
+
+
+def _tested(result: ScanResult) -> Iterator[str]:
+    characters = sum(file.characters for file in result.files)
+    read = f"{counted(len(result.files), 'file')} with {counted(characters, 'character')}"
+    yield f"{read}, searched for {', '.join(result.kinds)}"
+    if result.exposure is not None:
+        many = counted(len(result.exposure.secrets), "secret")
+        yield f"exposure of {many} in a model, the most frequent first"
+
+
+def _not_tested(result: ScanResult) -> Iterator[str]:
+    yield NOT_SEARCHED
+    yield "secrets that the detectors miss"
+    if not result.secrets:
+        yield "whether a model memorised a secret that was not found"
+    elif result.exposure is None:
+        yield "whether a model memorised them: --model measures that"
+    elif result.twin is None and not result.exposure.calibrated:
+        yield "whether they were likely before training: --twin compares with another model"
+    if result.skipped:
+        yield f"skipped because they are not text: {counted(len(result.skipped), 'file')}"

@@ -1,13 +1,16 @@
-"""The page of ``remnant predict``."""
+"""The page of ``remnant predict``, and of its record."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from operator import itemgetter
 
-from remnant.report.blocks import Block, Column, Table, Tile, Tiles, prose
+from remnant.report.blocks import Block, Column, Table, Tile, Tiles, prose, section
 from remnant.report.numerals import count_text, counted
+from remnant.studies.beside.prediction import of_early
+from remnant.studies.command_result import record_page
 from remnant.studies.prediction.early_result import (
+    EarlyCommand,
     EarlyResult,
     NotMeasured,
     Truth,
@@ -15,6 +18,7 @@ from remnant.studies.prediction.early_result import (
 )
 from remnant.studies.prediction.sentences import share_text
 from remnant.studies.shared.estimates import estimate_text
+from remnant.studies.shared.pages import RunFacts
 
 TITLE = "Samples predicted to be memorised"
 UNKNOWN = (
@@ -95,4 +99,16 @@ def _truth(truth: Truth) -> Iterator[Block]:
             Tile("missed by the list", estimate_text(truth.miss_rate), missed),
         ),
         depth="show",
+    )
+
+
+def page(result: EarlyCommand, run: RunFacts) -> Iterator[Block]:
+    """Yield the page of a record."""
+    yield from record_page(
+        result,
+        run,
+        lambda measured: [section("The prediction", early_blocks(measured))],
+        heading="The prediction",
+        what="The prediction",
+        checks=of_early(result),
     )

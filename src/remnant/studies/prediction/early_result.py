@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
-from remnant.records.typed import optional
+from remnant.records.outcomes import finding_row
+from remnant.records.typed import Result, optional
+from remnant.report.curve import plain_spaces
+from remnant.studies.command_result import CommandResult
+from remnant.studies.prediction.sentences import share_text
 from remnant.studies.shared.estimates import Estimate
+from remnant.studies.shared.result_parts import Finding, Tested
+from remnant.studies.shared.wording import counted
 
+QUESTION = "early-prediction"
+SAMPLES_FILE = "samples.csv"
+"""Beside the record: one row a sample."""
 SampleRow = dict[str, Any]
 """A row of the list: index, label, each predictor by its name, rank, and whether it is listed.
 
@@ -93,8 +102,8 @@ class Truth:
     listed_and_memorised: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlyResult:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EarlyResult(Result):
     """Everything that ``remnant predict --json`` prints.
 
     Attributes:
@@ -110,6 +119,8 @@ class EarlyResult:
         warnings: What speaks against this prediction, in sentences.
         out: Path of ``--out``: the file with one row a sample, or the folder of the record.
     """
+
+    ROWS: ClassVar[tuple[str, ...]] = ("riskiest",)
 
     n: int
     classes: int
@@ -130,3 +141,37 @@ class EarlyResult:
     def shown(self) -> tuple[SampleRow, ...]:
         """The riskiest samples that are listed; where none is, the riskiest of all."""
         return self.riskiest[: self.listed or None]
+
+
+EarlyCommand = CommandResult[Finding, EarlyResult]
+
+
+def recorded(result: EarlyResult) -> EarlyCommand:
+    """Return a result with its finding."""
+    truth = result.truth
+    not_tested = ["whether these samples are memorised: this is a prediction"]
+    if isinstance(truth, NotMeasured):
+        missed = ""
+        not_tested.append("how many memorised samples the list misses")
+    else:
+        missed = f" It misses {truth.missed} of {counted(truth.memorised, 'memorised sample')}."
+    return CommandResult(
+        verdict=Finding(
+            **finding_row(
+                headline=f"{result.listed} of {counted(result.n, 'sample')} predicted to be "
+                "memorised",
+                sentence=plain_spaces(
+                    f"The list holds {share_text(result.share)} of the samples: "
+                    f"{result.rule}.{missed}"
+                ),
+                advice="Protect the samples on the list, or leave them out of the training.",
+            )
+        ),
+        measured=result,
+        scope=Tested(
+            tested=(
+                f"{counted(result.n, 'sample')} of {counted(result.classes, 'class', 'classes')}",
+            ),
+            not_tested=tuple(not_tested),
+        ),
+    )
