@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, import_failure
-from remnant.records.typed import Absent, Result, unsaid
+from remnant.records.typed import Absent, Result, stored_fields
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -151,10 +151,7 @@ def _fields(row: Any) -> Iterator[tuple[str, Any]]:
     elif hasattr(row, "_fields"):
         yield from zip(row._fields, row, strict=True)
     else:
-        for field in dataclasses.fields(row):
-            left_out = field.metadata.get("left_out_if_none") and unsaid(row, field.name)
-            if not field.metadata.get("page_only") and not left_out:
-                yield field.name, getattr(row, field.name)
+        yield from stored_fields(row)
 
 
 def _is_part(value: Any) -> bool:

@@ -11,7 +11,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from remnant.errors import InvalidInput, RecordError
@@ -130,13 +130,7 @@ def plain(part: Any) -> Any:
     ``NAME_reason`` says why, one that has ``page_only`` or ``in_memory`` always.
     """
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
-        return {
-            field.name: None if _is_none(part, field) else plain(getattr(part, field.name))
-            for field in dataclasses.fields(part)
-            if not field.metadata.get("page_only")
-            and not field.metadata.get("in_memory")
-            and not (field.metadata.get("left_out_if_none") and unsaid(part, field.name))
-        }
+        return {name: plain(value) for name, value in stored_fields(part)}
     if isinstance(part, Mapping):
         return {name: plain(value) for name, value in part.items()}
     if isinstance(part, list | tuple):
@@ -144,14 +138,15 @@ def plain(part: Any) -> Any:
     return part
 
 
-def unsaid(part: Any, name: str) -> bool:
-    """Whether a field is None, and no field ``NAME_reason`` says why."""
-    return getattr(part, name) is None and getattr(part, f"{name}_reason", None) is None
-
-
-def _is_none(part: Any, field: dataclasses.Field[Any]) -> bool:
-    """Whether the field has the number that stands for None in memory."""
-    return "none" in field.metadata and bool(getattr(part, field.name) == field.metadata["none"])
+def stored_fields(part: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a part that are stored, each with its value as it is stored."""
+    for field in dataclasses.fields(part):
+        value, metadata = getattr(part, field.name), field.metadata
+        unsaid = value is None and getattr(part, f"{field.name}_reason", None) is None
+        if metadata.get("page_only") or metadata.get("in_memory"):
+            continue
+        if not (metadata.get("left_out_if_none") and unsaid):
+            yield field.name, None if "none" in metadata and value == metadata["none"] else value
 
 
 def none_as(number: float) -> Any:

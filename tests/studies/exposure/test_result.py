@@ -11,7 +11,14 @@ import pytest
 from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.records.outcomes import RULES
-from remnant.records.typed import Absent, load, plain, read_result, result_from
+from remnant.records.typed import (
+    Absent,
+    load,
+    plain,
+    read_result,
+    result_from,
+    stored_fields,
+)
 from remnant.studies.exposure.result import (
     CanaryExposure,
     ExposureByRepeats,
@@ -214,6 +221,7 @@ def test_an_end_or_a_cost_without_a_number_is_none_in_the_record_and_infinite_in
     stored = plain(row)
     assert json.loads(json.dumps(stored, allow_nan=False)) == stored
     assert (stored["low"], stored["high"], stored["cost"]) == (None, None, None)
+    assert dict(stored_fields(row)) == stored, "data frames have the same"
     assert not {"rank_low", "ended", "tied"} & stored.keys()
     faults: list[str] = []
     assert load(CanaryExposure, stored, "row", faults) == replace(row, rank_low=None, ended=False)
