@@ -21,7 +21,6 @@ from remnant.studies.beside.checks import (
 )
 from remnant.studies.beside.exposure import exposure_controls, gate_checks
 from remnant.studies.beside.one_run import curve_checks
-from remnant.studies.exposure.result import ExposureGate
 from remnant.studies.training_audit.result import (
     DetectedExamples,
     Forgetting,
@@ -37,16 +36,15 @@ def beside(result: TrainingAuditResult) -> tuple[Check, ...]:
 
 
 def _checks(result: TrainingAuditResult, outcome: Outcome | None) -> Iterator[Check]:
-    gate = result.verdict if isinstance(result.verdict, ExposureGate) else None
-    detected, forgetting = result.detection, result.forgetting
+    gate, detected, forgetting = result.exposure_gate, result.detection, result.forgetting
     of_claim = result.claim_is_broken  # the verdict is then about the claimed epsilon
     if isinstance(detected, DetectedExamples):
         yield from _examples(detected, None if of_claim else outcome)
     elif isinstance(result.exposure, Absent) and isinstance(forgetting, Forgetting):
         yield from curve_checks(forgetting.curves, outcome, found=forgetting.found)
     else:
-        yield from exposure_controls(result.repeats, None if of_claim else gate)
-        yield from [] if gate is None or of_claim else gate_checks(gate)
+        yield from exposure_controls(result.repeats, gate)
+        yield from [] if gate is None else gate_checks(gate)
         if outcome == "PASS":
             yield not_measured("extraction")
         if isinstance(forgetting, Forgetting):

@@ -76,6 +76,7 @@ from remnant.studies.shared.pages import (
     task_sentence,
     useless_sentence,
 )
+from remnant.studies.shared.result_parts import LanguageTask
 
 TITLE = "Exposure and extraction"
 TITLES = {
@@ -103,34 +104,34 @@ _OPEN_ROWS = 16
 
 def page(result: ExposureResult, run: RunFacts) -> Iterator[Block]:
     """The page of an exposure result, of a language model or of a translator."""
+    exposure, repeats, extraction = result.exposure, result.repeats, result.extraction
+    gate = None if isinstance(result.verdict, Absent) else result.verdict
     yield headline(
         result.verdict,
         TITLES,
         checks=beside(result),
-        reading=exposure_reading(result),
+        reading=exposure_reading(exposure, gate),
         advice=ADVICE,
     )
-    yield Tiles(tuple(exposure_tiles(result)))
+    yield Tiles((*exposure_tiles(exposure), *_extraction_tile(exposure, extraction)))
     warning = useless_sentence(result.task)
     if warning:
         yield prose(warning, tone="notice", depth="summary")
-    yield section("In plain words", in_plain_words(result))
-    yield section("How exposed the canaries are", exposed_canaries(result))
-    yield section("What can be extracted", _extraction(result.extraction))
+    yield section("In plain words", in_plain_words(exposure, result.task, extraction))
+    yield section("How exposed the canaries are", exposed_canaries(exposure, repeats, gate))
+    yield section("What can be extracted", _extraction(extraction))
     yield section("Costs of canaries and of random secrets", reference_cost_blocks(result.costs))
-    yield section("Controls", control_blocks(result))
-    yield section("How it was measured", method_blocks(result))
+    yield section("Controls", control_blocks(exposure, repeats))
+    yield section("How it was measured", method_blocks(exposure, gate))
     yield scope_section(result.scope)
     yield section("How to read this", [Terms(TERMS)])
     yield from closing(run)
 
 
-def exposure_reading(result: ExposureResult) -> Reading | None:
+def exposure_reading(exposure: Exposures | Absent, gate: ExposureGate | None) -> Reading | None:
     """The number that the gate judged; None where nothing was measured."""
-    exposure = result.exposure
     if isinstance(exposure, Absent):
         return None
-    gate = None if isinstance(result.verdict, Absent) else result.verdict
     judged, which = exposure.canaries, ""
     if gate is not None and gate.judged:
         judged, which = exposure.least_planted(gate.judged), " of the judged canaries"
@@ -194,9 +195,8 @@ def gate_reading(
     )
 
 
-def exposure_tiles(result: ExposureResult) -> Iterator[Tile]:
-    """The highest exposure, the maximum, the controls, and what was extracted."""
-    exposure = result.exposure
+def exposure_tiles(exposure: Exposures | Absent) -> Iterator[Tile]:
+    """The highest exposure, the maximum, and the controls."""
     if isinstance(exposure, Exposures):
         highest, mean = exposure.highest, exposure.controls_mean
         if highest is not None:
@@ -213,12 +213,17 @@ def exposure_tiles(result: ExposureResult) -> Iterator[Tile]:
                 f"{bits_number(exposure.null_mean_bits)}, two bits is noise"
             )
             yield Tile("Never planted", exposure_text(mean), chance)
-    if isinstance(result.extraction, Extractions):
-        extracted = len(result.extraction.extracted)
+
+
+def _extraction_tile(
+    exposure: Exposures | Absent, extraction: Extractions | Absent
+) -> Iterator[Tile]:
+    if isinstance(extraction, Extractions):
+        extracted = len(extraction.extracted)
         number = count_text(extracted)
         if isinstance(exposure, Exposures):
             number += f" of {count_text(len(exposure.canaries))}"
-        remark = extracted_remark(result.extraction)
+        remark = extracted_remark(extraction)
         yield Tile("Extracted secrets", number, remark, "harm" if extracted else "")
 
 
@@ -240,9 +245,12 @@ def extracted_remark(extraction: Extractions) -> str:
     return ", ".join(parts)
 
 
-def in_plain_words(result: ExposureResult) -> Iterator[Block]:
-    """What was planted and found, in sentences."""
-    exposure = result.exposure
+def in_plain_words(
+    exposure: Exposures | Absent,
+    task: LanguageTask | Absent,
+    extraction: Extractions | Absent | None = None,
+) -> Iterator[Block]:
+    """What was planted and found, in sentences; ``extraction`` is None if none was planned."""
     if isinstance(exposure, Absent):
         reason = exposure.reason
         yield prose(f"The exposure of the canaries was not measured: {reason}.", tone="lead")
@@ -259,8 +267,8 @@ def in_plain_words(result: ExposureResult) -> Iterator[Block]:
             "The canaries read ", Code(pattern), "; only the parts in braces are secret.",
             tone="lead",
         )  # fmt: skip
-        yield prose(" ".join(_findings(result, exposure)), tone="lead")
-    yield prose(task_sentence(result.task), tone="lead")
+        yield prose(" ".join(_findings(exposure, extraction)), tone="lead")
+    yield prose(task_sentence(task), tone="lead")
 
 
 def _planted(exposure: Exposures) -> str:
@@ -283,7 +291,7 @@ def _planted(exposure: Exposures) -> str:
     )
 
 
-def _findings(result: ExposureResult, exposure: Exposures) -> Iterator[str]:
+def _findings(exposure: Exposures, extraction: Extractions | Absent | None) -> Iterator[str]:
     highest = exposure.highest
     if highest is not None:
         rank = ""
@@ -294,8 +302,8 @@ def _findings(result: ExposureResult, exposure: Exposures) -> Iterator[str]:
             f"{exposure_text(highest.estimate)}{rank}."
         )
     yield controls_sentence(exposure)
-    if isinstance(result.extraction, Extractions):
-        yield _extracted_sentence(result.extraction, len(exposure.canaries))
+    if isinstance(extraction, Extractions):
+        yield _extracted_sentence(extraction, len(exposure.canaries))
 
 
 def _extracted_sentence(extraction: Extractions, planted: int) -> str:
@@ -321,9 +329,11 @@ def controls_sentence(exposure: Exposures) -> str:
     )
 
 
-def exposed_canaries(result: ExposureResult) -> Iterator[Block]:
+def exposed_canaries(
+    exposure: Exposures | Absent, repeats: ExposureByRepeats | Absent, gate: ExposureGate | None
+) -> Iterator[Block]:
     """The chart of the canaries, their means by how often planted, and each of them."""
-    exposure, repeats = result.exposure, result.repeats
+    limit = None if gate is None else gate.limit
     levels = () if isinstance(repeats, Absent) else repeats.levels
     if isinstance(exposure, Absent):
         yield Missing("Exposure", exposure.reason, depth="summary")
@@ -334,7 +344,7 @@ def exposed_canaries(result: ExposureResult) -> Iterator[Block]:
         )
         far = f"The ceiling, {bits_text(exposure.ceiling_bits)}, is far above this chart."
         far *= not ceiling_in_sight(exposure)
-        yield Figure(exposure_chart(exposure, levels, limit=result.limit), "exposure", far)
+        yield Figure(exposure_chart(exposure, levels, limit=limit), "exposure", far)
     if isinstance(repeats, Absent):
         yield Missing("Exposure by number of times planted", repeats.reason)
     else:
@@ -542,9 +552,10 @@ def _fit(p_value: float | None) -> Prose:
     )
 
 
-def control_blocks(result: ExposureResult) -> Iterator[Block]:
+def control_blocks(
+    exposure: Exposures | Absent, repeats: ExposureByRepeats | Absent
+) -> Iterator[Block]:
     """What the controls show about the measurement itself."""
-    exposure, repeats = result.exposure, result.repeats
     if isinstance(exposure, Absent):
         yield Missing("Controls", exposure.reason)
         return
@@ -579,14 +590,13 @@ def control_warning(repeats: ExposureByRepeats) -> Iterator[Prose]:
     )
 
 
-def method_blocks(result: ExposureResult) -> Iterator[Block]:
+def method_blocks(exposure: Exposures | Absent, gate: ExposureGate | None) -> Iterator[Block]:
     """How exposure was measured, and what the gate judged."""
-    exposure, gate = result.exposure, result.verdict
     if isinstance(exposure, Absent):
         yield Missing("Method", exposure.reason)
     else:
         yield prose(method_sentence(exposure))
-    if isinstance(gate, ExposureGate) and gate.judged is not None:
+    if gate is not None and gate.judged is not None:
         yield Facts((("The gate", tuple(_gate_facts(gate))),))
 
 

@@ -532,11 +532,6 @@ class ExposureResult(QuestionResult):
         }
         return parts | empty
 
-    @property
-    def limit(self) -> float | None:
-        """The gate's limit in bits; None without a verdict."""
-        return None if isinstance(self.verdict, Absent) else self.verdict.limit
-
 
 _NOTHING_IN = {
     "exposure": "it holds no canary",

@@ -42,7 +42,7 @@ from remnant.studies.exposure.page import (
     method_blocks,
     reference_cost_blocks,
 )
-from remnant.studies.exposure.result import ExposureGate, ExposureResult
+from remnant.studies.exposure.result import ExposureGate
 from remnant.studies.exposure.terms import TERMS
 from remnant.studies.one_run import page as one_run_page
 from remnant.studies.shared.pages import UNDECIDED, RunFacts, closing, headline, scope_section
@@ -84,6 +84,7 @@ _CLAIM_ADVICE = {
     "assumes; then audit again in a new folder.",
 }
 _MOST_EXAMPLES = 200
+_OWN_TASK = Absent("the training's own evaluation says how useful the model is")
 
 
 def page(result: TrainingAuditResult, run: RunFacts | None = None) -> Iterator[Block]:
@@ -94,23 +95,23 @@ def page(result: TrainingAuditResult, run: RunFacts | None = None) -> Iterator[B
     if isinstance(result.exposure, Absent) and isinstance(result.forgetting, Forgetting):
         yield from _ledger_page(result, result.forgetting, run)
         return
-    exposure = _as_exposure(result)
+    exposure, repeats, gate = result.exposure, result.repeats, result.exposure_gate
     yield _claim_headline(result) or headline(
         result.verdict,
         TITLES,
         checks=beside(result),
-        reading=exposure_reading(exposure),
+        reading=exposure_reading(exposure, gate),
         advice=ADVICE,
     )
     yield Tiles((*_epsilon_tiles(result), *exposure_tiles(exposure), *_tiles(result)))
     yield from _epsilon_section(result)
-    yield section("In plain words", in_plain_words(exposure))
-    yield section("How exposed the canaries are", exposed_canaries(exposure))
+    yield section("In plain words", in_plain_words(exposure, _OWN_TASK))
+    yield section("How exposed the canaries are", exposed_canaries(exposure, repeats, gate))
     yield section("During the training", _course(result.course))
     yield section("How fast it forgets", _forgetting(result.forgetting))
     yield section("Costs of canaries and of random secrets", reference_cost_blocks(result.costs))
-    yield section("Controls", control_blocks(exposure))
-    yield section("How it was measured", [*method_blocks(exposure), *_watched(result)])
+    yield section("Controls", control_blocks(exposure, repeats))
+    yield section("How it was measured", [*method_blocks(exposure, gate), *_watched(result)])
     yield scope_section(result.scope)
     yield section("How to read this", [Terms(TERMS)])
     if run is not None:
@@ -351,22 +352,6 @@ def _forgetting(forgetting: Forgetting | Absent, limit: float | None = None) -> 
     yield prose(
         f"{one_run_page.ONE_RUN} Undetected is not erased. Intervals at "
         f"{percent(curves.confidence, 0)}: {curves.method}."
-    )
-
-
-def _as_exposure(result: TrainingAuditResult) -> ExposureResult:
-    """The parts that an exposure study has too, for its page."""
-    gate = result.verdict
-    return ExposureResult(
-        verdict=gate
-        if isinstance(gate, ExposureGate) and not result.claim_is_broken
-        else Absent("no limit was set"),
-        exposure=result.exposure,
-        repeats=result.repeats,
-        costs=result.costs,
-        extraction=Absent("no search was made"),
-        task=Absent("the training's own evaluation says how useful the model is"),
-        scope=result.scope,
     )
 
 

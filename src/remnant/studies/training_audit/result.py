@@ -339,6 +339,12 @@ class TrainingAuditResult(QuestionResult):
     epsilon: MeasuredEpsilon | Absent = NO_COINS
 
     @property
+    def exposure_gate(self) -> ExposureGate | None:
+        """The verdict where it is about exposure."""
+        verdict = self.verdict
+        return verdict if isinstance(verdict, ExposureGate) and not self.claim_is_broken else None
+
+    @property
     def claim_is_broken(self) -> bool:
         """Whether the measured ε exceeds the claimed one, which the verdict is then about."""
         return isinstance(self.epsilon, MeasuredEpsilon) and self.epsilon.exceeds
