@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Result, optional
-from remnant.report.curve import SPACE
+from remnant.report.curve import plain_spaces
 from remnant.studies.command_result import CommandResult
 from remnant.studies.prediction.sentences import share_text
 from remnant.studies.shared.estimates import Estimate
@@ -160,8 +160,10 @@ def recorded(result: EarlyResult) -> EarlyCommand:
             **finding_row(
                 headline=f"{result.listed} of {counted(result.n, 'sample')} predicted to be "
                 "memorised",
-                sentence=f"The list holds {share_text(result.share)} of the samples: "
-                f"{result.rule}.{missed}".replace(SPACE, " "),
+                sentence=plain_spaces(
+                    f"The list holds {share_text(result.share)} of the samples: "
+                    f"{result.rule}.{missed}"
+                ),
                 advice="Protect the samples on the list, or leave them out of the training.",
             )
         ),
