@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -61,7 +60,7 @@ def data(tmp_path_factory):
 def _speech_is_patterns(monkeypatch):
     """Recipes of speech name voices, which take longer than a test."""
     for name in RECIPES:
-        module = sys.modules[load(QUESTIONS[name].run).__module__]
+        module = load(QUESTIONS[name].run)
         if hasattr(module, "speaker"):
             monkeypatch.setattr(module, "speaker", patterns)
 
