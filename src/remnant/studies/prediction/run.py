@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import lasting
+from remnant.plans.plan import lasting
 from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.records.typed import put_parts
