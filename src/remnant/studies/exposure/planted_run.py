@@ -21,8 +21,8 @@ from remnant.canaries import CanarySet
 from remnant.data.own_files import Origin
 from remnant.models import Vocabulary, load_language_model, save_language_model
 from remnant.plans import InsertPlan
-from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
+from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
