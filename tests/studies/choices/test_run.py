@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from remnant import studies
 from remnant.errors import InvalidInput, PlanError
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
@@ -485,10 +484,3 @@ def test_no_detected_difference_is_not_equality():
         "No other variant differs significantly from it in 8 trials. It may still be 0.8 bits."
     )
     assert "do not take the choices for equal" in found.advice
-
-
-@pytest.mark.parametrize("verb", ["run", "estimate"])
-def test_the_old_names_warn(verb):
-    with pytest.warns(DeprecationWarning, match=f"is called {verb}_choices now"):
-        old = getattr(studies, f"{verb}_exposure_training")
-    assert old is getattr(studies, f"{verb}_choices")

@@ -42,11 +42,16 @@ from remnant.integrations.membership.text_models import (
 )
 from remnant.integrations.placement import Placement
 from remnant.measures import Success
-from remnant.measures.membership.attacks import TEXT_ATTACKS, attack_scores, needs_reference
+from remnant.measures.membership.attacks import (
+    HALVES,
+    TEXT_ATTACKS,
+    attack_scores,
+    needs_reference,
+    window_rows,
+)
 from remnant.measures.membership.blind import blind_baseline
-from remnant.measures.membership.verbatim import HALVES, window_rows
 from remnant.measures.statistics.checks import check_share
-from remnant.measures.statistics.design.noticed_clusters import noticed_clusters
+from remnant.measures.statistics.design import noticed_clusters
 from remnant.measures.statistics.success import chance_level
 from remnant.probes.token_scores import TokenScores
 from remnant.progress import Progress
