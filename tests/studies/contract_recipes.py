@@ -48,6 +48,11 @@ SMALLER: dict[str, dict[str, Any]] = {
         "data": {"bands": 8},
         "hidden": {"relearn_steps": [1]},
     },
+    "text-one-run": {
+        "plan": {"starts": [20, 60], "window": 30, "steps": 100},
+        "text": {"characters": 4000},
+        "model": {"options": {"units": 12, "layers": 1}},
+    },
     "speech-one-run": {
         "plan": {"starts": [8, 24], "window": 15, "steps": 45},
         "data": {"bands": 8},

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from remnant.studies.shared.settings import Execution
     from remnant.studies.shared.study import Study
     from remnant.studies.text_forgetting.recipe import TextForgettingStudy
-    from remnant.studies.text_forgetting.run import estimate_text_forgetting, run_text_forgetting
+    from remnant.studies.text_forgetting.run import (
+        estimate_sequence_forgetting,
+        run_sequence_forgetting,
+    )
 
 _HOME = {
     "CanaryExposure": "remnant.studies.exposure.result",
@@ -38,21 +41,23 @@ _HOME = {
     "estimate_exposure": "remnant.studies.exposure.run",
     "estimate_forgetting": "remnant.studies.forgetting.run",
     "estimate_study": "remnant.studies.registry",
-    "estimate_text_forgetting": "remnant.studies.text_forgetting.run",
+    "estimate_sequence_forgetting": "remnant.studies.text_forgetting.run",
     "measure_exposure": "remnant.studies.exposure.audit",
     "read_recipe": "remnant.studies.recipe",
     "run_choices": "remnant.studies.choices.run",
     "run_exposure": "remnant.studies.exposure.run",
     "run_forgetting": "remnant.studies.forgetting.run",
     "run_study": "remnant.studies.registry",
-    "run_text_forgetting": "remnant.studies.text_forgetting.run",
+    "run_sequence_forgetting": "remnant.studies.text_forgetting.run",
     "study_from": "remnant.studies.recipe",
 }
 
 _RENAMED = {
     "SecretExposure": "CanaryExposure",
     "estimate_exposure_training": "estimate_choices",
+    "estimate_text_forgetting": "estimate_sequence_forgetting",
     "run_exposure_training": "run_choices",
+    "run_text_forgetting": "run_sequence_forgetting",
 }
 
 __all__ = [
@@ -67,15 +72,15 @@ __all__ = [
     "estimate_choices",
     "estimate_exposure",
     "estimate_forgetting",
+    "estimate_sequence_forgetting",
     "estimate_study",
-    "estimate_text_forgetting",
     "measure_exposure",
     "read_recipe",
     "run_choices",
     "run_exposure",
     "run_forgetting",
+    "run_sequence_forgetting",
     "run_study",
-    "run_text_forgetting",
     "study_from",
 ]
 

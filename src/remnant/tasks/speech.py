@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -25,6 +25,7 @@ from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.speech_settings import RECOGNISERS, SYNTHETIC, SpeechStudy
 from remnant.studies.shared.wording import times
 from remnant.tasks.planted_speech import Asked, InTurns, PlantedSpeech, plant_speech
+from remnant.tasks.sequences import SequenceTask
 from remnant.tasks.speech_corpus import (
     counting,
     load_speech,
@@ -34,7 +35,7 @@ from remnant.tasks.speech_corpus import (
     speech_fingerprint,
 )
 from remnant.tasks.speech_corpus import imagined as imagined_speech
-from remnant.tasks.task import Progress, ScopeWords, Source, Task, Trained, scored
+from remnant.tasks.task import Lesson, Progress, ScopeWords, Source, Trained, scored
 
 Floats = NDArray[np.float64]
 SIGNALS = ("bits", "edits")
@@ -280,7 +281,7 @@ def recognition(
     }
 
 
-class Recognisers(Task[SpeechStudy, PlantedSpeech]):
+class Recognisers(SequenceTask[SpeechStudy, PlantedSpeech]):
     """Recognisers of speech: minus what a transcript costs given its sound; see ``Task``."""
 
     USEFUL = "validation_edits"
@@ -335,7 +336,7 @@ class Recognisers(Task[SpeechStudy, PlantedSpeech]):
         on_step: Callable[[int], None] | None = None,
     ) -> Trained:
         """Train recognisers and keep what the transcripts cost."""
-        fit, population = fit_recognisers(
+        fit, population = self.fit(
             study,
             plan,
             planted,
@@ -397,8 +398,62 @@ class Recognisers(Task[SpeechStudy, PlantedSpeech]):
         )
 
     def held(self, planted: PlantedSpeech) -> int:
-        """Return the bytes of what is trained on and of what is asked."""
-        return planted.inputs.nbytes + planted.probed[0].inputs.nbytes
+        """Return the bytes of all utterances."""
+        held = planted.inputs.nbytes + sum(asked.inputs.nbytes for asked in planted.probed)
+        return held + (0 if planted.neighbours is None else planted.neighbours.inputs.nbytes)
+
+    def maker(self, study: SpeechStudy, planted: PlantedSpeech) -> Callable[[], nn.Module]:
+        """Return what makes a recogniser of these features and characters."""
+        return recogniser_maker(study, planted)
+
+    def fit(
+        self,
+        study: SpeechStudy,
+        plan: Any,
+        planted: PlantedSpeech,
+        execution: Execution,
+        **choices: Any,
+    ) -> tuple[Fit, Population]:
+        """Train recognisers on the utterances; two speakers of a canary take turns."""
+        return fit_recognisers(study, plan, planted, execution, **choices)
+
+    def signals(self, planted: PlantedSpeech, models: LogitModels, trial: int) -> Tensor:
+        """Return ``SIGNALS`` of a trial's utterances."""
+        return utterance_signals(models, planted.probed[trial])
+
+    def costs(self, planted: PlantedSpeech, models: LogitModels, trial: int) -> Tensor:
+        """Return what a trial's transcripts cost, in bits; nothing is decoded."""
+        return torch.from_numpy(utterance_bits(models, planted.probed[trial]))
+
+    def all_costs(self, planted: PlantedSpeech, models: LogitModels) -> Tensor:
+        """Return what the transcripts of all trials cost."""
+        trials = range(len(planted.probed))
+        return torch.stack([self.signals(planted, models, t)[:, 0] for t in trials], dim=1)
+
+    def numbers(self, planted: PlantedSpeech, models: LogitModels) -> Floats:
+        """Return ``error_shares``."""
+        return error_shares(models, planted)
+
+    def fields(self, numbers: Floats, task: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return error rates, and whether anything is recognised, of these shares."""
+        return recognition(numbers.reshape(len(numbers), 4, -1), characters=1, words=1)
+
+    def lesson(self, study: SpeechStudy, planted: PlantedSpeech) -> Lesson | None:
+        """Return the neighbours' utterances; two speakers of one take turns, as in training."""
+        near = planted.neighbours
+        if near is None:
+            return None
+        return Lesson(
+            inputs=near.inputs,
+            targets=near.targets,
+            each=near.each,
+            loss=ctc_loss,
+            scheduled=lambda schedule: InTurns(schedule, near.second),
+        )
+
+    def timed_trials(self, plan: InjectPlan | PoisonPlan, device: str) -> int:
+        """Return one without a GPU, where recognisers are trained one after another."""
+        return plan.trials if device.startswith("cuda") else 1
 
 
 TASK = Recognisers()

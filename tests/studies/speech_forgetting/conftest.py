@@ -18,7 +18,6 @@ from remnant.studies.shared.speech_settings import (
     RecogniserSettings,
     SpeechDataSettings,
 )
-from remnant.studies.speech_forgetting import run as room
 from remnant.studies.speech_forgetting.recipe import (
     SpeechAttackSettings,
     SpeechCanarySettings,
@@ -72,7 +71,7 @@ def patterns(settings, *_):
 @pytest.fixture
 def pattern_speech(monkeypatch):
     """Let studies speak in patterns."""
-    monkeypatch.setattr(room, "speaker", patterns)
+    monkeypatch.setattr("remnant.tasks.speech.speaker", patterns)
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +79,6 @@ def whole_run(tmp_path_factory):
     """The folder of a run that measured all there is."""
     folder = tmp_path_factory.mktemp("speech") / "whole"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "speaker", patterns)
+        patch.setattr("remnant.tasks.speech.speaker", patterns)
         run_study(STUDY, folder, Execution())
     return folder

@@ -23,10 +23,10 @@ from remnant.studies.speech_forgetting.recipe import (
     SpeechCanarySettings,
 )
 from remnant.studies.speech_forgetting.result import SpeechForgettingResult
-from remnant.studies.speech_forgetting.training import speech_search
-from remnant.studies.text_forgetting.disturbed_sequences import SequenceBench
+from remnant.studies.text_forgetting.training import SequenceBench, TrialProbes
 from remnant.tasks.planted_speech import plant_speech
 from remnant.tasks.speech import (
+    TASK,
     error_shares,
     utterance_bits,
     utterance_signals,
@@ -159,13 +159,13 @@ def test_the_search_is_what_one_model_after_another_would_show():
         training=dataclasses.replace(STUDY.training, clip=None),
     )
     planted = planted_speech(study)
-    search = speech_search(study, planted)
-    population = Population(search.make_model, seeds=study.plan.seeds)
+    make_model = TASK.maker(study, planted)
+    population = Population(make_model, seeds=study.plan.seeds)
     states = [population.state_dict(member) for member in range(4)]
-    bench = SequenceBench(
-        make_model=search.make_model, states=states, plan=study.plan, search=search
-    )
-    found = disturb(bench, study.hidden, study.training, search.lesson)[..., : search.items]
+    probes = TrialProbes(TASK, study.plan, planted)
+    bench = SequenceBench(make_model=make_model, states=states, plan=study.plan, probes=probes)
+    lesson, items = TASK.lesson(study, planted), planted.probed[0].items
+    found = disturb(bench, study.hidden, study.training, lesson)[..., :items]
     near = planted.neighbours
     for member in (0, 3):
         trial = member // 2
@@ -182,7 +182,7 @@ def test_the_search_is_what_one_model_after_another_would_show():
         noisy = []
         for draw in range(2):
             rng = np.random.default_rng([study.plan.seed, 3, trial, draw])
-            model = search.make_model()
+            model = make_model()
             model.load_state_dict(states[member])
             with torch.no_grad():
                 for weight in model.parameters():
@@ -191,7 +191,7 @@ def test_the_search_is_what_one_model_after_another_would_show():
                     weight.copy_((weight.double() + 0.3 * spread * normal).float())
             noisy.append(utterance_bits(One(model), asked)[0])
         np.testing.assert_allclose(found[0, member], np.mean(noisy, axis=0), rtol=1e-3)
-        model = search.make_model()
+        model = make_model()
         model.load_state_dict(states[member])
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
         for step in range(2):  # each step is one pass over the trial's eight neighbours
@@ -203,15 +203,14 @@ def test_the_search_is_what_one_model_after_another_would_show():
             optimizer.step()
         slow = utterance_bits(One(model), asked)[0]
         np.testing.assert_allclose(found[1, member], slow, rtol=5e-3)
-        assert np.abs(found[1, member] - utterance_bits(One(search.make_model()), asked)).max() > 1
+        assert np.abs(found[1, member] - utterance_bits(One(make_model()), asked)).max() > 1
 
 
 def test_costs_and_errors_of_the_search_are_those_of_the_curves():
     planted = planted_speech()
-    search = speech_search(STUDY, planted)
-    models = Population(search.make_model, seeds=list(range(9)))
+    models = Population(TASK.maker(STUDY, planted), seeds=list(range(9)))
     slow = utterance_signals(models, planted.probed[2])[6:9, 0].numpy()
-    np.testing.assert_allclose(search.costs(models)[6:9], slow, rtol=1e-6)
+    np.testing.assert_allclose(TrialProbes(TASK, PLAN, planted).costs(models)[6:9], slow, rtol=1e-6)
     shares = error_shares(models, planted).reshape(9, 4, -1)
     characters, words = validation_lengths(planted)
     edits = validation_edits(models, planted)

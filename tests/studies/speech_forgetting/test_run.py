@@ -30,27 +30,29 @@ from remnant.studies.shared.speech_settings import (
     SpeechDataSettings,
 )
 from remnant.studies.shared.variants import Variant
-from remnant.studies.speech_forgetting import run as room
-from remnant.studies.speech_forgetting import training
-from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, speech_task
+from remnant.studies.speech_forgetting.measure import measure_speech_forgetting
 from remnant.studies.speech_forgetting.recipe import (
     SpeechAttackSettings,
     SpeechCanarySettings,
 )
-from remnant.studies.speech_forgetting.training import (
-    InTurns,
-    speech_costs,
-)
 from remnant.studies.text_forgetting.calibration import calibrated_bits
-from remnant.studies.text_forgetting.training import ask_other_twins
-from remnant.tasks.planted_speech import plant_speech
+from remnant.studies.text_forgetting.training import TrialProbes
+from remnant.tasks import speech
+from remnant.tasks.planted_speech import InTurns, plant_speech
 from remnant.tasks.speech import (
     recogniser_maker,
+    recognition,
     utterance_signals,
     validation_edits,
     validation_lengths,
 )
-from remnant.tasks.speech_corpus import Heard, SpeechCorpus, load_speech, speaker
+from remnant.tasks.speech_corpus import (
+    Heard,
+    SpeechCorpus,
+    cache_folder,
+    load_speech,
+    speaker,
+)
 
 from .conftest import BANDS, PLAN, STUDY, patterns
 
@@ -158,7 +160,7 @@ def test_costs_are_those_of_the_front_door():
 def test_other_twins_are_the_unplanted_members_of_the_other_trials():
     planted = planted_speech()
     population = Population(recogniser_maker(STUDY, planted), seeds=list(range(9)))
-    found = ask_other_twins(STUDY, speech_costs(planted))(population)
+    found = TrialProbes(speech.TASK, PLAN, planted).other_twins(population)
     assert found.shape == (3, planted.probed[0].items)
     for trial, others in ((0, [4, 5, 7, 8]), (2, [1, 2, 4, 5])):
         bits = utterance_signals(population, planted.probed[trial])[others, 0].mean(0)
@@ -326,7 +328,7 @@ def test_random_weights_seldom_count_as_trained():
     population = Population(recogniser_maker(STUDY, planted), seeds=list(range(60)))
     edits = validation_edits(population, planted)
     p_values = [
-        speech_task(edits, characters=characters, words=words, planted=np.array([member])).p_value
+        recognition(edits[[member]], characters=characters, words=words)["p_value"]
         for member in range(60)
     ]
     assert np.mean(np.array(p_values) <= 0.05) <= 0.12  # 5 %, and four in sixty more by chance
@@ -335,14 +337,14 @@ def test_random_weights_seldom_count_as_trained():
 def test_hearing_nothing_the_same_or_only_the_length_does_not_count_as_trained(monkeypatch):
     planted = planted_speech()
     characters, words = validation_lengths(planted)
-    said = training.said_tokens(planted.validation.targets)
+    said = speech.said_tokens(planted.validation.targets)
     frequent = int(np.bincount(np.concatenate(said)).argmax())
     rng = np.random.default_rng(0)
 
     def p_value(heard):
-        monkeypatch.setattr(training, "heard_tokens", lambda models, asked: [heard])
+        monkeypatch.setattr(speech, "heard_tokens", lambda models, asked: [heard])
         edits = validation_edits(None, planted)
-        return speech_task(edits, characters=characters, words=words, planted=np.array([0])).p_value
+        return recognition(edits, characters=characters, words=words)["p_value"]
 
     assert p_value([[] for _ in said]) == 1.0
     assert p_value([[frequent] * 4 for _ in said]) == 1.0
@@ -374,11 +376,11 @@ def test_too_few_pairs_of_equal_length_are_no_model_that_learnt_nothing():
 def test_a_task_is_what_its_edits_say():
     edits = np.zeros((2, 4, 5))
     edits[0] = [[1, 0, 1, 0, 2], [4, 4, 4, 4, 4], [1, 0, 1, 0, 1], [2, 1, 1, 3, 2]]
-    task = speech_task(edits, characters=20, words=5, planted=np.array([0]))
-    assert (task.character_error_rate, task.word_error_rate) == (0.2, 0.6)
-    assert task.swapped_error_rate == 1.0
-    assert task.p_value == pytest.approx(2.0**-5)
-    assert speech_task(edits, characters=20, words=5, planted=np.array([1])).p_value == 1.0
+    task = recognition(edits[[0]], characters=20, words=5)
+    assert (task["character_error_rate"], task["word_error_rate"]) == (0.2, 0.6)
+    assert task["swapped_error_rate"] == 1.0
+    assert task["p_value"] == pytest.approx(2.0**-5)
+    assert recognition(edits[[1]], characters=20, words=5)["p_value"] == 1.0
 
 
 def wav_folder(home: Path, sounds: dict[str, tuple[np.ndarray, str]], rate: int = 16_000) -> Path:
@@ -600,4 +602,4 @@ def test_real_voices_are_kept_and_spoken_once(tmp_path):
     assert len(list((tmp_path / "speech").glob("*.npy"))) == len(
         {one.path for one in (*corpus.clean, *corpus.validation)}
     )
-    assert room.cache_folder(execution) == tmp_path / "speech"
+    assert cache_folder(execution) == tmp_path / "speech"

@@ -34,7 +34,7 @@ from remnant.studies.text_forgetting.measure import measure_text_forgetting
 from remnant.studies.text_forgetting.recipe import TextAttackSettings
 from remnant.studies.text_forgetting.residual_memory import beaten
 from remnant.studies.text_forgetting.result import TextForgettingResult
-from remnant.tasks.text import plant_tokens
+from remnant.tasks.text import TASK, plant_tokens
 
 PLAN = InjectPlan(
     canaries=12, copies=6, step=20, watch_steps=30, trials=3, batch=72, fresh_canaries=True
@@ -123,8 +123,8 @@ def test_the_search_is_what_one_model_after_another_would_show(monkeypatch, tmp_
     kept = []
     original = trained.hidden_probe
 
-    def watched(study, search, *, device):
-        probe = original(study, search, device=device)
+    def watched(study, settings, probes, *, device):
+        probe = original(study, settings, probes, device=device)
 
         def read(population):
             kept.extend(population.state_dict(member) for member in range(len(population)))
@@ -502,9 +502,9 @@ def test_the_fingerprint_moves_with_every_field(field, value):
 
 def test_costs_of_the_probe_are_those_of_the_curve():
     planted = planted_tokens()
-    search = trained.text_search(STUDY, planted)
-    models = Population(search.make_model, seeds=list(range(MEMBERS)))
+    probes = trained.TrialProbes(TASK, PLAN, planted)
+    models = Population(TASK.maker(STUDY, planted), seeds=list(range(MEMBERS)))
     slow = window_signals(
         models, planted.probed[1], tokens=12, vocabulary_size=planted.vocabulary.size
     )
-    np.testing.assert_allclose(search.costs(models)[3:6], slow[3:6, 0].numpy(), rtol=1e-6)
+    np.testing.assert_allclose(probes.costs(models)[3:6], slow[3:6, 0].numpy(), rtol=1e-6)

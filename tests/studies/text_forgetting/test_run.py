@@ -35,9 +35,9 @@ from remnant.studies.text_forgetting.calibration import calibrated_bits
 from remnant.studies.text_forgetting.exposure_curves import Attacked
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
 from remnant.studies.text_forgetting.recipe import TextAttackSettings
-from remnant.studies.text_forgetting.training import ask_other_twins, text_costs
+from remnant.studies.text_forgetting.training import TrialProbes
 from remnant.tasks.language_models import language_model_maker
-from remnant.tasks.text import plant_tokens
+from remnant.tasks.text import TASK, plant_tokens
 
 PLAN = InjectPlan(
     canaries=12,
@@ -143,7 +143,7 @@ def test_other_twins_are_the_unplanted_members_of_the_other_trials():
     corpus = load_corpus(STUDY.text.name, characters=STUDY.text.characters)
     planted = plant_tokens(PLAN, STUDY.canaries, STUDY.text, corpus)
     models = Population(language_model_maker(STUDY, planted), seeds=list(range(9)))
-    found = ask_other_twins(STUDY, text_costs(planted))(models)
+    found = TrialProbes(TASK, PLAN, planted).other_twins(models)
     assert found.shape == (3, 72)
     for trial, others in ((0, [4, 5, 7, 8]), (1, [1, 2, 7, 8]), (2, [1, 2, 4, 5])):
         asked = window_signals(
@@ -153,7 +153,7 @@ def test_other_twins_are_the_unplanted_members_of_the_other_trials():
     assert STUDY.other_twins == 4
     alone = planned(aa=False)
     pairs = Population(language_model_maker(STUDY, planted), seeds=list(range(6)))
-    found = ask_other_twins(alone, text_costs(planted))(pairs)
+    found = TrialProbes(TASK, alone.plan, planted).other_twins(pairs)
     asked = window_signals(
         pairs, planted.probed[1], tokens=12, vocabulary_size=planted.vocabulary.size
     )

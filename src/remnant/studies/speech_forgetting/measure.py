@@ -1,27 +1,31 @@
-"""From what utterances cost to exposure curves and a verdict: reads arrays, touches no model."""
+"""From what utterances cost to exposure curves and a verdict, and canaries that can be heard."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from remnant.data.speech.synthesis import spoken
+from remnant.data.speech.wav import RATE, read_wav
 from remnant.measures import ExposureCurve
 from remnant.records import Record
-from remnant.records.typed import Absent, plain, put_parts
+from remnant.records.typed import Absent, put_parts
+from remnant.studies.reporting import PRIVATE, REVEALED
 from remnant.studies.shared.curves import Comparison
 from remnant.studies.shared.measured_curves import curve_differences, series_of
-from remnant.studies.shared.result_parts import SpeechTask, Tested
-from remnant.studies.shared.speech_settings import SYNTHETIC
+from remnant.studies.shared.result_parts import Tested
+from remnant.studies.shared.settings import Execution
+from remnant.studies.shared.speech_settings import FSDD, SYNTHETIC
 from remnant.studies.shared.wording import times
 from remnant.studies.speech_forgetting.recipe import (
     SpeechForgettingStudy,
     where,
 )
-from remnant.studies.speech_forgetting.result import ErrorRates
+from remnant.studies.speech_forgetting.result import ErrorRates, PlantedSound, PlantedSounds
 from remnant.studies.text_forgetting.calibration import subtracted
 from remnant.studies.text_forgetting.exposure_curves import twin_exposure
 from remnant.studies.text_forgetting.measure import (
@@ -29,9 +33,13 @@ from remnant.studies.text_forgetting.measure import (
     put_twin_curves,
     searched_scope,
 )
-from remnant.tasks.speech import SIGNALS, recognition
+from remnant.tasks.planted_speech import PlantedSpeech
+from remnant.tasks.speech import SIGNALS
+from remnant.tasks.speech_corpus import cache_folder
 
 Floats = NDArray[np.float64]
+_HEARD = 3  # canaries that the page lets one hear
+_FULL = 2**15 - 1
 _Group = tuple[str, NDArray[np.intp], NDArray[np.intp]]
 
 
@@ -46,38 +54,13 @@ def measure_speech_forgetting(
         examples: Clean utterances, from which an epoch's length follows.
         characters: Of all trials' canaries together, each counted once.
     """
-    put_twin_curves(record, study, _task_of)
+    put_twin_curves(record, study)
     primary = study.parts()["primary"]
     for name, part in _groups(record, primary, examples):
         put_parts(record, **{name: part})
     put_parts(record, errors=_errors(record, primary, characters))
     put_parts(record, scope=_scope(record, study))
-
-
-def speech_task(
-    edits: Floats,
-    *,
-    characters: int,
-    words: int,
-    planted: NDArray[np.int64],
-    pairs: int | None = None,
-) -> SpeechTask:
-    """Return how well the planted members recognise utterances that nobody was trained on.
-
-    Args:
-        edits, characters, words, pairs: As for ``recognition``.
-        planted: The planted members.
-    """
-    edits = edits[planted]
-    return SpeechTask(**recognition(edits, characters=characters, words=words, pairs=pairs))
-
-
-def _task_of(numbers: Floats) -> Mapping[str, Any]:
-    """Return the fields of a task, given ``error_shares`` of some members."""
-    edits = numbers.reshape(len(numbers), 4, -1)
-    everyone = np.arange(len(edits))
-    fields: Mapping[str, Any] = plain(speech_task(edits, characters=1, words=1, planted=everyone))
-    return fields
+    put_parts(record, sounds=Absent("canaries can be heard only with --reveal"))
 
 
 def _groups(
@@ -196,3 +179,44 @@ def _scope(record: Record, study: SpeechForgettingStudy) -> Tested:
     if plan.trials == 1:
         not_tested.append("how much another training run would differ: there was one trial")
     return Tested(tested=tuple(tested), not_tested=tuple(not_tested))
+
+
+def put_sounds(
+    study: SpeechForgettingStudy, planted: PlantedSpeech, execution: Execution, folder: Path
+) -> None:
+    """Put the sounds of three canaries into a finished record that only its owner can read."""
+    with Record.open(folder, write=True) as record:
+        if "sound1" in record.array_names():
+            return
+        folder.chmod(0o700)
+        record.update_execution({PRIVATE: True, REVEALED: True})
+        put_parts(record, sounds=_sounds(study, planted, execution, record))
+
+
+def _sounds(
+    study: SpeechForgettingStudy, planted: PlantedSpeech, execution: Execution, record: Record
+) -> PlantedSounds | Absent:
+    """Store the most used canary, one in the middle and the least used."""
+    uses = canary_uses(study, planted.examples)
+    places = np.linspace(0, len(uses) - 1, _HEARD).round().astype(int)
+    chosen = np.argsort(-uses, kind="stable")[places].tolist()
+    made: list[PlantedSound] = []
+    for number in dict.fromkeys(chosen):
+        canary = planted.planted[number]
+        if canary.sentences:
+            (utterance,) = spoken(canary.sentences[:1], cache_folder(execution))
+            sound = utterance.sound
+        elif study.data.name == FSDD:
+            return Absent("the sounds are joined of several files")
+        elif canary.sounds[0].path.suffix == ".wav":
+            sound = read_wav(canary.sounds[0].path, rate=RATE)[0]
+        else:
+            return Absent("the corpus has features, not sound")
+        name = f"sound{len(made) + 1}"
+        record.put_array(name, (np.clip(sound, -1.0, 1.0) * _FULL).astype(np.int16))
+        made.append(
+            PlantedSound(
+                array=name, rate=RATE, transcript=canary.transcript, uses=int(uses[number])
+            )
+        )
+    return PlantedSounds(sounds=tuple(made))

@@ -30,7 +30,7 @@ from remnant.studies.text_forgetting.recipe import (
     SequenceStudy,
     TextForgettingStudy,
 )
-from remnant.studies.text_forgetting.residual_memory import Task, put_residual_memory
+from remnant.studies.text_forgetting.residual_memory import put_residual_memory
 from remnant.studies.text_forgetting.result import ByUses
 
 Floats = NDArray[np.float64]
@@ -47,30 +47,28 @@ def measure_text_forgetting(
         examples: Clean windows, from which an epoch's length follows.
         tokens: Of a canary.
     """
-    row = record.results().get("task") or {}
-    put_twin_curves(record, study, lambda bits: {**row, "validation_bits": float(bits.mean())})
+    put_twin_curves(record, study)
     put_parts(record, by_uses=_by_uses(record, study, examples))
     put_parts(record, traditional=_traditional(record, study, tokens))
     put_parts(record, scope=_scope(record, study, tokens))
 
 
-def put_twin_curves(record: Record, study: SequenceStudy, task: Task) -> None:
+def put_twin_curves(record: Record, study: SequenceStudy) -> None:
     """Put exposure and attack success against lag, controls, searches and verdict into the record.
 
     Args:
         record: Holds, for each part of the study, ``NAME.signals`` of the shape ``(lags, members,
             signals, canaries and references)``, of which signal 0 is the cost in bits; with two
             trials or more ``NAME.twins_bits``, the mean cost under the unplanted members of other
-            trials; with reference models also their ``NAME.reference_bits``.
+            trials; with reference models also their ``NAME.reference_bits``. ``task`` is there.
         study: The study that was run.
-        task: As for ``put_residual_memory``.
     """
     parts = study.parts()
     attacked = attacked_by_all(record, "primary", parts["primary"])
     primary = attacked.own
     put_parts(record, curve_exposure=attacked.stored(), calibrations=attacked.table())
     unplanted = _controls(record, parts["primary"])
-    put_residual_memory(record, parts["primary"], task)
+    put_residual_memory(record, parts["primary"])
 
     def judged() -> Verdict:
         verdict = with_negative_control(attacked.verdict(), unplanted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,29 +17,29 @@ from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.gates import not_learnt
 from remnant.studies.text_forgetting.calibration import calibrated_bits, hidden_bits, moved
 from remnant.studies.text_forgetting.recipe import SequenceStudy
+from remnant.studies.text_forgetting.training import sequence_task
 
 Floats = NDArray[np.float64]
-Task = Callable[[Floats], Mapping[str, Any]]
 _SHOWN = ("validation_bits", "character_error_rate")  # of a task, in the rows of disturbances
 
 
-def put_residual_memory(record: Record, study: SequenceStudy, task: Task) -> None:
+def put_residual_memory(record: Record, study: SequenceStudy) -> None:
     """Put what disturbances and later checkpoints bring back into the record.
 
     Args:
         record: Holds the arrays, with ``[hidden]`` also ``primary.hidden``, what canaries and
-            references cost undisturbed and disturbed members, and ``primary.hidden_task``.
+            references cost undisturbed and disturbed members, and ``primary.hidden_task``; and
+            ``task``.
         study: The study's own part, without its variants.
-        task: Returns the fields of the record's ``task``, given the planted members' numbers.
     """
     hidden: ResidualMemory | Absent = Absent(NOT_ASKED)
     if study.hidden is not None:
-        hidden = or_absent(_residual_memory, record, study, study.hidden, task)
+        hidden = or_absent(_residual_memory, record, study, study.hidden)
     put_parts(record, hidden=hidden, returning=or_absent(_scan, record, study))
 
 
 def _residual_memory(
-    record: Record, study: SequenceStudy, settings: HiddenSettings, task: Task
+    record: Record, study: SequenceStudy, settings: HiddenSettings
 ) -> ResidualMemory:
     """Attack the disturbed models, calibrated as the study is."""
     plan, attack = study.plan, study.attack
@@ -54,9 +53,10 @@ def _residual_memory(
         rng=np.random.default_rng([plan.seed, 2]),
         control_at_zero=True,
     )
+    task, row = sequence_task(study), record.results().get("task") or {}
     columns: list[dict[str, Any]] = []
     for slot, own in enumerate(numbers[:, plan.members_of("planted")]):
-        fields = task(own)
+        fields = task.fields(own, row)
         shown = {name: fields[name] for name in _SHOWN if name in fields}
         ends = {"exposure": exposed.value, "exposure_low": exposed.low}
         ends["exposure_high"] = exposed.high

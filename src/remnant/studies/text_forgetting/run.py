@@ -1,13 +1,19 @@
-"""How fast does a language model forget sequences that it saw? INJECT and POISON on text."""
+"""How fast do models of sequences forget? INJECT and POISON, over the tasks of sequences."""
 
 from __future__ import annotations
 
-import math
+import dataclasses
+import itertools
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from remnant.data import Corpus, corpus_fingerprint
+from remnant.plans import InjectPlan, PoisonPlan
 from remnant.records import Record
+from remnant.studies.jobs.estimating import planned_job
+from remnant.studies.jobs.execution import Job, Workload
+from remnant.studies.jobs.running import run_jobs
+from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import (
     Progress,
     joint_fingerprint,
@@ -15,96 +21,141 @@ from remnant.studies.shared.recording import (
     run_in_record,
 )
 from remnant.studies.shared.settings import Execution
-from remnant.studies.text_forgetting.estimate import TimedPart, sequence_estimate, shortened
+from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, put_sounds
+from remnant.studies.speech_forgetting.recipe import SpeechForgettingStudy
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
-from remnant.studies.text_forgetting.recipe import TextForgettingStudy
+from remnant.studies.text_forgetting.recipe import SequenceStudy
 from remnant.studies.text_forgetting.training import (
     SEARCHED,
-    ask_trials,
+    TrialProbes,
     part_jobs,
-    run_parts,
-    text_search,
+    search_seconds,
+    sequence_task,
 )
-from remnant.tasks.language_models import fit_language_models, load_text
-from remnant.tasks.text import PlantedTokens, check_language_models, plant_tokens
+from remnant.tasks.task import Source
+
+Plan = InjectPlan | PoisonPlan
+_STEPS = 6  # that are timed before lag 0, and again after it
 
 
-def run_text_forgetting(
-    study: TextForgettingStudy,
-    folder: Path,
-    execution: Execution,
-    *,
-    progress: Progress | None = None,
+def run_sequence_forgetting(
+    study: SequenceStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
 ) -> None:
-    """Run the study in ``folder``: train, probe, measure. Resumes an interrupted run.
+    """Run the study in ``folder``: load, plant, train, probe, measure. Resumes an interrupted run.
 
-    The canaries follow from the plan's seed and are nowhere written down.
+    The canaries follow from the plan's seed. The record holds none of them, unless
+    ``execution.reveal`` asks for three utterances.
 
     Raises:
         RemnantError: Anything the user can fix; the folder then holds nothing new.
     """
-    texts = {
-        name: load_text(part.text, part.data, execution) for name, part in study.parts().items()
-    }
-    planted = {name: _planted(part, texts[name]) for name, part in study.parts().items()}
+    task = sequence_task(study)
+    sources, planted = {}, {}
     for name, part in study.parts().items():
-        check_language_models(part, planted[name], execution)
+        sources[name] = task.load(part, execution, progress)
+        planted[name] = task.plant(part, sources[name], execution)
     run_in_record(
         study,
         folder,
         execution,
-        data_fingerprint=joint_fingerprint(map(corpus_fingerprint, texts.values())),
-        seeds={"plan": study.plan.seed, "text": study.text.seed},
-        work=lambda record: _work(study, planted, execution, record, progress),
-        origins=[text.origin for text in texts.values()],
+        data_fingerprint=joint_fingerprint(
+            task.fingerprint(sources[name], planted[name]) for name in sources
+        ),
+        seeds=task.seeds(study),
+        work=lambda record: _work(study, sources["primary"], planted, execution, record, progress),
+        origins=[source.origin for source in sources.values()],
     )
-
-
-def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -> dict[str, Any]:
-    """Time a few steps, write nothing, and return the time and memory of the whole run."""
-    parts = (_timed(name, part, execution) for name, part in study.parts().items())
-    return sequence_estimate(parts, device=execution.device)
-
-
-def _timed(name: str, part: TextForgettingStudy, execution: Execution) -> TimedPart:
-    planted = _planted(part, load_text(part.text, part.data, execution))
-    check_language_models(part, planted, execution)
-    short = shortened(part.plan)
-    return TimedPart(
-        plan=part.plan,
-        short=short,
-        fit=lambda clock: fit_language_models(part, short, planted, execution, on_step=clock),
-        ask=ask_trials(part, planted),
-        search=text_search(part, planted) if name == SEARCHED else None,
-        jobs=part_jobs(part, name, data_fingerprint="").values(),
-        lags=len(part.lags()),
-        held=planted.store.nbytes + planted.neighbours.nbytes,
-    )
-
-
-def _planted(study: TextForgettingStudy, text: Corpus) -> PlantedTokens:
-    return plant_tokens(study.plan, study.canaries, study.text, text, neighbours=study.neighbours)
+    if execution.reveal and isinstance(study, SpeechForgettingStudy):
+        put_sounds(study, planted["primary"], execution, folder)
 
 
 def _work(
-    study: TextForgettingStudy,
-    planted: dict[str, PlantedTokens],
+    study: SequenceStudy,
+    source: Source,
+    planted: Mapping[str, Any],
     execution: Execution,
     record: Record,
     progress: Progress | None,
 ) -> None:
-    run_parts(study, planted, part_jobs, execution, record, progress)
-    first = planted["primary"]
-    put_ledger(record, study.plan.ledger(examples=first.examples))
-    bits = record.array("primary.validation_bits")
-    record.put_result(
-        "task",
-        {
-            "validation_bits": float(bits[study.plan.members_of("planted")].mean()),
-            "validation_tokens": int(first.validation[:, 1:].size),
-            "token": study.text.level,
-            "uniform_bits": math.log2(first.vocabulary.size),
-        },
+    every: dict[str, Job] = {}
+    for name, part in study.parts().items():
+        every |= part_jobs(part, name, data_fingerprint=record.data_fingerprint)
+    kept = record.array_names()
+    run_jobs(
+        [job for array, job in every.items() if array not in kept],
+        shared=planted,
+        record=record,
+        execution=execution,
+        progress=progress,
+        whole=Workload.of(list(every.values())),
     )
-    measure_text_forgetting(record, study, examples=first.examples, tokens=first.tokens)
+    task, first = sequence_task(study), planted["primary"]
+    put_ledger(record, study.plan.ledger(examples=first.examples))
+    judged = record.array(f"primary.{task.USEFUL}")[study.plan.members_of("planted")]
+    record.put_result("task", task.useful(study, source, first, judged))
+    if isinstance(study, SpeechForgettingStudy):
+        measure_speech_forgetting(
+            record, study, examples=first.examples, characters=first.canary_characters
+        )
+    else:
+        measure_text_forgetting(record, study, examples=first.examples, tokens=first.tokens)
     record.finish()
+
+
+def estimate_sequence_forgetting(study: SequenceStudy, execution: Execution) -> dict[str, Any]:
+    """Time a few steps, write nothing, and return the time and memory of the whole run.
+
+    Nothing slow is read or made: see ``imagined`` of a task. Trials that are not timed take as
+    long as those that are.
+    """
+    task = sequence_task(study)
+    members, steps, memory, jobs = 0, 0, 0.0, []
+    for name, part in study.parts().items():
+        source = task.load(part, execution, imagined=True)
+        planted = task.plant(part, source, execution)
+        plan, clock = part.plan, StepClock(execution.device)
+        short = _shortened(plan, trials=task.timed_trials(plan, execution.device))
+        fit, population = task.fit(part, short, planted, execution, on_step=clock)
+        gaps = [after - before for before, after in itertools.pairwise(clock.times)]
+        first, later = sorted(gaps[:4])[1], sorted(gaps[-5:])[2]
+        seconds = first * plan.checkpoint_step + later * (plan.steps - plan.checkpoint_step)
+        probes, asked = TrialProbes(task, short, planted), _asked(plan)
+        clock(0)
+        probes.signals(population)
+        clock(0)
+        seconds += (clock.times[-1] - clock.times[-2]) * len(part.lags()) * asked
+        if part.hidden is not None and name == SEARCHED:
+            seconds += search_seconds(
+                part.hidden, probes, population, step_seconds=later, asked=asked, clock=clock
+            )
+        seconds *= plan.trials / short.trials
+        members, steps = members + plan.members, steps + plan.steps
+        memory = max(memory, fit.memory + task.held(planted))
+        twins, *references = part_jobs(part, name, data_fingerprint="").values()
+        jobs.append(planned_job(twins, seconds=seconds + source.left_out()))
+        for job in references:
+            members, steps = members + job.members, steps + job.steps
+            each = later / short.members
+            jobs.append(planned_job(job, seconds=each * job.steps * job.members))
+    return {
+        "members": members,
+        "steps": steps,
+        "memory_mib": round(memory / 2**20, 1),
+        "minutes": round(sum(job["minutes"] for job in jobs), 2),
+        "groups": jobs,
+    }
+
+
+def _shortened(plan: Plan, *, trials: int) -> Plan:
+    """Return a plan of a few steps with one canary: how many there are does not change a step."""
+    once: dict[str, Any] = {"canaries": 1, "repeats": 1, "copies": None, "step": _STEPS}
+    return dataclasses.replace(plan, **once, watch_steps=_STEPS, trials=trials)
+
+
+def _asked(plan: Plan) -> float:
+    """Return how often a trial's members and then other trials' unplanted ones are asked.
+
+    In units of the first.
+    """
+    arms = len(plan.arms)
+    return 1.0 + (plan.trials - 1) * (arms - 1) / arms

@@ -1,177 +1,187 @@
-"""Trains the language models of a text-forgetting study and asks them about its sequences."""
+"""Trains the models of a study of sequences, asks them about its canaries, and disturbs them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from remnant.models.protocols import LogitModels
-from remnant.plans import ShadowPlan
+from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
 from remnant.population import Fit, Population
-from remnant.records import Record
-from remnant.studies.jobs.execution import Job, JobContext, Progress, Workload
-from remnant.studies.jobs.running import run_jobs
-from remnant.studies.residual_memory.disturbances import Lesson
+from remnant.studies.jobs.execution import Job, JobContext
+from remnant.studies.registry import task_of
+from remnant.studies.residual_memory.disturbances import Bench, asked_times, disturb
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
-from remnant.studies.shared.settings import Execution
-from remnant.studies.text_forgetting.disturbed_sequences import (
-    Search,
-    hidden_probe,
-    kept_disturbed,
-)
-from remnant.studies.text_forgetting.recipe import (
-    SequenceStudy,
-    TextForgettingStudy,
-    clean_updates,
-)
-from remnant.tasks.language_models import (
-    finite_losses,
-    fit_language_models,
-    language_model_maker,
-)
-from remnant.tasks.text import PlantedTokens, sequence_signals, validation_bits
+from remnant.studies.shared.machine import StepClock
+from remnant.studies.text_forgetting.recipe import SequenceStudy, clean_updates
+from remnant.tasks.language_models import finite_losses
+from remnant.tasks.sequences import SequenceTask
 
 Floats = NDArray[np.float64]
-Costs = Callable[[LogitModels, int], torch.Tensor]  # of a trial's sequences, (members, items)
 SEARCHED = "primary"  # the part that is searched for residual memory
 
 
-def ask_trials(
-    study: TextForgettingStudy, planted: PlantedTokens
-) -> Callable[[Population], torch.Tensor]:
-    """Return the probe that asks each trial's members about their own trial's sequences."""
-    arms = len(study.plan.arms)
-
-    def ask(models: Population) -> torch.Tensor:
-        signals = [
-            sequence_signals(
-                SomeMembers(models, slice(trial * arms, (trial + 1) * arms)), planted, probed
-            )
-            for trial, probed in enumerate(planted.probed)
-        ]
-        return torch.cat(signals)
-
-    return ask
+def sequence_task(study: SequenceStudy) -> SequenceTask[Any, Any]:
+    """Return the task of a study of sequences."""
+    return cast(SequenceTask[Any, Any], task_of(study))
 
 
-def text_costs(planted: PlantedTokens) -> Costs:
-    """Return what some models pay for the sequences of a trial, in bits."""
+@dataclass(frozen=True, slots=True, eq=False)
+class TrialProbes:
+    """What is asked of twins: each trial's members about their own trial's items.
 
-    def costs(models: LogitModels, trial: int) -> torch.Tensor:
-        return sequence_signals(models, planted, planted.probed[trial])[:, 0]
-
-    return costs
-
-
-def ask_other_twins(study: SequenceStudy, costs: Costs) -> Callable[[Population], torch.Tensor]:
-    """Return the probe of what other trials' unplanted members pay for each trial's sequences.
-
-    They are the twins and the A/A twins, which saw no canary of any trial.
-
-    Args:
-        study: With two trials or more.
-        costs: Of the study's sequences.
-
-    Returns:
-        The probe's answers are means over those members, ``(trials, items)``.
+    Attributes:
+        task: Of the models.
+        plan: Whose members they are, trial by trial.
+        planted: The items of each trial: its canaries, then its references.
     """
-    trials, arms = study.plan.trials, len(study.plan.arms)
-    unplanted = [slice(trial * arms + 1, (trial + 1) * arms) for trial in range(trials)]
 
-    def ask(models: Population) -> torch.Tensor:
-        return torch.stack(
+    task: SequenceTask[Any, Any]
+    plan: InjectPlan | PoisonPlan
+    planted: Any
+
+    def signals(self, models: Population) -> Tensor:
+        """Return the task's signals, ``(members, signals, items)``."""
+        return self._of_trials(self.task.signals, models)
+
+    def costs(self, models: Population) -> Tensor:
+        """Return what each member pays for its trial's items, in bits, ``(members, items)``."""
+        return self._of_trials(self.task.costs, models)
+
+    def other_twins(self, models: Population) -> Tensor:
+        """Return what other trials' unplanted members pay for each trial's items.
+
+        They are the twins and the A/A twins, which saw no canary of any trial; the plan has two
+        trials or more.
+
+        Returns:
+            Means over those members, ``(trials, items)``.
+        """
+        trials, arms = self.plan.trials, len(self.plan.arms)
+        unplanted = [slice(trial * arms + 1, (trial + 1) * arms) for trial in range(trials)]
+        means = []
+        for trial in range(trials):
+            others = [
+                self.task.costs(self.planted, SomeMembers(models, members), trial)
+                for other, members in enumerate(unplanted)
+                if other != trial
+            ]
+            means.append(torch.cat(others).mean(0))
+        return torch.stack(means)
+
+    def _of_trials(
+        self, read: Callable[[Any, Population, int], Tensor], models: Population
+    ) -> Tensor:
+        arms = len(self.plan.arms)
+        members = [slice(t * arms, (t + 1) * arms) for t in range(self.plan.trials)]
+        return torch.cat(
             [
-                torch.cat(
-                    [
-                        costs(SomeMembers(models, members), trial)
-                        for other, members in enumerate(unplanted)
-                        if other != trial
-                    ]
-                ).mean(0)
-                for trial in range(trials)
+                read(self.planted, SomeMembers(models, own), trial)
+                for trial, own in enumerate(members)
             ]
         )
 
-    return ask
 
-
-def text_search(study: TextForgettingStudy, planted: PlantedTokens) -> Search | None:
-    """Return what a search for residual memory asks and teaches language models.
-
-    Its task is what a validation token costs, in bits.
-    """
-    if study.hidden is None:
-        return None
-    ask, twins = ask_trials(study, planted), ask_other_twins(study, text_costs(planted))
-    near = planted.neighbours.reshape(-1, planted.store.shape[1])
-    return Search(
-        settings=study.hidden,
-        training=study.training,
-        make_model=language_model_maker(study, planted),
-        costs=lambda models: ask(models)[:, 0].cpu().numpy(),
-        twins=lambda models: twins(models).cpu().numpy(),
-        task=lambda models: validation_bits(planted, models)[:, None],
-        lesson=Lesson(inputs=near[:, :-1], targets=near[:, 1:], each=study.neighbours)
-        if study.neighbours
-        else None,
-        items=planted.probed.shape[1],
-    )
-
-
-def with_search(
-    study: SequenceStudy, search: Search | None, context: JobContext, probes: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, list[int]]]:
-    """Return the probes with the search for residual memory, and the steps at which each is run.
-
-    Args:
-        study: The part that is trained.
-        search: Its search; None for none.
-        context: Where it is trained.
-        probes: Those that are run at every lag.
-    """
-    at = [study.plan.planted_until + lag for lag in study.lags()]
-    steps = dict.fromkeys(probes, at)
-    if search is None:
-        return dict(probes), steps
-    probe = hidden_probe(study, search, device=context.execution.device)
-    return {**probes, "hidden": probe}, {**steps, "hidden": at[-1:]}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SequenceWork:
-    """How the models of a study of sequences are trained and asked; functions of a module each.
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class SequenceBench(Bench):
+    """Trained models of sequences, and what is asked of them.
 
     Attributes:
-        fit: Trains the members of a plan: called with the study, the plan, its planted sequences,
-            the execution and the choices of ``Population.fit``.
-        ask: Returns the probe of every lag, given the study and its sequences.
-        costs: Returns what models pay for the sequences of a trial, given all sequences.
-        ask_references: Returns the probe of reference models, given the sequences.
-        search: Returns the search for residual memory, or None, given the study and its sequences.
-        judge: Returns arrays on the members' task, given the study, its sequences and the members.
+        probes: Their costs; the task's numbers are asked too.
     """
 
-    fit: Callable[..., tuple[Fit, Population]]
-    ask: Callable[[Any, Any], Callable[[Population], Any]]
-    costs: Callable[[Any], Costs]
-    ask_references: Callable[[Any], Callable[[Population], Any]]
-    search: Callable[[Any, Any], Search | None]
-    judge: Callable[[Any, Any, Population], dict[str, Floats]]
+    probes: TrialProbes
+
+    def ask(self, models: Any) -> Floats:
+        """Return each member's costs, its trial's by other twins, then its task's numbers.
+
+        Returns:
+            ``(members, items + items + numbers)``.
+        """
+        probes = self.probes
+        twins = probes.other_twins(models).cpu().numpy().repeat(len(self.plan.arms), axis=0)
+        own = probes.costs(models).cpu().numpy()
+        return np.concatenate([own, twins, probes.task.numbers(probes.planted, models)], axis=1)
 
 
-def sequence_jobs(
-    work: SequenceWork, study: SequenceStudy, name: str, *, data_fingerprint: str
-) -> dict[str, Job]:
-    """Return the jobs of one part of a study by the array that each puts last.
+def hidden_probe(
+    study: SequenceStudy, settings: HiddenSettings, probes: TrialProbes, *, device: str
+) -> Callable[[Population], Floats]:
+    """Return a probe that asks the members undisturbed, and then after each disturbance.
+
+    Returns:
+        The probe's answers have the shape ``(1 + disturbances, members, items + items + numbers)``.
+    """
+
+    def read(population: Population) -> Floats:
+        bench = SequenceBench(
+            make_model=probes.task.maker(study, probes.planted),
+            states=[population.state_dict(member) for member in range(len(population))],
+            plan=study.plan,
+            device=device,
+            probes=probes,
+        )
+        undisturbed = bench.finite([bench.ask(population)])
+        lesson = probes.task.lesson(study, probes.planted)
+        return np.concatenate([undisturbed, disturb(bench, settings, study.training, lesson)])
+
+    return read
+
+
+def kept_disturbed(answers: Floats, *, items: int, arms: int) -> dict[str, Floats]:
+    """Return the arrays that the record keeps of ``hidden_probe``, by name.
 
     Args:
-        work: How models are trained.
+        answers: Of the probe.
+        items: Canaries and references of a trial.
+        arms: Members of a trial.
+    """
+    own, twins, task = np.split(answers, [items, 2 * items], axis=2)
+    kept = {"hidden": own, "hidden_twins": twins[:, ::arms], "hidden_task": task}
+    return {name: np.ascontiguousarray(array) for name, array in kept.items()}
+
+
+def search_seconds(
+    settings: HiddenSettings,
+    probes: TrialProbes,
+    population: Population,
+    *,
+    step_seconds: float,
+    asked: float,
+    clock: StepClock,
+) -> float:
+    """Return about how long the whole search takes; the members are asked once to time it.
+
+    Args:
+        settings: Of the disturbances.
+        probes: What is asked.
+        population: Of as many members.
+        step_seconds: Of one step of all members.
+        asked: How many times ``costs`` takes with what other trials' twins are asked.
+        clock: Of the study's device.
+    """
+    clock(0)
+    probes.costs(population)
+    clock(0)
+    probes.task.numbers(probes.planted, population)
+    clock(0)
+    before, between, after = clock.times[-3:]
+    asking = asked * (between - before) + after - between
+    steps = max(settings.relearn_steps, default=0)
+    return asking * (1 + asked_times(settings)) + step_seconds * steps
+
+
+def part_jobs(study: SequenceStudy, name: str, *, data_fingerprint: str) -> dict[str, Job]:
+    """Return the jobs of one part by the array that each puts last: twins, then references.
+
+    Args:
         study: The part.
         name: Its name.
         data_fingerprint: Of the study's data, for checkpoints.
@@ -184,99 +194,64 @@ def sequence_jobs(
     made = {
         f"{name}.signals": Job(
             name=name,
-            work=partial(_train_twins, work, study, name, key(name)),
+            work=partial(_train_twins, study, name, key(name)),
             members=study.plan.members,
             steps=study.plan.steps,
-            saved=checkpoint_file(name),
+            saved=_checkpoint_file(name),
         )
     }
     if shadow is not None:
         made[f"{name}.reference_bits"] = Job(
             name=others,
-            work=partial(_train_references, work, study, shadow, name, key(others)),
+            work=partial(_train_references, study, shadow, name, key(others)),
             members=shadow.members,
             steps=shadow.steps,
-            saved=checkpoint_file(others),
+            saved=_checkpoint_file(others),
         )
     return made
 
 
-def run_parts(
-    study: SequenceStudy,
-    planted: Mapping[str, Any],
-    jobs_of: Callable[..., dict[str, Job]],
-    execution: Execution,
-    record: Record,
-    progress: Progress | None,
-) -> None:
-    """Train the jobs of all parts whose arrays the record does not hold.
-
-    Args:
-        study: The whole study.
-        planted: The data of each part, by its name.
-        jobs_of: Returns the jobs of a part; see ``sequence_jobs``.
-        execution: Device, and who runs the jobs.
-        record: Gets the arrays.
-        progress: The progress callback.
-    """
-    every: dict[str, Job] = {}
-    for name, part in study.parts().items():
-        every |= jobs_of(part, name, data_fingerprint=record.data_fingerprint)
-    kept = record.array_names()
-    run_jobs(
-        [job for array, job in every.items() if array not in kept],
-        shared=planted,
-        record=record,
-        execution=execution,
-        progress=progress,
-        whole=Workload.of(list(every.values())),
-    )
-
-
-def checkpoint_file(part: str) -> str:
-    """Return the name of a part's checkpoint."""
+def _checkpoint_file(part: str) -> str:
     return f"checkpoint-{part}.safetensors"
 
 
 def _train_twins(
-    work: SequenceWork,
-    study: SequenceStudy,
-    name: str,
-    key: str,
-    parts: Mapping[str, Any],
-    context: JobContext,
+    study: SequenceStudy, name: str, key: str, parts: Mapping[str, Any], context: JobContext
 ) -> None:
     """Train the twins of one part and put what its probes saw into the output."""
-    plan, planted = study.plan, parts[name]
-    search = work.search(study, planted) if name == SEARCHED else None
-    asked: dict[str, Any] = {"signals": work.ask(study, planted)}
+    plan, planted, task = study.plan, parts[name], sequence_task(study)
+    probes = TrialProbes(task, plan, planted)
+    at = [plan.planted_until + lag for lag in study.lags()]
+    asked: dict[str, Any] = {"signals": probes.signals}
     if study.other_twins:
-        asked["twins"] = ask_other_twins(study, work.costs(planted))
-    probes, steps = with_search(study, search, context, asked)
-    fit, population = work.fit(
+        asked["twins"] = probes.other_twins
+    steps = dict.fromkeys(asked, at)
+    if study.hidden is not None and name == SEARCHED:
+        device = context.execution.device
+        asked["hidden"] = hidden_probe(study, study.hidden, probes, device=device)
+        steps["hidden"] = at[-1:]
+    fit, population = task.fit(
         study,
         plan,
         planted,
         context.execution,
-        probes=probes,
+        probes=asked,
         probe_steps=steps,
-        checkpoint=context.checkpoint(checkpoint_file(name), key),
+        checkpoint=context.checkpoint(_checkpoint_file(name), key),
         on_step=context.on_step(name, plan.steps),
     )
-    arrays = (
-        {}
-        if search is None
-        else kept_disturbed(search, fit.probes["hidden"][0], arms=len(plan.arms))
-    )
-    arrays |= work.judge(study, planted, population)
+    signals, arrays = fit.probes["signals"], {}
+    if "hidden" in asked:
+        answers = fit.probes["hidden"][0]
+        arrays |= kept_disturbed(answers, items=signals.shape[-1], arms=len(plan.arms))
+    arrays[task.USEFUL] = task.judge(planted, population)
     if study.other_twins:
         arrays["twins_bits"] = fit.probes["twins"]
-    arrays["signals"] = fit.probes["signals"]
-    keep_arrays(context, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
+    arrays["signals"] = signals
+    _keep_arrays(context, fit, name, {f"{name}.{what}": array for what, array in arrays.items()})
 
 
 def _train_references(
-    work: SequenceWork,
     study: SequenceStudy,
     shadow: ShadowPlan,
     name: str,
@@ -284,56 +259,25 @@ def _train_references(
     parts: Mapping[str, Any],
     context: JobContext,
 ) -> None:
-    """Train the reference models as one population and keep what they pay for every sequence."""
-    part, planted = f"{name}-references", parts[name]
-    fit, _ = work.fit(
+    """Train the reference models as one population and keep what they pay for every item."""
+    part, planted, task = f"{name}-references", parts[name], sequence_task(study)
+    fit, _ = task.fit(
         study,
         shadow,
         planted,
         context.execution,
-        probes={"bits": work.ask_references(planted)},
+        probes={"bits": partial(task.all_costs, planted)},
         probe_steps=[clean_updates(study.plan) + lag for lag in study.lags()],
-        checkpoint=context.checkpoint(checkpoint_file(part), key),
+        checkpoint=context.checkpoint(_checkpoint_file(part), key),
         on_step=context.on_step(part, shadow.steps),
     )
-    keep_arrays(context, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
+    _keep_arrays(context, fit, part, {f"{name}.reference_bits": fit.probes["bits"]})
 
 
-def _ask_references(planted: PlantedTokens) -> Callable[[Population], torch.Tensor]:
-    """Return the probe that asks every reference model about all trials' sequences."""
-
-    def ask(models: Population) -> torch.Tensor:
-        windows = planted.probed.reshape(-1, planted.probed.shape[2])
-        signals = sequence_signals(models, planted, windows)
-        return signals[:, 0].reshape(len(signals), *planted.probed.shape[:2])
-
-    return ask
-
-
-def _judge(
-    study: TextForgettingStudy, planted: PlantedTokens, population: Population
-) -> dict[str, Floats]:
-    return {"validation_bits": validation_bits(planted, population)}
-
-
-def keep_arrays(context: JobContext, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:
+def _keep_arrays(context: JobContext, fit: Fit, part: str, arrays: Mapping[str, Floats]) -> None:
     """Put arrays of finite numbers into the output."""
     for array in arrays.values():
         finite_losses(array, where=f" in part {part!r}")
     context.output.update_execution(how_trained(part, fit))
     for name, array in arrays.items():
         context.output.put_array(name, array)
-
-
-part_jobs = partial(
-    sequence_jobs,
-    SequenceWork(
-        fit=fit_language_models,
-        ask=ask_trials,
-        costs=text_costs,
-        ask_references=_ask_references,
-        search=text_search,
-        judge=_judge,
-    ),
-)
-"""Returns the jobs of one part: twins, then references."""
