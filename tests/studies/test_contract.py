@@ -25,7 +25,7 @@ from remnant.studies.reporting import read_page
 from remnant.studies.shared.pages import read_run
 
 from .contract_recipes import SMALLER, recipe, with_changes, write_data
-from .speech_forgetting.conftest import patterns
+from .forgetting.speech_patterns import patterns
 
 NAMES = Path(__file__).with_name("contract_names.json")
 LEDGER = "When the canaries were used"

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from remnant.studies.exposure.run import estimate_exposure, run_exposure
     from remnant.studies.forgetting.recipe import ForgettingStudy
     from remnant.studies.forgetting.run import estimate_forgetting, run_forgetting
+    from remnant.studies.forgetting.sequence_run import (
+        estimate_sequence_forgetting,
+        run_sequence_forgetting,
+    )
+    from remnant.studies.forgetting.text_recipe import TextForgettingStudy
     from remnant.studies.recipe import read_recipe, study_from
     from remnant.studies.registry import estimate_study, run_study
     from remnant.studies.shared.settings import Execution
     from remnant.studies.shared.study import Study
-    from remnant.studies.text_forgetting.recipe import TextForgettingStudy
-    from remnant.studies.text_forgetting.run import (
-        estimate_sequence_forgetting,
-        run_sequence_forgetting,
-    )
 
 _HOME = {
     "CanaryExposure": "remnant.studies.exposure.result",
@@ -36,19 +36,19 @@ _HOME = {
     "ExposureTrainingStudy": "remnant.studies.choices.recipe",
     "ForgettingStudy": "remnant.studies.forgetting.recipe",
     "Study": "remnant.studies.shared.study",
-    "TextForgettingStudy": "remnant.studies.text_forgetting.recipe",
+    "TextForgettingStudy": "remnant.studies.forgetting.text_recipe",
     "estimate_choices": "remnant.studies.choices.run",
     "estimate_exposure": "remnant.studies.exposure.run",
     "estimate_forgetting": "remnant.studies.forgetting.run",
     "estimate_study": "remnant.studies.registry",
-    "estimate_sequence_forgetting": "remnant.studies.text_forgetting.run",
+    "estimate_sequence_forgetting": "remnant.studies.forgetting.sequence_run",
     "measure_exposure": "remnant.studies.exposure.audit",
     "read_recipe": "remnant.studies.recipe",
     "run_choices": "remnant.studies.choices.run",
     "run_exposure": "remnant.studies.exposure.run",
     "run_forgetting": "remnant.studies.forgetting.run",
     "run_study": "remnant.studies.registry",
-    "run_sequence_forgetting": "remnant.studies.text_forgetting.run",
+    "run_sequence_forgetting": "remnant.studies.forgetting.sequence_run",
     "study_from": "remnant.studies.recipe",
 }
 

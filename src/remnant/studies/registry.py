@@ -104,6 +104,30 @@ def _room(
     )
 
 
+def _sequences(title: str, *, result: str, page: str, recipe: str, task: str) -> Question:
+    """Return the entry of forgetting of sequences, which the room of forgetting has over tasks.
+
+    Args:
+        title: The question in one sentence.
+        result: The result class.
+        page, recipe: The modules with ``page`` and ``RECIPE``.
+        task: As in ``Question``.
+    """
+    home = "remnant.studies.forgetting"
+    return Question(
+        title=title,
+        result=f"{home}.sequence_result:{result}",
+        page=f"{home}.{page}:page",
+        heading=f"{home}.{page}:TITLE",
+        beside="remnant.studies.beside.sequence_forgetting:beside",
+        recipe=f"{home}.{recipe}:RECIPE",
+        run=f"{home}.sequence_run:run_sequence_forgetting",
+        estimate=f"{home}.sequence_run:estimate_sequence_forgetting",
+        asks="forgetting",
+        task=task,
+    )
+
+
 def _measurement(module: str, title: str, *, result: str, beside: str = "beside") -> Question:
     """Return the entry of what a command measures without a recipe.
 
@@ -143,24 +167,18 @@ QUESTIONS: dict[str, Question] = {
         task="images",
         own=True,
     ),
-    "text-forgetting": _room(
-        "text_forgetting",
+    "text-forgetting": _sequences(
         "How fast does a language model forget sequences that it was trained on?",
-        run="sequence_forgetting",
         result="TextForgettingResult",
-        asks="forgetting",
+        page="sequence_page",
+        recipe="text_recipe",
         task="text",
     ),
-    "speech-forgetting": Question(
-        title="How fast does a recogniser of speech forget utterances that it was trained on?",
-        result="remnant.studies.speech_forgetting.result:SpeechForgettingResult",
-        page="remnant.studies.speech_forgetting.page:page",
-        heading="remnant.studies.speech_forgetting.page:TITLE",
-        beside="remnant.studies.beside.text_forgetting:beside",
-        recipe="remnant.studies.speech_forgetting.recipe:RECIPE",
-        run="remnant.studies.text_forgetting.run:run_sequence_forgetting",
-        estimate="remnant.studies.text_forgetting.run:estimate_sequence_forgetting",
-        asks="forgetting",
+    "speech-forgetting": _sequences(
+        "How fast does a recogniser of speech forget utterances that it was trained on?",
+        result="SpeechForgettingResult",
+        page="speech_page",
+        recipe="speech_recipe",
         task="speech",
     ),
     "text-one-run": _room(

@@ -6,22 +6,20 @@ import hashlib
 from pathlib import Path
 
 import numpy as np
-import pytest
 import torch
 
 from remnant import PoisonPlan
 from remnant.data.speech.log_mel import normalised
-from remnant.studies import Execution, run_study
+from remnant.studies.forgetting.speech_recipe import (
+    SpeechAttackSettings,
+    SpeechCanarySettings,
+    SpeechForgettingStudy,
+)
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.speech_settings import (
     RecogniserSettings,
     SpeechDataSettings,
-)
-from remnant.studies.speech_forgetting.recipe import (
-    SpeechAttackSettings,
-    SpeechCanarySettings,
-    SpeechForgettingStudy,
 )
 from remnant.tasks.speech_corpus import Heard
 
@@ -66,19 +64,3 @@ def patterns(settings, *_):
         return made
 
     return speak
-
-
-@pytest.fixture
-def pattern_speech(monkeypatch):
-    """Let studies speak in patterns."""
-    monkeypatch.setattr("remnant.tasks.speech.speaker", patterns)
-
-
-@pytest.fixture(scope="session")
-def whole_run(tmp_path_factory):
-    """The folder of a run that measured all there is."""
-    folder = tmp_path_factory.mktemp("speech") / "whole"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("remnant.tasks.speech.speaker", patterns)
-        run_study(STUDY, folder, Execution())
-    return folder

@@ -14,10 +14,10 @@ from scipy.io import wavfile
 from remnant.records import Record
 from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Missing, Sounds, walk
+from remnant.studies.forgetting.sequence_result import SpeechForgettingResult
+from remnant.studies.forgetting.speech_page import TITLE, page, what_was_done
 from remnant.studies.reporting import read_page, write_report
 from remnant.studies.shared.pages import read_run
-from remnant.studies.speech_forgetting.page import TITLE, page, what_was_done
-from remnant.studies.speech_forgetting.result import SpeechForgettingResult
 
 SOUND = np.arange(-400, 400, dtype=np.int16)
 PLANTED = {
@@ -27,8 +27,8 @@ PLANTED = {
 }
 
 
-def test_every_part_is_read_back_as_it_was_stored(whole_run):
-    record = Record.open(whole_run)
+def test_every_part_is_read_back_as_it_was_stored(spoken_run):
+    record = Record.open(spoken_run)
     stored = record.results()
     result = read_result(record, SpeechForgettingResult)
     names = {field.name for field in dataclasses.fields(result)}
@@ -43,8 +43,8 @@ def test_every_part_is_read_back_as_it_was_stored(whole_run):
     ]
 
 
-def test_the_page_says_what_was_found(whole_run, page_text):
-    record = Record.open(whole_run)
+def test_the_page_says_what_was_found(spoken_run, page_text):
+    record = Record.open(spoken_run)
     shown = read_page(record)
     assert shown.title == TITLE
     text = page_text(shown.blocks)
@@ -67,9 +67,9 @@ def test_the_page_says_what_was_found(whole_run, page_text):
     assert not [block for block in walk(shown.blocks) if isinstance(block, Sounds)]
 
 
-def test_a_page_without_curves_says_why(changed, whole_run, page_text):
+def test_a_page_without_curves_says_why(changed, spoken_run, page_text):
     reason = dict.fromkeys(("curve_exposure", "curve_exposure_aa", "errors"), "it was cut short")
-    record = changed(whole_run, absent=reason)
+    record = changed(spoken_run, absent=reason)
     result = read_result(record, SpeechForgettingResult)
     text = page_text(page(result, read_run(record)))
     assert "How exposed they are was not measured: it was cut short." in text
@@ -78,11 +78,11 @@ def test_a_page_without_curves_says_why(changed, whole_run, page_text):
     assert wrong.startswith("Recordings with a wrong transcript")
 
 
-def test_canaries_are_heard_only_where_they_were_revealed(changed, whole_run, tmp_path):
-    quiet = write_report(whole_run, tmp_path / "quiet.html").read_text(encoding="utf-8")
+def test_canaries_are_heard_only_where_they_were_revealed(changed, spoken_run, tmp_path):
+    quiet = write_report(spoken_run, tmp_path / "quiet.html").read_text(encoding="utf-8")
     assert "<audio" not in quiet
     assert "media-src" not in quiet
-    record = changed(whole_run, PLANTED)
+    record = changed(spoken_run, PLANTED)
     with Record.open(record.folder, write=True) as open_record:
         open_record.put_array("sound1", SOUND)
     document = write_report(record.folder, tmp_path / "loud.html").read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def test_canaries_are_heard_only_where_they_were_revealed(changed, whole_run, tm
 
 
 @pytest.mark.parametrize("reason", ["the corpus has features, not sound"])
-def test_sounds_that_are_not_there_are_said_to_be_missing(changed, whole_run, reason):
-    record = changed(whole_run, absent={"sounds": reason})
+def test_sounds_that_are_not_there_are_said_to_be_missing(changed, spoken_run, reason):
+    record = changed(spoken_run, absent={"sounds": reason})
     missing = [block for block in walk(read_page(record).blocks) if isinstance(block, Missing)]
     assert reason in {block.reason for block in missing}

@@ -18,6 +18,11 @@ from remnant.probes import window_signals
 from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.studies import Execution, TextForgettingStudy, estimate_study, run_study, study_from
+from remnant.studies.forgetting import sequence_training as trained
+from remnant.studies.forgetting.exposure_curves import calibrated_bits
+from remnant.studies.forgetting.sequence_measure import beaten, measure_text_forgetting
+from remnant.studies.forgetting.sequence_result import TextForgettingResult
+from remnant.studies.forgetting.text_recipe import TextAttackSettings
 from remnant.studies.reporting import read_page
 from remnant.studies.residual_memory.measured import NOT_ASKED, residual_memory, scan
 from remnant.studies.residual_memory.settings import HiddenSettings
@@ -28,12 +33,6 @@ from remnant.studies.shared.text_settings import (
     TextSettings,
 )
 from remnant.studies.shared.variants import Variant
-from remnant.studies.text_forgetting import training as trained
-from remnant.studies.text_forgetting.calibration import calibrated_bits
-from remnant.studies.text_forgetting.measure import measure_text_forgetting
-from remnant.studies.text_forgetting.recipe import TextAttackSettings
-from remnant.studies.text_forgetting.residual_memory import beaten
-from remnant.studies.text_forgetting.result import TextForgettingResult
 from remnant.tasks.text import TASK, plant_tokens
 
 PLAN = InjectPlan(

@@ -23,7 +23,22 @@ from remnant.report.blocks import (
 from remnant.report.curve import lag_text, percent
 from remnant.report.numerals import bits_text, counted
 from remnant.report.sounds import wav
-from remnant.studies.beside.text_forgetting import beside
+from remnant.studies.beside.sequence_forgetting import beside
+from remnant.studies.forgetting.sequence_page import (
+    control_sentence,
+    exposure_reading,
+    exposure_tiles,
+    falling_blocks,
+    measured,
+    success_table,
+    what_was_found,
+)
+from remnant.studies.forgetting.sequence_result import (
+    ErrorRates,
+    ExposureCurveResult,
+    PlantedSounds,
+    SpeechForgettingResult,
+)
 from remnant.studies.residual_memory.blocks import residual_memory_section, searches
 from remnant.studies.shared.curve_blocks import comparison_section, control_holds
 from remnant.studies.shared.curve_charts import comparison_chart
@@ -37,21 +52,6 @@ from remnant.studies.shared.pages import (
 )
 from remnant.studies.shared.result_parts import Gate
 from remnant.studies.shared.wording import times
-from remnant.studies.speech_forgetting.result import (
-    ErrorRates,
-    PlantedSounds,
-    SpeechForgettingResult,
-)
-from remnant.studies.text_forgetting.page import (
-    control_sentence,
-    exposure_reading,
-    exposure_tiles,
-    falling_blocks,
-    measured,
-    success_table,
-    what_was_found,
-)
-from remnant.studies.text_forgetting.result import ExposureCurveResult
 
 TITLE = "Forgetting of speech"
 _TITLES = {

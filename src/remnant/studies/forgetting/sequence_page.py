@@ -23,7 +23,14 @@ from remnant.report.blocks import (
 )
 from remnant.report.curve import SPACE, Curve, Point, lag_text, percent
 from remnant.report.numerals import bits_number, bits_text, counted
-from remnant.studies.beside.text_forgetting import beside
+from remnant.studies.beside.sequence_forgetting import beside
+from remnant.studies.forgetting.sequence_result import (
+    ByCalibration,
+    ByUses,
+    ExposureAt,
+    ExposureCurveResult,
+    TextForgettingResult,
+)
 from remnant.studies.residual_memory.blocks import residual_memory_section, searches
 from remnant.studies.shared.curve_blocks import (
     ComparedCurve,
@@ -53,13 +60,6 @@ from remnant.studies.shared.pages import (
     useless_sentence,
 )
 from remnant.studies.shared.result_parts import Gate
-from remnant.studies.text_forgetting.result import (
-    ByCalibration,
-    ByUses,
-    ExposureAt,
-    ExposureCurveResult,
-    TextForgettingResult,
-)
 
 TITLE = "Forgetting of text"
 _TITLES = {

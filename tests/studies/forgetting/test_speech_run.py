@@ -21,6 +21,13 @@ from remnant.probes import transcript_costs
 from remnant.records import Record
 from remnant.records.typed import plain
 from remnant.studies import Execution, estimate_study, run_study, study_from
+from remnant.studies.forgetting.exposure_curves import calibrated_bits
+from remnant.studies.forgetting.sequence_training import TrialProbes
+from remnant.studies.forgetting.speech_measure import measure_speech_forgetting
+from remnant.studies.forgetting.speech_recipe import (
+    SpeechAttackSettings,
+    SpeechCanarySettings,
+)
 from remnant.studies.reporting import read_page
 from remnant.studies.shared.gates import not_learnt
 from remnant.studies.shared.result_parts import SpeechTask
@@ -30,13 +37,6 @@ from remnant.studies.shared.speech_settings import (
     SpeechDataSettings,
 )
 from remnant.studies.shared.variants import Variant
-from remnant.studies.speech_forgetting.measure import measure_speech_forgetting
-from remnant.studies.speech_forgetting.recipe import (
-    SpeechAttackSettings,
-    SpeechCanarySettings,
-)
-from remnant.studies.text_forgetting.calibration import calibrated_bits
-from remnant.studies.text_forgetting.training import TrialProbes
 from remnant.tasks import speech
 from remnant.tasks.planted_speech import InTurns, plant_speech
 from remnant.tasks.speech import (
@@ -54,7 +54,7 @@ from remnant.tasks.speech_corpus import (
     speaker,
 )
 
-from .conftest import BANDS, PLAN, STUDY, patterns
+from .speech_patterns import BANDS, PLAN, STUDY, patterns
 
 
 def made(**changes):
@@ -70,8 +70,8 @@ def planted_speech(study=STUDY):
     return plant_speech(study, load_speech(study.data, Execution(), speak), speak)
 
 
-def test_planted_utterances_are_exposed_and_the_controls_stay_at_chance(whole_run):
-    found = Record.open(whole_run).results()
+def test_planted_utterances_are_exposed_and_the_controls_stay_at_chance(spoken_run):
+    found = Record.open(spoken_run).results()
     curve, aa = found["curve_exposure"], found["curve_exposure_aa"]
     assert curve["low"][0] > curve["chance"], "what was planted is exposed"
     assert (curve["trials"], curve["n_canaries"], curve["n_references"]) == (3, 16, 40)
@@ -92,8 +92,8 @@ def test_planted_utterances_are_exposed_and_the_controls_stay_at_chance(whole_ru
     assert found["sounds"] == {"absent": "canaries can be heard only with --reveal"}
 
 
-def test_groups_are_ranked_among_references_of_their_kind(whole_run):
-    found = Record.open(whole_run).results()
+def test_groups_are_ranked_among_references_of_their_kind(spoken_run):
+    found = Record.open(spoken_run).results()
     labels = {
         name: [series["label"] for series in found[name]["series"]]
         for name in ("by_uses", "by_words", "by_voice", "by_speakers")
@@ -119,15 +119,15 @@ def test_groups_are_ranked_among_references_of_their_kind(whole_run):
                 assert sum((c.words, c.voice, c.speakers) == kind for c in references) == 5
 
 
-def test_the_ledger_says_who_saw_what(whole_run):
-    ledger = Record.open(whole_run).ledger()
+def test_the_ledger_says_who_saw_what(spoken_run):
+    ledger = Record.open(spoken_run).ledger()
     assert set(ledger["member"].tolist()) == {0, 3, 6}
     assert ledger["step"].max() < 80
     assert ledger["uses"].sum() == 3 * 16 * (8 * 1 + 8 * 8)
 
 
-def test_results_can_be_measured_again_from_the_stored_costs(whole_run, tmp_path):
-    shutil.copytree(whole_run, tmp_path / "copy")
+def test_results_can_be_measured_again_from_the_stored_costs(spoken_run, tmp_path):
+    shutil.copytree(spoken_run, tmp_path / "copy")
     before = Record.open(tmp_path / "copy").results()
     characters = planted_speech().canary_characters
     with Record.open(tmp_path / "copy", write=True) as record:
@@ -190,12 +190,12 @@ def test_two_speakers_take_turns():
     assert torch.equal(planted.targets[two][:, 1:], planted.targets[planted.second[two]][:, 1:])
 
 
-def test_no_canary_is_in_the_record(whole_run):
-    record = Record.open(whole_run)
+def test_no_canary_is_in_the_record(spoken_run):
+    record = Record.open(spoken_run)
     words = json.dumps(record.results()) + json.dumps(record.summary())
     for canary in planted_speech().planted:
         assert canary.transcript not in words
-    kept = {path.name for path in whole_run.iterdir()}
+    kept = {path.name for path in spoken_run.iterdir()}
     assert kept <= {"arrays", "record.lock", "record.sqlite"}
 
 
@@ -298,10 +298,10 @@ def test_models_that_learnt_nothing_never_pass(tmp_path, pattern_speech):
         assert row["exposure_low"] <= found["curve_exposure"]["chance"]
 
 
-def test_an_attack_that_sees_nothing_never_passes(whole_run, tmp_path, monkeypatch):
-    shutil.copytree(whole_run, tmp_path / "copy")
+def test_an_attack_that_sees_nothing_never_passes(spoken_run, tmp_path, monkeypatch):
+    shutil.copytree(spoken_run, tmp_path / "copy")
     rng = np.random.default_rng(0)
-    shape = Record.open(whole_run).array("primary.signals").shape
+    shape = Record.open(spoken_run).array("primary.signals").shape
     for blind in (np.ones(shape), rng.normal(size=shape)):
         with Record.open(tmp_path / "copy", write=True) as record:
             kept = {

@@ -15,15 +15,15 @@ from remnant.population import Population
 from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.studies import Execution, estimate_study, run_study
-from remnant.studies.reporting import read_page
-from remnant.studies.residual_memory.disturbances import disturb
-from remnant.studies.residual_memory.settings import HiddenSettings
-from remnant.studies.speech_forgetting.recipe import (
+from remnant.studies.forgetting.sequence_result import SpeechForgettingResult
+from remnant.studies.forgetting.sequence_training import SequenceBench, TrialProbes
+from remnant.studies.forgetting.speech_recipe import (
     SpeechAttackSettings,
     SpeechCanarySettings,
 )
-from remnant.studies.speech_forgetting.result import SpeechForgettingResult
-from remnant.studies.text_forgetting.training import SequenceBench, TrialProbes
+from remnant.studies.reporting import read_page
+from remnant.studies.residual_memory.disturbances import disturb
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.tasks.planted_speech import plant_speech
 from remnant.tasks.speech import (
     TASK,
@@ -35,7 +35,7 @@ from remnant.tasks.speech import (
 )
 from remnant.tasks.speech_corpus import load_speech
 
-from .conftest import PLAN, STUDY, patterns
+from .speech_patterns import PLAN, STUDY, patterns
 
 NEIGHBOURS = STUDY.hidden.neighbours
 
@@ -68,8 +68,8 @@ def said(targets):
     return {tuple(row[2 : 2 + row[1]]) for row in targets.tolist()}
 
 
-def test_every_disturbance_has_its_row(whole_run):
-    record = Record.open(whole_run)
+def test_every_disturbance_has_its_row(spoken_run):
+    record = Record.open(spoken_run)
     found = record.results()
     hidden = found["hidden"]
     assert [(row["kind"], row["amount"]) for row in hidden["disturbances"]] == [
@@ -90,8 +90,8 @@ def test_every_disturbance_has_its_row(whole_run):
         assert np.abs(bits[slot] - bits[0]).mean() > 0.1
 
 
-def test_the_page_says_what_was_searched(whole_run, page_text):
-    text = page_text(read_page(Record.open(whole_run)).blocks)
+def test_the_page_says_what_was_searched(spoken_run, page_text):
+    text = page_text(read_page(Record.open(spoken_run)).blocks)
     for words in (
         "Weight noise, relearning on similar examples and a scan of later checkpoints were run",
         "AUC at lag 30, before and after the models were disturbed",
@@ -101,8 +101,8 @@ def test_the_page_says_what_was_searched(whole_run, page_text):
         assert words in text, words
 
 
-def test_older_records_have_no_search(whole_run, changed, page_text):
-    record = changed(whole_run, without={"hidden", "returning"})
+def test_older_records_have_no_search(spoken_run, changed, page_text):
+    record = changed(spoken_run, without={"hidden", "returning"})
     result = read_result(record, SpeechForgettingResult)
     assert result.hidden == result.returning == Absent("this run recorded none")
     assert "were not run" in page_text(read_page(record).blocks)

@@ -17,10 +17,10 @@ from remnant.studies.beside.checks import (
     twins_at_chance,
 )
 from remnant.studies.beside.residual_memory import residual_memory
-from remnant.studies.speech_forgetting.result import SpeechForgettingResult
-from remnant.studies.text_forgetting.result import (
+from remnant.studies.forgetting.sequence_result import (
     ExposureCurveResult,
     SafeAfter,
+    SpeechForgettingResult,
     TextForgettingResult,
 )
 

@@ -19,8 +19,7 @@ from remnant.report.blocks import (
     Tiles,
     walk,
 )
-from remnant.studies.shared.pages import read_run
-from remnant.studies.text_forgetting.page import (
+from remnant.studies.forgetting.sequence_page import (
     TITLE,
     caption,
     control_sentence,
@@ -29,11 +28,12 @@ from remnant.studies.text_forgetting.page import (
     what_was_done,
     what_was_found,
 )
-from remnant.studies.text_forgetting.result import (
+from remnant.studies.forgetting.sequence_result import (
     ExposureCurveResult,
     SafeAfter,
     TextForgettingResult,
 )
+from remnant.studies.shared.pages import read_run
 
 
 def plain(text):
@@ -63,8 +63,8 @@ def exposed(value, lags=(0.0, 10.0, 200.0), **changes):
     return ExposureCurveResult(lags=lags, value=value, **fields)
 
 
-def test_the_page_has_the_same_order_as_all_pages(whole_run):
-    blocks = blocks_of(Record.open(whole_run))
+def test_the_page_has_the_same_order_as_all_pages(text_run):
+    blocks = blocks_of(Record.open(text_run))
     assert TITLE == "Forgetting of text"
     assert [type(block) for block in blocks[:2]] == [Headline, Tiles]
     assert [block.title for block in blocks if isinstance(block, Section)] == [
@@ -86,9 +86,9 @@ def test_the_page_has_the_same_order_as_all_pages(whole_run):
         assert len(keys) == len(set(keys))
 
 
-def test_the_headline_has_a_number_beside_its_limit(whole_run):
-    headline, tiles = blocks_of(Record.open(whole_run))[:2]
-    curve = Record.open(whole_run).results()["curve_exposure"]
+def test_the_headline_has_a_number_beside_its_limit(text_run):
+    headline, tiles = blocks_of(Record.open(text_run))[:2]
+    curve = Record.open(text_run).results()["curve_exposure"]
     reading = headline.reading
     assert (reading.value, reading.high) == (curve["value"][-1], curve["high"][-1])
     assert (reading.limit, reading.lowest) == (3.0, 0.0)
@@ -111,19 +111,19 @@ def test_the_headline_has_a_number_beside_its_limit(whole_run):
         ("INCONCLUSIVE", "Not enough evidence to decide", "Run the study again"),
     ],
 )
-def test_each_outcome_says_what_to_do(changed, whole_run, outcome, title, advice):
+def test_each_outcome_says_what_to_do(changed, text_run, outcome, title, advice):
     row = gate_row(outcome=outcome, sentence="A sentence.", claim="Claimed.", limit=3.0, lag=30)
-    headline = blocks_of(changed(whole_run, {"verdict": row}))[0]
+    headline = blocks_of(changed(text_run, {"verdict": row}))[0]
     assert (headline.outcome, headline.title) == (outcome, title)
     assert advice in headline.advice
 
 
-def test_the_tables_name_what_they_show(whole_run):
-    tables = {b.key: b for b in walk(blocks_of(Record.open(whole_run))) if isinstance(b, Table)}
+def test_the_tables_name_what_they_show(text_run):
+    tables = {b.key: b for b in walk(blocks_of(Record.open(text_run))) if isinstance(b, Table)}
     assert [column.name for column in tables["lags"].columns] == [
         *("Lag", "Mean", "Low", "High", "Median", "A/A twins")
     ]
-    curve = Record.open(whole_run).results()["curve_exposure"]
+    curve = Record.open(text_run).results()["curve_exposure"]
     median = tables["lags"].columns[4]
     assert [median.of(row) for row in tables["lags"].rows] == curve["median"]
     calibrations = tables["calibrations"]
@@ -139,14 +139,14 @@ def test_the_tables_name_what_they_show(whole_run):
     assert "At the start" in [column.name for column in tables["compare"].columns]
 
 
-def test_a_limit_beyond_the_references_is_on_the_scale(changed, whole_run):
+def test_a_limit_beyond_the_references_is_on_the_scale(changed, text_run):
     row = gate_row(outcome="PASS", sentence="A sentence.", claim="Claimed.", limit=9.0, lag=30)
-    assert blocks_of(changed(whole_run, {"verdict": row}))[0].reading.highest == 9.0
+    assert blocks_of(changed(text_run, {"verdict": row}))[0].reading.highest == 9.0
 
 
-def test_a_run_that_measured_nothing_says_so(changed, whole_run, page_text):
-    names = set(Record.open(whole_run).results()) - {"curve_exposure"}
-    record = changed(whole_run, absent={"curve_exposure": "no time."}, without=names)
+def test_a_run_that_measured_nothing_says_so(changed, text_run, page_text):
+    names = set(Record.open(text_run).results()) - {"curve_exposure"}
+    record = changed(text_run, absent={"curve_exposure": "no time."}, without=names)
     blocks = blocks_of(record)
     text = page_text(blocks)
     assert blocks[0].outcome is None
@@ -167,8 +167,8 @@ def test_a_run_that_measured_nothing_says_so(changed, whole_run, page_text):
     assert "A/A twins (negative control): not measured" in brief
 
 
-def test_variants_without_a_curve_of_the_study_keep_their_chance(changed, whole_run):
-    record = changed(whole_run, absent={"curve_exposure": "no time"})
+def test_variants_without_a_curve_of_the_study_keep_their_chance(changed, text_run):
+    record = changed(text_run, absent={"curve_exposure": "no time"})
     figures = [block for block in walk(blocks_of(record)) if isinstance(block, Figure)]
     compared = next(figure for figure in figures if figure.key == "compare")
     assert compared.chart.y_label == "Mean exposure in bits"
@@ -218,10 +218,10 @@ def test_controls_at_chance_away_from_it_and_absent():
     assert control_sentence(Absent("none")) == "There is no negative control: none."
 
 
-def test_a_control_off_chance_is_a_notice(changed, whole_run):
-    row = Record.open(whole_run).results()["curve_exposure_aa"]
+def test_a_control_off_chance_is_a_notice(changed, text_run):
+    row = Record.open(text_run).results()["curve_exposure_aa"]
     leaky = row | {"value": [4.0] * 3, "low": [3.0] * 3, "high": [5.0] * 3}
-    blocks = blocks_of(changed(whole_run, {"curve_exposure_aa": leaky}))
+    blocks = blocks_of(changed(text_run, {"curve_exposure_aa": leaky}))
     notices = [b.text for b in walk(blocks) if isinstance(b, Prose) and b.tone == "notice"]
     assert ["only 0 of 3 lags" in notice for notice in notices] == [True]
 
@@ -246,22 +246,22 @@ def test_the_caption_says_what_the_curve_rests_on():
     assert caption(unknown).startswith("32 canaries")
 
 
-def test_a_model_worse_than_guessing_is_a_warning(changed, whole_run, page_text):
-    row = Record.open(whole_run).results()["task"] | {"validation_bits": 9.5, "uniform_bits": 6.0}
-    text = page_text(blocks_of(changed(whole_run, {"task": row})), "summary")
+def test_a_model_worse_than_guessing_is_a_warning(changed, text_run, page_text):
+    row = Record.open(text_run).results()["task"] | {"validation_bits": 9.5, "uniform_bits": 6.0}
+    text = page_text(blocks_of(changed(text_run, {"task": row})), "summary")
     assert "Warning: no use as a language model: 9.50 bits a character" in text
 
 
-def test_the_terms_take_their_numbers_from_the_curve(whole_run):
-    blocks = walk(blocks_of(Record.open(whole_run)))
+def test_the_terms_take_their_numbers_from_the_curve(text_run):
+    blocks = walk(blocks_of(Record.open(text_run)))
     terms = dict(next(block for block in blocks if isinstance(block, Terms)).entries)
-    chance = Record.open(whole_run).results()["curve_exposure"]["chance"]
+    chance = Record.open(text_run).results()["curve_exposure"]["chance"]
     assert f"its exposure is {chance:.2f} bits on average" in terms["Exposure"]
     assert "two bits are noise" in terms["Exposure"]
 
 
-def test_what_was_not_compared_has_no_section(changed, whole_run):
-    record = changed(whole_run, absent={"compare": "nothing", "by_uses": "all alike"})
+def test_what_was_not_compared_has_no_section(changed, text_run):
+    record = changed(text_run, absent={"compare": "nothing", "by_uses": "all alike"})
     titles = [block.title for block in blocks_of(record) if isinstance(block, Section)]
     assert "The same study, varied" not in titles
     assert "Canaries seen more or less often" not in titles

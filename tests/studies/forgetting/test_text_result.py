@@ -10,13 +10,13 @@ import pytest
 from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.records.typed import Absent, load, plain, read_result, result_from
+from remnant.studies.forgetting.sequence_result import ExposureCurveResult, TextForgettingResult
 from remnant.studies.shared.curves import Unmeasured
 from remnant.studies.shared.result_parts import LanguageTask
-from remnant.studies.text_forgetting.result import ExposureCurveResult, TextForgettingResult
 
 
-def test_every_part_is_read_back_as_it_was_stored(whole_run):
-    record = Record.open(whole_run)
+def test_every_part_is_read_back_as_it_was_stored(text_run):
+    record = Record.open(text_run)
     stored = record.results()
     result = read_result(record, TextForgettingResult)
     names = {field.name for field in dataclasses.fields(result)}
@@ -30,8 +30,8 @@ def test_every_part_is_read_back_as_it_was_stored(whole_run):
     assert isinstance(result.task, LanguageTask)
 
 
-def test_the_curve_of_a_variant_is_a_curve_with_a_label(whole_run):
-    row = Record.open(whole_run).results()["curve_variant1"]
+def test_the_curve_of_a_variant_is_a_curve_with_a_label(text_run):
+    row = Record.open(text_run).results()["curve_variant1"]
     faults: list[str] = []
     curve = load(ExposureCurveResult, row, "curve_variant1", faults)
     assert faults == []
@@ -39,8 +39,8 @@ def test_the_curve_of_a_variant_is_a_curve_with_a_label(whole_run):
     assert plain(curve) == row
 
 
-def test_what_the_stored_columns_say(whole_run):
-    result = read_result(Record.open(whole_run), TextForgettingResult)
+def test_what_the_stored_columns_say(text_run):
+    result = read_result(Record.open(text_run), TextForgettingResult)
     exposure = result.curve_exposure
     assert exposure.curve.label == "Mean exposure in bits"
     assert exposure.peak.value == max(exposure.value)
@@ -53,18 +53,18 @@ def test_what_the_stored_columns_say(whole_run):
     assert exposure.safe_reason == exposure.safe_after.reason
 
 
-def test_records_of_version_0_2_have_one_calibration_and_no_median(changed, whole_run):
-    row = dict(Record.open(whole_run).results()["curve_exposure"])
+def test_records_of_version_0_2_have_one_calibration_and_no_median(changed, text_run):
+    row = dict(Record.open(text_run).results()["curve_exposure"])
     del row["median"]
-    record = changed(whole_run, {"curve_exposure": row}, without={"calibrations"})
+    record = changed(text_run, {"curve_exposure": row}, without={"calibrations"})
     result = read_result(record, TextForgettingResult)
     assert result.curve_exposure.median is None
     assert isinstance(result.calibrations, Absent)
 
 
-def test_a_safe_lag_of_older_rules_is_not_shown(changed, whole_run):
+def test_a_safe_lag_of_older_rules_is_not_shown(changed, text_run):
     old = {"outcome": "PASS", "sentence": "Why.", "limit": 3.0, "lag": 30}
-    result = read_result(changed(whole_run, {"verdict": old}), TextForgettingResult)
+    result = read_result(changed(text_run, {"verdict": old}), TextForgettingResult)
     assert result.verdict.outcome == "INCONCLUSIVE"
     assert result.curve_exposure.safe_after == Unmeasured(absent="not judged again")
     assert result.curve_exposure.safe_reason == (
@@ -91,14 +91,14 @@ def test_a_safe_lag_of_older_rules_is_not_shown(changed, whole_run):
         ("task", {"validation_tokens": 1.5}, "task.validation_tokens is a float, no whole number"),
     ],
 )
-def test_what_is_damaged_is_named_by_its_place(changed, whole_run, name, changes, words):
-    row = Record.open(whole_run).results()[name] | changes
+def test_what_is_damaged_is_named_by_its_place(changed, text_run, name, changes, words):
+    row = Record.open(text_run).results()[name] | changes
     with pytest.raises(RecordError, match=f"holds a malformed result '{name}': .*{words}"):
-        read_result(changed(whole_run, {name: row}), TextForgettingResult)
+        read_result(changed(text_run, {name: row}), TextForgettingResult)
 
 
-def test_a_number_that_is_not_finite_is_refused_and_no_value_is_shown(whole_run):
-    row = Record.open(whole_run).results()["curve_exposure"]
+def test_a_number_that_is_not_finite_is_refused_and_no_value_is_shown(text_run):
+    row = Record.open(text_run).results()["curve_exposure"]
     parts = {"curve_exposure": row | {"chance": math.inf, "ceiling": "s3cret"}}
     with pytest.raises(RecordError, match=r"curve_exposure\.chance") as caught:
         result_from(parts, TextForgettingResult, where="a run")

@@ -23,6 +23,10 @@ from remnant.studies import (
     run_study,
     study_from,
 )
+from remnant.studies.forgetting.exposure_curves import Attacked, calibrated_bits
+from remnant.studies.forgetting.sequence_measure import measure_text_forgetting
+from remnant.studies.forgetting.sequence_training import TrialProbes
+from remnant.studies.forgetting.text_recipe import TextAttackSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.study import SectionedStudy
 from remnant.studies.shared.text_settings import (
@@ -31,11 +35,6 @@ from remnant.studies.shared.text_settings import (
     TextSettings,
 )
 from remnant.studies.shared.variants import Variant
-from remnant.studies.text_forgetting.calibration import calibrated_bits
-from remnant.studies.text_forgetting.exposure_curves import Attacked
-from remnant.studies.text_forgetting.measure import measure_text_forgetting
-from remnant.studies.text_forgetting.recipe import TextAttackSettings
-from remnant.studies.text_forgetting.training import TrialProbes
 from remnant.tasks.language_models import language_model_maker
 from remnant.tasks.text import TASK, plant_tokens
 

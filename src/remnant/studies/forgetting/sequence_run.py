@@ -10,6 +10,17 @@ from typing import Any
 
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.records import Record
+from remnant.studies.forgetting.sequence_measure import measure_text_forgetting
+from remnant.studies.forgetting.sequence_training import (
+    SEARCHED,
+    TrialProbes,
+    part_jobs,
+    search_seconds,
+    sequence_task,
+)
+from remnant.studies.forgetting.speech_measure import measure_speech_forgetting, put_sounds
+from remnant.studies.forgetting.speech_recipe import SpeechForgettingStudy
+from remnant.studies.forgetting.text_recipe import SequenceStudy, TextForgettingStudy
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, Workload
 from remnant.studies.jobs.running import run_jobs
@@ -21,17 +32,6 @@ from remnant.studies.shared.recording import (
     run_in_record,
 )
 from remnant.studies.shared.settings import Execution
-from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, put_sounds
-from remnant.studies.speech_forgetting.recipe import SpeechForgettingStudy
-from remnant.studies.text_forgetting.measure import measure_text_forgetting
-from remnant.studies.text_forgetting.recipe import SequenceStudy
-from remnant.studies.text_forgetting.training import (
-    SEARCHED,
-    TrialProbes,
-    part_jobs,
-    search_seconds,
-    sequence_task,
-)
 from remnant.tasks.task import Source
 
 Plan = InjectPlan | PoisonPlan
@@ -97,7 +97,7 @@ def _work(
         measure_speech_forgetting(
             record, study, examples=first.examples, characters=first.canary_characters
         )
-    else:
+    elif isinstance(study, TextForgettingStudy):
         measure_text_forgetting(record, study, examples=first.examples, tokens=first.tokens)
     record.finish()
 

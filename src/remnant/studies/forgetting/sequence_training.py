@@ -12,15 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from remnant.models.protocols import LogitModels
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
 from remnant.population import Fit, Population
+from remnant.studies.forgetting.text_recipe import SequenceStudy, clean_updates
 from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.registry import task_of
 from remnant.studies.residual_memory.disturbances import Bench, asked_times, disturb
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.text_forgetting.recipe import SequenceStudy, clean_updates
 from remnant.tasks.language_models import finite_losses
 from remnant.tasks.sequences import SequenceTask
 
@@ -77,7 +78,7 @@ class TrialProbes:
         return torch.stack(means)
 
     def _of_trials(
-        self, read: Callable[[Any, Population, int], Tensor], models: Population
+        self, read: Callable[[Any, LogitModels, int], Tensor], models: Population
     ) -> Tensor:
         arms = len(self.plan.arms)
         members = [slice(t * arms, (t + 1) * arms) for t in range(self.plan.trials)]
@@ -240,7 +241,8 @@ def _train_twins(
         checkpoint=context.checkpoint(_checkpoint_file(name), key),
         on_step=context.on_step(name, plan.steps),
     )
-    signals, arrays = fit.probes["signals"], {}
+    signals = fit.probes["signals"]
+    arrays: dict[str, Floats] = {}
     if "hidden" in asked:
         answers = fit.probes["hidden"][0]
         arrays |= kept_disturbed(answers, items=signals.shape[-1], arms=len(plan.arms))

@@ -14,6 +14,17 @@ from remnant.data.speech.wav import RATE, read_wav
 from remnant.measures import ExposureCurve
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
+from remnant.studies.forgetting.exposure_curves import subtracted, twin_exposure
+from remnant.studies.forgetting.sequence_measure import (
+    canary_uses,
+    put_twin_curves,
+    searched_scope,
+)
+from remnant.studies.forgetting.sequence_result import ErrorRates, PlantedSound, PlantedSounds
+from remnant.studies.forgetting.speech_recipe import (
+    SpeechForgettingStudy,
+    where,
+)
 from remnant.studies.reporting import PRIVATE, REVEALED
 from remnant.studies.shared.curves import Comparison
 from remnant.studies.shared.measured_curves import curve_differences, series_of
@@ -21,18 +32,6 @@ from remnant.studies.shared.result_parts import Tested
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.speech_settings import FSDD, SYNTHETIC
 from remnant.studies.shared.wording import times
-from remnant.studies.speech_forgetting.recipe import (
-    SpeechForgettingStudy,
-    where,
-)
-from remnant.studies.speech_forgetting.result import ErrorRates, PlantedSound, PlantedSounds
-from remnant.studies.text_forgetting.calibration import subtracted
-from remnant.studies.text_forgetting.exposure_curves import twin_exposure
-from remnant.studies.text_forgetting.measure import (
-    canary_uses,
-    put_twin_curves,
-    searched_scope,
-)
 from remnant.tasks.planted_speech import PlantedSpeech
 from remnant.tasks.speech import SIGNALS
 from remnant.tasks.speech_corpus import cache_folder

@@ -68,6 +68,7 @@ class SequenceStudy(ComparedStudy):
     """A study of twins whose canaries are ranked among references by what models pay for them.
 
     Attributes:
+        training: How the models are trained.
         attack: How exposure is measured.
         hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
             only.
@@ -76,6 +77,7 @@ class SequenceStudy(ComparedStudy):
     CLEAN: ClassVar[str] = "text"
     THINGS: ClassVar[str] = "sequences"
 
+    training: TrainingSettings
     attack: TextAttackSettings
     hidden: HiddenSettings | None = None
 

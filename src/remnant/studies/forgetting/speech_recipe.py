@@ -13,6 +13,10 @@ from remnant.plans.bounds import (
     Count,
 )
 from remnant.plans.plan import COHORTS
+from remnant.studies.forgetting.text_recipe import (
+    SequenceStudy,
+    TextAttackSettings,
+)
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.speech_settings import (
@@ -24,10 +28,6 @@ from remnant.studies.shared.speech_settings import (
 )
 from remnant.studies.shared.study import Recipe
 from remnant.studies.shared.variants import Variant
-from remnant.studies.text_forgetting.recipe import (
-    SequenceStudy,
-    TextAttackSettings,
-)
 
 
 @dataclass(frozen=True, kw_only=True)
