@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from remnant.models.protocols import LogitModels
-from remnant.plans import InjectPlan, PoisonPlan
-from remnant.population import Fit, Population
-from remnant.tasks.task import Floats, Lesson, PlantedT, StudyT, Task
+from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
+from remnant.population import Checkpoint, Fit, Population
+from remnant.studies.shared.settings import Execution
+from remnant.tasks.task import Floats, Lesson, PlantedT, StudyT, Task, Trained, scored
 
 
 class SequenceTask(Task[StudyT, PlantedT]):
@@ -26,9 +29,37 @@ class SequenceTask(Task[StudyT, PlantedT]):
 
     @abstractmethod
     def fit(
-        self, study: StudyT, plan: Any, planted: PlantedT, execution: Any, **choices: Any
+        self, study: StudyT, plan: Any, planted: PlantedT, execution: Execution, **choices: Any
     ) -> tuple[Fit, Population]:
         """Train the members of any plan in the study's way; choices are those of ``fit``."""
+
+    def train(
+        self,
+        study: StudyT,
+        plan: StaggeredPlan,
+        planted: PlantedT,
+        execution: Execution,
+        *,
+        steps: Sequence[int] = (),
+        checkpoint: Checkpoint | None = None,
+        on_step: Callable[[int], None] | None = None,
+    ) -> Trained:
+        """Train the members and keep what the sequences cost."""
+        fit, population = self.fit(
+            study,
+            plan,
+            planted,
+            execution,
+            probes={"scores": partial(self.score, planted)} if steps else {},
+            probe_steps=steps,
+            checkpoint=checkpoint,
+            on_step=on_step,
+        )
+        return scored(fit, population)
+
+    def score(self, planted: PlantedT, models: Population) -> Tensor:
+        """Return minus the cost of each item of the one trial, in bits."""
+        return -self.signals(planted, models, 0)[:, 0]
 
     @abstractmethod
     def signals(self, planted: PlantedT, models: LogitModels, trial: int) -> Tensor:
@@ -38,16 +69,18 @@ class SequenceTask(Task[StudyT, PlantedT]):
             float64 ``(members, signals, items)``; the first signal is the cost in bits.
         """
 
-    @abstractmethod
     def costs(self, planted: PlantedT, models: LogitModels, trial: int) -> Tensor:
         """Return the first of ``signals`` alone, ``(members, items)``."""
+        return self.signals(planted, models, trial)[:, 0]
 
-    @abstractmethod
     def all_costs(self, planted: PlantedT, models: LogitModels) -> Tensor:
         """Return what models pay for the items of all trials, ``(members, trials, items)``."""
+        every: Any = planted
+        trials = range(len(every.probed))
+        return torch.stack([self.signals(planted, models, t)[:, 0] for t in trials], dim=1)
 
     @abstractmethod
-    def numbers(self, planted: PlantedT, models: LogitModels) -> Floats:
+    def numbers(self, planted: PlantedT, models: Population) -> Floats:
         """Return how well each member does its task, ``(members, numbers)``."""
 
     @abstractmethod

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from remnant.models.protocols import LogitModels
 from remnant.models.recogniser import PackedRecogniser, backend_for, ctc_loss
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.plans.schedule import Schedule
-from remnant.population import Checkpoint, Fit, Population
+from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes.recognition import greedy_tokens
 from remnant.studies.shared.settings import Execution
@@ -35,7 +34,7 @@ from remnant.tasks.speech_corpus import (
     speech_fingerprint,
 )
 from remnant.tasks.speech_corpus import imagined as imagined_speech
-from remnant.tasks.task import Lesson, Progress, ScopeWords, Source, Trained, scored
+from remnant.tasks.task import Lesson, Progress, ScopeWords, Source
 
 Floats = NDArray[np.float64]
 SIGNALS = ("bits", "edits")
@@ -324,37 +323,6 @@ class Recognisers(SequenceTask[SpeechStudy, PlantedSpeech]):
         """Return the seeds of plan and data."""
         return {"plan": study.plan.seed, "data": study.data.seed}
 
-    def train(
-        self,
-        study: SpeechStudy,
-        plan: StaggeredPlan,
-        planted: PlantedSpeech,
-        execution: Execution,
-        *,
-        steps: Sequence[int] = (),
-        checkpoint: Checkpoint | None = None,
-        on_step: Callable[[int], None] | None = None,
-    ) -> Trained:
-        """Train recognisers and keep what the transcripts cost."""
-        fit, population = self.fit(
-            study,
-            plan,
-            planted,
-            execution,
-            probes={"scores": partial(self.score, planted)} if steps else {},
-            probe_steps=steps,
-            checkpoint=checkpoint,
-            on_step=on_step,
-        )
-        return scored(fit, population)
-
-    def score(self, planted: PlantedSpeech, models: Population) -> Tensor:
-        """Return minus the cost of each transcript given its sound, in bits.
-
-        A canary of two speakers has the mean of both.
-        """
-        return -utterance_signals(models, planted.probed[0])[:, SIGNALS.index("bits")]
-
     def judge(self, planted: PlantedSpeech, models: Population) -> Floats:
         """Return ``validation_edits``."""
         return validation_edits(models, planted)
@@ -425,12 +393,7 @@ class Recognisers(SequenceTask[SpeechStudy, PlantedSpeech]):
         """Return what a trial's transcripts cost, in bits; nothing is decoded."""
         return torch.from_numpy(utterance_bits(models, planted.probed[trial]))
 
-    def all_costs(self, planted: PlantedSpeech, models: LogitModels) -> Tensor:
-        """Return what the transcripts of all trials cost."""
-        trials = range(len(planted.probed))
-        return torch.stack([self.signals(planted, models, t)[:, 0] for t in trials], dim=1)
-
-    def numbers(self, planted: PlantedSpeech, models: LogitModels) -> Floats:
+    def numbers(self, planted: PlantedSpeech, models: Population) -> Floats:
         """Return ``error_shares``."""
         return error_shares(models, planted)
 

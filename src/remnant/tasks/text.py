@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,7 +19,7 @@ from remnant.models.protocols import LogitModels
 from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
 from remnant.plans.order import generator
 from remnant.plans.plan import COHORTS, SEQUENCES
-from remnant.population import Checkpoint, Fit, Population
+from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
 from remnant.studies.shared.settings import Execution
@@ -38,7 +37,7 @@ from remnant.tasks.language_models import (
     load_text,
 )
 from remnant.tasks.sequences import SequenceTask
-from remnant.tasks.task import Floats, Lesson, Progress, ScopeWords, Source, Trained, scored
+from remnant.tasks.task import Floats, Lesson, Progress, ScopeWords, Source
 
 Ids = NDArray[np.int64]
 
@@ -293,34 +292,6 @@ class LanguageModels(SequenceTask[TextStudy, PlantedTokens]):
         """Return the seeds of plan and text."""
         return {"plan": study.plan.seed, "text": study.text.seed}
 
-    def train(
-        self,
-        study: TextStudy,
-        plan: StaggeredPlan,
-        planted: PlantedTokens,
-        execution: Execution,
-        *,
-        steps: Sequence[int] = (),
-        checkpoint: Checkpoint | None = None,
-        on_step: Callable[[int], None] | None = None,
-    ) -> Trained:
-        """Train language models and keep what the sequences cost."""
-        fit, population = self.fit(
-            study,
-            plan,
-            planted,
-            execution,
-            probes={"scores": partial(self.score, planted)} if steps else {},
-            probe_steps=steps,
-            checkpoint=checkpoint,
-            on_step=on_step,
-        )
-        return scored(fit, population)
-
-    def score(self, planted: PlantedTokens, models: Population) -> Tensor:
-        """Return minus the cost of each sequence, in bits."""
-        return -sequence_signals(models, planted, planted.probed[0])[:, 0]
-
     def judge(self, planted: PlantedTokens, models: Population) -> Floats:
         """Return what a validation token costs each member, in bits."""
         return validation_bits(planted, models)
@@ -383,17 +354,13 @@ class LanguageModels(SequenceTask[TextStudy, PlantedTokens]):
         """Return ``WINDOW_SIGNALS`` of a trial's sequences."""
         return sequence_signals(models, planted, planted.probed[trial])
 
-    def costs(self, planted: PlantedTokens, models: LogitModels, trial: int) -> Tensor:
-        """Return what a trial's sequences cost, in bits."""
-        return self.signals(planted, models, trial)[:, 0]
-
     def all_costs(self, planted: PlantedTokens, models: LogitModels) -> Tensor:
         """Return what the sequences of all trials cost, read at once."""
         every = planted.probed.reshape(-1, planted.probed.shape[2])
         signals = sequence_signals(models, planted, every)
         return signals[:, 0].reshape(len(signals), *planted.probed.shape[:2])
 
-    def numbers(self, planted: PlantedTokens, models: LogitModels) -> Floats:
+    def numbers(self, planted: PlantedTokens, models: Population) -> Floats:
         """Return what a validation token costs each member, in bits."""
         return validation_bits(planted, models)[:, None]
 
