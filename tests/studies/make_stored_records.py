@@ -41,6 +41,7 @@ RECORDS = {
     "one-run": "runs/one-run",
     "text-forgetting": "runs/text-forgetting",
     "speech-forgetting": "runs/speech-forgetting",
+    "translation-forgetting": "runs/translation-forgetting",
     "text-one-run": "runs/text-one-run",
     "speech-one-run": "runs/speech-one-run",
     "prediction": "runs/prediction",
@@ -65,7 +66,7 @@ RECORDS = {
     },
 }
 """The folder of each question's record, in WORK/work."""
-SINCE = {"text-one-run": "0.3"}
+SINCE = {"text-one-run": "0.3", "translation-forgetting": "0.3"}
 """The version with which a question came that 0.2 did not have."""
 RUNS = [
     *(folder.removeprefix("runs/") for folder in RECORDS.values() if folder.startswith("runs/")),

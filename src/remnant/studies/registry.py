@@ -104,7 +104,9 @@ def _room(
     )
 
 
-def _sequences(title: str, *, result: str, page: str, recipe: str, task: str) -> Question:
+def _sequences(
+    title: str, *, result: str, page: str, recipe: str, task: str, heading: str = "TITLE"
+) -> Question:
     """Return the entry of forgetting of sequences, which the room of forgetting has over tasks.
 
     Args:
@@ -112,13 +114,14 @@ def _sequences(title: str, *, result: str, page: str, recipe: str, task: str) ->
         result: The result class.
         page, recipe: The modules with ``page`` and ``RECIPE``.
         task: As in ``Question``.
+        heading: As of ``_room``.
     """
     home = "remnant.studies.forgetting"
     return Question(
         title=title,
         result=f"{home}.sequence_result:{result}",
         page=f"{home}.{page}:page",
-        heading=f"{home}.{page}:TITLE",
+        heading=f"{home}.{page}:{heading}",
         beside="remnant.studies.beside.sequence_forgetting:beside",
         recipe=f"{home}.{recipe}:RECIPE",
         run=f"{home}.sequence_run:run_sequence_forgetting",
@@ -180,6 +183,14 @@ QUESTIONS: dict[str, Question] = {
         page="speech_page",
         recipe="speech_recipe",
         task="speech",
+    ),
+    "translation-forgetting": _sequences(
+        "How fast does a translator forget pairs of sentences that it was trained on?",
+        result="TranslationForgettingResult",
+        page="sequence_page",
+        recipe="pair_recipe",
+        heading="PAIR_TITLE",
+        task="pairs",
     ),
     "text-one-run": _room(
         "one_run",

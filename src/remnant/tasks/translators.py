@@ -10,11 +10,12 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from remnant.data.pairs import Pair, PairCorpus, load_own_pairs, load_pairs
 from remnant.models import TRANSLATORS, Vocabulary
 from remnant.models.catalogue import checked_maker
+from remnant.models.encoder_decoder import EncoderDecoder
 from remnant.models.protocols import LogitModels
 from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.population import Fit, Population
@@ -110,12 +111,11 @@ def pair_rows(pairs: Sequence[Pair], vocabulary: Vocabulary, longest: int) -> Pa
     return PairRows(inputs, labels)
 
 
-def translator_maker(study: TranslatorStudy, planted: PairStore) -> Callable[[], nn.Module]:
+def translator_maker(study: TranslatorStudy, planted: PairStore) -> Callable[[], EncoderDecoder]:
     """Return a function that makes the study's model for this vocabulary."""
-    make = checked_maker(
+    return checked_maker(
         TRANSLATORS, study.model.name, study.model_options, planted.vocabulary.size
     )
-    return make
 
 
 def fit_translators(

@@ -31,6 +31,7 @@ from remnant.studies.forgetting.exposure_curves import (
     subtracted,
     twin_exposure,
 )
+from remnant.studies.forgetting.pair_recipe import TranslationForgettingStudy
 from remnant.studies.forgetting.sequence_result import ByUses
 from remnant.studies.forgetting.sequence_training import sequence_task
 from remnant.studies.forgetting.text_recipe import (
@@ -58,19 +59,20 @@ from remnant.studies.shared.result_parts import Tested
 from remnant.studies.shared.wording import times
 
 Floats = NDArray[np.float64]
+PlainStudy = TextForgettingStudy | TranslationForgettingStudy
 _SHOWN = ("validation_bits", "character_error_rate")  # of a task, in the rows of disturbances
 
 
 def measure_text_forgetting(
-    record: Record, study: TextForgettingStudy, *, examples: int, tokens: int
+    record: Record, study: PlainStudy, *, examples: int, tokens: float
 ) -> None:
     """Measure everything the study asks for and put it into the record; no canary is in it.
 
     Args:
         record: Holds the arrays, and is given the results.
         study: The study that was run.
-        examples: Clean windows, from which an epoch's length follows.
-        tokens: Of a canary.
+        examples: Clean windows or pairs, from which an epoch's length follows.
+        tokens: Of a canary that are scored, on average.
     """
     put_twin_curves(record, study)
     put_parts(record, by_uses=_by_uses(record, study, examples))
@@ -156,7 +158,7 @@ def canary_uses(study: SequenceStudy, examples: int) -> NDArray[np.int64]:
     return uses.astype(np.int64)
 
 
-def _by_uses(record: Record, study: TextForgettingStudy, examples: int) -> ByUses | Absent:
+def _by_uses(record: Record, study: SequenceStudy, examples: int) -> ByUses | Absent:
     """Return one exposure curve for each number of copies, or why there is but one number."""
     plan = study.plan
     if not isinstance(plan.copies, tuple):
@@ -173,7 +175,7 @@ def _by_uses(record: Record, study: TextForgettingStudy, examples: int) -> ByUse
     )
 
 
-def _traditional(record: Record, study: TextForgettingStudy, tokens: int) -> Traditional:
+def _traditional(record: Record, study: SequenceStudy, tokens: float) -> Traditional:
     """Return the canaries' mean loss a token, in nats, and the share of tokens guessed right."""
     plan, signals = study.plan, record.array("primary.signals")
     columns: dict[str, tuple[float, ...]] = {}
@@ -194,41 +196,48 @@ def _compare(record: Record, study: SequenceStudy, primary: ExposureCurve) -> No
     put_comparison(record, study, primary, variants, success="exposure", chance=primary.null)
 
 
-def searched_scope(record: Record, study: SequenceStudy) -> tuple[list[str], list[str]]:
-    """Return what was searched for residual memory and what was not, as lines of the scope."""
-    scanned = "absent" not in record.results()["returning"]
-    return hidden_scope(study.hidden, scanned=scanned)
+def sequence_scope(
+    record: Record,
+    study: SequenceStudy,
+    *,
+    planted: str,
+    data: str,
+    cost: str,
+    untested: tuple[str, ...],
+    beside: tuple[str, ...] = (),
+    others: str,
+) -> Tested:
+    """Return what a study of sequences tested and what it did not.
 
-
-def _scope(record: Record, study: TextForgettingStudy, tokens: int) -> Tested:
-    plan = study.plan
-    what = (
-        f"{tokens} random {study.text.level}s"
-        if study.canaries.kind == "random"
-        else (f"{tokens} {study.text.level}s of held-out text")
-    )
+    Args:
+        record: Holds the search for residual memory.
+        study: The study.
+        planted, data: What the canaries were, and what the models were trained on.
+        cost: By what they are ranked.
+        untested: What was not tested of such canaries and costs; the first comes first.
+        beside: The same, after what may be hidden.
+        others: Which other models and data were not tested.
+    """
+    plan, references = study.plan, study.canaries.references
     tested = [
-        f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries of {what} in "
-        f"{study.model.name} on {study.data.path if study.data else study.text.name}",
-        f"a sequence's cost, {subtracted(study, study.attack.calibration)}, ranked among "
-        f"{study.canaries.references} references of the trial's own, for {plan.watch_steps} steps "
-        "after the canaries were last used",
+        f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries{planted} in "
+        f"{study.model.name} on {data}",
+        f"{cost}, {subtracted(study, study.attack.calibration)}, ranked among {references} "
+        f"references of the trial's own, for {plan.watch_steps} steps after the canaries were last "
+        "used",
     ]
     tested += ["A/A twins as the negative control"] if plan.aa else []
-    searched, may_be_hidden = searched_scope(record, study)
-    tested += searched
-    others = {
-        "random": "text that a model can predict: random tokens are learnt as such, by heart",
-        "text": "text that no model can predict, such as passwords and numbers",
-    }
+    scanned = "absent" not in record.results()["returning"]
+    searched, may_be_hidden = hidden_scope(study.hidden, scanned=scanned)
+    first, *more = untested
     not_tested = [
-        others[study.canaries.kind],
-        f"exposure beyond {math.log2(study.canaries.references + 1):.1f} bits a canary: more "
-        "references would show it",
-        "extraction: a rank among references does not say that a canary can be extracted",
+        first,
+        f"exposure beyond {math.log2(references + 1):.1f} bits a canary: more references would "
+        "show it",
+        *more,
         *may_be_hidden,
-        "adversaries who know the batch order, see gradients, or query the model while it trains",
-        f"lags beyond {plan.watch_steps} steps, other models and other text",
+        *beside,
+        f"lags beyond {plan.watch_steps} steps, {others}",
     ]
     if not plan.fresh_canaries and plan.trials > 1:
         not_tested.append("other canaries: all trials planted the same ones")
@@ -236,7 +245,43 @@ def _scope(record: Record, study: TextForgettingStudy, tokens: int) -> Tested:
         not_tested.append("A/A twins: there was no negative control")
     if plan.trials == 1:
         not_tested.append("how much another training run would differ: there was one trial")
-    return Tested(tested=tuple(tested), not_tested=tuple(not_tested))
+    return Tested(tested=(*tested, *searched), not_tested=tuple(not_tested))
+
+
+def _scope(record: Record, study: PlainStudy, tokens: float) -> Tested:
+    extraction = "extraction: a rank among references does not say that a canary can be extracted"
+    adversaries = (
+        "adversaries who know the batch order, see gradients, or query the model while it trains",
+    )
+    if isinstance(study, TranslationForgettingStudy):
+        words = sequence_task(study).scope(study)
+        return sequence_scope(
+            record,
+            study,
+            planted=f", {words.planted},",
+            data=words.data,
+            cost=words.scored[0],
+            untested=(*words.untested, extraction),
+            beside=adversaries,
+            others=words.others,
+        )
+    level, random = study.text.level, study.canaries.kind == "random"
+    others = {
+        "random": "text that a model can predict: random tokens are learnt as such, by heart",
+        "text": "text that no model can predict, such as passwords and numbers",
+    }
+    return sequence_scope(
+        record,
+        study,
+        planted=f" of {tokens} random {level}s"
+        if random
+        else f" of {tokens} {level}s of held-out text",
+        data=study.data.path if study.data else study.text.name,
+        cost="a sequence's cost",
+        untested=(others[study.canaries.kind], extraction),
+        beside=adversaries,
+        others="other models and other text",
+    )
 
 
 def put_residual_memory(record: Record, study: SequenceStudy) -> None:

@@ -62,6 +62,7 @@ from remnant.studies.shared.pages import (
 from remnant.studies.shared.result_parts import Gate
 
 TITLE = "Forgetting of text"
+PAIR_TITLE = "Forgetting in translation"
 _TITLES = {
     "PASS": "No more exposed than allowed at the last step watched",
     "FAIL": "Still more exposed than allowed",
@@ -87,6 +88,15 @@ _CALIBRATED = {
     "references": "From each cost was subtracted the mean of what reference models, trained on "
     "parts of the clean text, pay for the same sequence.",
 }
+_PLANTED = (
+    "Sequences of random tokens, which no text predicts, were planted into a language model’s "
+    "training. It then trained on clean text and never saw them again."
+)
+_PAIRS_PLANTED = (
+    "Pairs of sentences were planted into a translator’s training. It then trained on clean pairs "
+    "and never saw them again. A sequence is the target of a pair, and its cost is that of the "
+    "target given the source."
+)
 _TRADITIONAL = (
     "The share of the canaries’ tokens that was guessed right, and the mean loss of a token. "
     "Neither compares a canary with sequences that were never planted: a model also learns what "
@@ -184,10 +194,7 @@ def _plain_words(
 
 def what_was_done(stored: ExposureCurveResult | Absent, recipe: Mapping[str, Any]) -> str:
     """How the canaries were planted and ranked, and what exposure says."""
-    planted = (
-        "Sequences of random tokens, which no text predicts, were planted into a language model’s "
-        "training. It then trained on clean text and never saw them again."
-    )
+    planted = _PAIRS_PLANTED if "pairs" in recipe else _PLANTED
     if isinstance(stored, Absent):
         return f"{planted} How exposed they are was not measured: {stored.reason}."
     ranked = (

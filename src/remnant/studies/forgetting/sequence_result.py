@@ -234,6 +234,11 @@ class TextForgettingResult(SequenceResult):
     traditional: Traditional | Absent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TranslationForgettingResult(TextForgettingResult):
+    """Everything that a study of forgetting of translators stores: a sequence is a target."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ErrorRates:
     """What a recogniser hears of the canaries, in the twin that saw them and in the other one.

@@ -10,6 +10,7 @@ from typing import Any
 
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.records import Record
+from remnant.studies.forgetting.pair_recipe import TranslationForgettingStudy
 from remnant.studies.forgetting.sequence_measure import measure_text_forgetting
 from remnant.studies.forgetting.sequence_training import (
     SEARCHED,
@@ -97,7 +98,7 @@ def _work(
         measure_speech_forgetting(
             record, study, examples=first.examples, characters=first.canary_characters
         )
-    elif isinstance(study, TextForgettingStudy):
+    elif isinstance(study, TextForgettingStudy | TranslationForgettingStudy):
         measure_text_forgetting(record, study, examples=first.examples, tokens=first.tokens)
     record.finish()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -14,11 +13,11 @@ from remnant.data.speech.wav import RATE, read_wav
 from remnant.measures import ExposureCurve
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
-from remnant.studies.forgetting.exposure_curves import subtracted, twin_exposure
+from remnant.studies.forgetting.exposure_curves import twin_exposure
 from remnant.studies.forgetting.sequence_measure import (
     canary_uses,
     put_twin_curves,
-    searched_scope,
+    sequence_scope,
 )
 from remnant.studies.forgetting.sequence_result import ErrorRates, PlantedSound, PlantedSounds
 from remnant.studies.forgetting.speech_recipe import (
@@ -143,41 +142,30 @@ def _errors(record: Record, study: SpeechForgettingStudy, characters: int) -> Er
 
 
 def _scope(record: Record, study: SpeechForgettingStudy) -> Tested:
-    plan, own = study.plan, study.canaries
+    own = study.canaries
     lengths = " or ".join(map(str, own.words))
     what = (
         f"transcripts of {lengths} random words, spoken by synthesizers"
         if own.kind == "spoken"
         else f"utterances of the corpus with {lengths} random words as their transcript"
     )
-    tested = [
-        f"{plan.kind.upper()}: {plan.trials} trials of {plan.canaries} canaries, {what}, in "
-        f"{study.model.name} on {study.data.title} speech",
-        f"a transcript's CTC cost given its sound, {subtracted(study, study.attack.calibration)}, "
-        f"ranked among {own.references} references of the trial's own, for {plan.watch_steps} "
-        "steps after the canaries were last used",
-    ]
-    tested += ["A/A twins as the negative control"] if plan.aa else []
-    searched, may_be_hidden = searched_scope(record, study)
-    tested += searched
-    not_tested = [
-        "real voices: synthesizers speak more alike than people do"
-        if study.data.name == SYNTHETIC or own.kind == "spoken"
-        else "utterances with their true transcripts: wrong ones are learnt by heart",
-        f"exposure beyond {math.log2(own.references + 1):.1f} bits a canary: more references "
-        "would show it",
-        *may_be_hidden,
-        "attackers without the sound: the cost is that of a transcript given its own sound",
-        "extraction: a rank among references does not say that a transcript can be extracted",
-        f"lags beyond {plan.watch_steps} steps, other recognisers and other speech",
-    ]
-    if not plan.fresh_canaries and plan.trials > 1:
-        not_tested.append("other canaries: all trials planted the same ones")
-    if not plan.aa:
-        not_tested.append("A/A twins: there was no negative control")
-    if plan.trials == 1:
-        not_tested.append("how much another training run would differ: there was one trial")
-    return Tested(tested=tuple(tested), not_tested=tuple(not_tested))
+    return sequence_scope(
+        record,
+        study,
+        planted=f", {what},",
+        data=f"{study.data.title} speech",
+        cost="a transcript's CTC cost given its sound",
+        untested=(
+            "real voices: synthesizers speak more alike than people do"
+            if study.data.name == SYNTHETIC or own.kind == "spoken"
+            else "utterances with their true transcripts: wrong ones are learnt by heart",
+        ),
+        beside=(
+            "attackers without the sound: the cost is that of a transcript given its own sound",
+            "extraction: a rank among references does not say that a transcript can be extracted",
+        ),
+        others="other recognisers and other speech",
+    )
 
 
 def put_sounds(

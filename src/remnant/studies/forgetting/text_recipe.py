@@ -68,7 +68,8 @@ class SequenceStudy(ComparedStudy):
     """A study of twins whose canaries are ranked among references by what models pay for them.
 
     Attributes:
-        training: How the models are trained.
+        canaries: Which sequences are planted, and among how many ``references`` they are ranked.
+        model, training: The models, and how they are trained.
         attack: How exposure is measured.
         hidden: How to search for memory that the attack no longer finds; None scans the checkpoints
             only.
@@ -77,6 +78,8 @@ class SequenceStudy(ComparedStudy):
     CLEAN: ClassVar[str] = "text"
     THINGS: ClassVar[str] = "sequences"
 
+    canaries: Any
+    model: Any
     training: TrainingSettings
     attack: TextAttackSettings
     hidden: HiddenSettings | None = None
