@@ -15,8 +15,8 @@ from remnant.data.pairs import Pair, PairCorpus
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.models.protocols import LogitModels
-from remnant.plans.order import generator
 from remnant.plans.plan import COHORTS
+from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.studies.shared.pair_settings import PairPlantingStudy

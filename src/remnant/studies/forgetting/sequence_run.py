@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Mapping
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 from remnant.plans import InjectPlan, PoisonPlan
+from remnant.progress import Progress
 from remnant.records import Record
 from remnant.studies.forgetting.pair_recipe import TranslationForgettingStudy
 from remnant.studies.forgetting.sequence_measure import measure_text_forgetting
@@ -25,13 +26,8 @@ from remnant.studies.forgetting.text_recipe import SequenceStudy, TextForgetting
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, Workload
 from remnant.studies.jobs.running import run_jobs
+from remnant.studies.pipeline import Prepared, joint_fingerprint
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.recording import (
-    Progress,
-    joint_fingerprint,
-    put_ledger,
-    run_in_record,
-)
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.task import Source
 
@@ -39,35 +35,31 @@ Plan = InjectPlan | PoisonPlan
 _STEPS = 6  # that are timed before lag 0, and again after it
 
 
-def run_sequence_forgetting(
-    study: SequenceStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
-) -> None:
-    """Run the study in ``folder``: load, plant, train, probe, measure. Resumes an interrupted run.
+def prepare(study: SequenceStudy, execution: Execution, progress: Progress | None) -> Prepared:
+    """Load and plant all parts, and refuse what cannot be trained.
 
     The canaries follow from the plan's seed. The record holds none of them, unless
     ``execution.reveal`` asks for three utterances.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
     """
     task = sequence_task(study)
     sources, planted = {}, {}
     for name, part in study.parts().items():
         sources[name] = task.load(part, execution, progress)
         planted[name] = task.plant(part, sources[name], execution)
-    run_in_record(
-        study,
-        folder,
-        execution,
+    first = planted["primary"]
+    afterwards = None
+    if execution.reveal and isinstance(study, SpeechForgettingStudy):
+        afterwards = partial(put_sounds, study, first, execution)
+    return Prepared(
         data_fingerprint=joint_fingerprint(
             task.fingerprint(sources[name], planted[name]) for name in sources
         ),
         seeds=task.seeds(study),
-        work=lambda record: _work(study, sources["primary"], planted, execution, record, progress),
         origins=[source.origin for source in sources.values()],
+        work=lambda record: _work(study, sources["primary"], planted, execution, record, progress),
+        ledger=study.plan.ledger(examples=first.examples),
+        afterwards=afterwards,
     )
-    if execution.reveal and isinstance(study, SpeechForgettingStudy):
-        put_sounds(study, planted["primary"], execution, folder)
 
 
 def _work(
@@ -91,7 +83,6 @@ def _work(
         whole=Workload.of(list(every.values())),
     )
     task, first = sequence_task(study), planted["primary"]
-    put_ledger(record, study.plan.ledger(examples=first.examples))
     judged = record.array(f"primary.{task.USEFUL}")[study.plan.members_of("planted")]
     record.put_result("task", task.useful(study, source, first, judged))
     if isinstance(study, SpeechForgettingStudy):
@@ -100,10 +91,9 @@ def _work(
         )
     elif isinstance(study, TextForgettingStudy | TranslationForgettingStudy):
         measure_text_forgetting(record, study, examples=first.examples, tokens=first.tokens)
-    record.finish()
 
 
-def estimate_sequence_forgetting(study: SequenceStudy, execution: Execution) -> dict[str, Any]:
+def estimate(study: SequenceStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps, write nothing, and return the time and memory of the whole run.
 
     Nothing slow is read or made: see ``imagined`` of a task. Trials that are not timed take as

@@ -12,8 +12,8 @@ from remnant.data.pairs import PairCorpus
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.plans import InsertPlan
-from remnant.plans.order import generator
 from remnant.plans.plan import FILL
+from remnant.plans.schedule import generator
 from remnant.studies.shared.pair_settings import PairSettings
 from remnant.studies.translation.recipe import PairSecretSettings
 from remnant.tasks.translators import END, PairRows, pair_rows
