@@ -320,7 +320,7 @@ def _refuse_blind_gate(looked_for: dict[str, Any]) -> None:
     Raises:
         InvalidInput: The positive control of a kind is not found.
     """
-    from remnant.canaries.natural.control import undetected_kinds
+    from remnant.canaries.natural.scanning import undetected_kinds
 
     settings = {name: looked_for[name] for name in ("region", "min_entropy")}
     unseen = undetected_kinds(looked_for["kinds"], **settings)
