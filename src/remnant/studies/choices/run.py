@@ -38,8 +38,7 @@ from remnant.studies.choices.sanitising import (
 )
 from remnant.studies.exposure.audit import Progress
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Job, JobContext, Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, JobContext, Workload, run_jobs
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution

@@ -44,8 +44,7 @@ from remnant.studies.found_secrets.rounding import (
 )
 from remnant.studies.found_secrets.verdict import NO_PROOF, NOT_SEARCHED, REMOVE
 from remnant.studies.shared.result_parts import Finding, Gate, Tested
-from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
-from remnant.studies.shared.wording import counted
+from remnant.studies.shared.wording import NO_PROBABILITY, NO_REFERENCE, counted, finite, whole
 
 if TYPE_CHECKING:
     from remnant.studies.found_secrets.measure import FoundExposure, FoundExposures

@@ -15,8 +15,7 @@ from remnant.models.protocols import LogitModels
 from remnant.plans import ShadowPlan
 from remnant.population import Fit, Population
 from remnant.records import Record
-from remnant.studies.jobs.execution import Job, JobContext, Progress, Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, JobContext, Progress, Workload, run_jobs
 from remnant.studies.residual_memory.disturbances import Lesson
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
 from remnant.studies.shared.settings import Execution

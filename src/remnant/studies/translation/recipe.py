@@ -12,8 +12,7 @@ from remnant.models import TRANSLATORS
 from remnant.plans import InsertPlan
 from remnant.plans.bounds import Count, FromZero, at_least, one_of, text
 from remnant.studies.exposure.recipe import check_space
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings, option_faults
+from remnant.studies.shared.settings import Section, TrainingSettings, option_faults
 from remnant.studies.shared.study import Recipe, SectionedStudy
 from remnant.studies.shared.text_settings import (
     MeasureSettings,
