@@ -27,21 +27,19 @@ from remnant.records.typed import Result, optional, page_only
 from remnant.studies.command_result import CommandResult
 from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.found_secrets.parts import (
+    ONLY_REVEALED,
     ComparedKind,
     FilesTest,
     MeanByTimes,
     RankCorrelation,
-    TriedExtraction,
-)
-from remnant.studies.found_secrets.redacted_paths import RedactedPaths
-from remnant.studies.found_secrets.rounding import (
-    ONLY_REVEALED,
     ShownExposure,
+    TriedExtraction,
     mean_digits,
     shown_exposure,
     shown_mean,
     shown_queries,
 )
+from remnant.studies.found_secrets.redacted_paths import RedactedPaths
 from remnant.studies.found_secrets.verdict import NO_PROOF, NOT_SEARCHED, REMOVE
 from remnant.studies.shared.result_parts import Finding, Gate, Tested
 from remnant.studies.shared.wording import NO_PROBABILITY, NO_REFERENCE, counted, finite, whole
