@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "cli": {"studies", "tasks", "report", "records", "integrations", "measures", "canaries"},
 }
 ROOM = 25  # files of a folder
-QUESTION_PARTS = ("recipe", "run", "estimate", "result", "page", "heading")
+QUESTION_PARTS = ("recipe", "result", "page", "heading")
 PICKLERS = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 
 
@@ -228,6 +228,8 @@ def test_a_circle_is_seen(source, seen):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_question_has_its_files(name):
     places = [getattr(QUESTIONS[name], part) for part in QUESTION_PARTS]
+    if QUESTIONS[name].run:
+        places += [f"{QUESTIONS[name].run}:{part}" for part in ("prepare", "estimate")]
     for place in filter(None, places):  # what a command measures has no recipe
         module, _, wanted = place.partition(":")
         assert module in MODULES, f"{name} has no {module}"
