@@ -24,8 +24,12 @@ from remnant.plans.bounds import (
     number,
     one_of,
 )
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import Classifiers, TrainingSettings, refuse_own_network
+from remnant.studies.shared.settings import (
+    Classifiers,
+    Section,
+    TrainingSettings,
+    refuse_own_network,
+)
 from remnant.studies.shared.study import Recipe, section_fields
 from remnant.studies.shared.variants import Variant, difference, label_faults
 

@@ -44,8 +44,7 @@ from remnant.studies.features.training import (
 )
 from remnant.studies.features.verdict import feature_gate, feature_scope
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Job, Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, Workload, run_jobs
 from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.classifiers import check_training, load_data, task_fields
 from remnant.studies.shared.machine import StepClock

@@ -17,8 +17,7 @@ from remnant.plans.bounds import (
     distinct_texts,
     one_of,
 )
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import Classifiers, refuse_own_network
+from remnant.studies.shared.settings import Classifiers, Section, refuse_own_network
 from remnant.studies.shared.study import Recipe
 
 EARLY = ("psmi", "loss", "logit_gap", "mahalanobis")  # one model, one pass

@@ -28,8 +28,7 @@ from remnant.population.blueprint import cross_entropy
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import label_signals
 from remnant.records import Record
-from remnant.studies.jobs.execution import Job, JobContext
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, JobContext, run_jobs
 from remnant.studies.own_code import file_of
 from remnant.studies.shared.image_canaries import (
     Planting,

@@ -13,7 +13,8 @@ from remnant.canaries import BY_LOSS, KINDS, QUARTER
 from remnant.data import DATA_SETS
 from remnant.data.own_code import FORM, reference_faults
 from remnant.data.own_files import FILES, TENSORS
-from remnant.errors import PlanError, RemnantError
+from remnant.errors import PlanError, RemnantError, require
+from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.measures.statistics.success import chance_level, out_of_reach
 from remnant.models.catalogue import CATALOGUE, Architecture
 from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
@@ -22,6 +23,7 @@ from remnant.plans.bounds import (
     FromZero,
     Positive,
     ShareOrAll,
+    field_faults,
     is_number,
     is_whole,
     one_of,
@@ -31,8 +33,40 @@ from remnant.plans.plan import added_later
 from remnant.population import LearningRate
 from remnant.population.optimizers import check_clip, make_optimizer
 from remnant.studies.jobs.execution import Execution as Execution
-from remnant.studies.shared.section import Section
 from remnant.studies.shared.study import SectionedStudy
+
+
+class Section:
+    """A section of a recipe beside ``[plan]``; all of its faults are listed at once.
+
+    Subclasses are frozen dataclasses and name their section: ``class DataSettings(Section,
+    name="data")``. The annotations of their fields say what is allowed (``plans/bounds.py``).
+    """
+
+    NAME: ClassVar[str]
+    CODE: ClassVar[tuple[str, ...]] = ()  # fields that name functions of the user's own
+    HINT: ClassVar[str] = "Fix the recipe."
+
+    def __init_subclass__(cls, *, name: str = "", **others: Any) -> None:
+        super().__init_subclass__(**others)
+        cls.NAME = name or cls.NAME
+
+    def __post_init__(self) -> None:
+        faults = field_faults(self, prefix=f"{self.NAME}.")
+        faults = faults or [*self._gate_faults(), *self._contradictions()]
+        require(faults, error=PlanError, hint=self.HINT)
+
+    def _gate_faults(self) -> list[str]:
+        """A section with a limit and a confidence is that of a gate."""
+        faults: list[str] = []
+        if hasattr(self, "limit") and hasattr(self, "confidence"):
+            check_gate_confidence(f"{self.NAME}.confidence", self.confidence, faults)
+        return faults
+
+    def _contradictions(self) -> list[str]:
+        """Return what is wrong with fields together, where each is within its bound."""
+        return []
+
 
 ImagePlan = InjectPlan | PoisonPlan | StaggeredPlan
 OWN = "own"  # the name of a model that a function of the user's own makes
