@@ -41,6 +41,11 @@ SMALLER: dict[str, dict[str, Any]] = {
         "data": {"bands": 8},
         "hidden": {"relearn_steps": [1]},
     },
+    "translation-forgetting": {
+        "plan": {"step": 10, "watch_steps": 10, "trials": 2, "canaries": 8},
+        "attack": {"lags": [0, 5, 10]},
+        "hidden": {"relearn_steps": [1]},
+    },
     "text-one-run": {
         "plan": {"starts": [20, 50], "window": 25, "steps": 90},
         "text": {"characters": 8000},

@@ -31,7 +31,7 @@ from remnant.tasks.planted_speech import InTurns, plant_speech
 from remnant.tasks.speech import TASK, fit_recognisers
 from remnant.tasks.speech_corpus import load_speech
 
-from ..speech_forgetting.conftest import BANDS, patterns
+from ..forgetting.speech_patterns import BANDS, patterns
 from .conftest import SPEECH as STUDY
 from .conftest import SPEECH_PLAN as PLAN
 

@@ -23,18 +23,14 @@ from remnant.report.html import render
 from remnant.studies import Execution, run_study, study_from
 from remnant.studies.reporting import read_page
 from remnant.studies.shared.pages import read_run
+from remnant.studies.shared.pair_settings import PairSettings, TranslatorSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import MeasureSettings
 from remnant.studies.translation.page import page
-from remnant.studies.translation.planted_pairs import END, plant_pairs
-from remnant.studies.translation.probe import sentence_loss
-from remnant.studies.translation.recipe import (
-    PairSecretSettings,
-    PairSettings,
-    TranslationStudy,
-    TranslatorSettings,
-)
+from remnant.studies.translation.planted_pairs import plant_pairs
+from remnant.studies.translation.recipe import PairSecretSettings, TranslationStudy
 from remnant.studies.translation.result import TranslationResult
+from remnant.tasks.translators import END, sentence_loss
 
 NUMBERS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
 THINGS = {"dogs": "hunde", "cats": "katzen", "birds": "vögel", "cows": "kühe"}

@@ -21,10 +21,9 @@ from remnant.measures.statistics.checks import (
     unseen_needed,
 )
 from remnant.measures.statistics.evidence_faults import alike_fault
-from remnant.measures.statistics.groups import NO_GROUPS, GroupPair
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.rank_sum import rank_sum_p_value
-from remnant.measures.statistics.resampling import Groups
+from remnant.measures.statistics.resampling import NO_GROUPS, GroupPair, Groups
 from remnant.measures.statistics.success import (
     SUCCESSES,
     chance_level,
