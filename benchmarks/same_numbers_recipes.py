@@ -591,3 +591,9 @@ limit = 0.9
 checkpoints = 5
 """,
 }
+
+
+def recipe_name(question: str) -> str | None:
+    """Return the name of the first recipe here that asks a question; None where none does."""
+    asking = f'question = "{question}"\n'
+    return next((name for name, text in RECIPES.items() if asking in text), None)

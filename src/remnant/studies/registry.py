@@ -205,6 +205,7 @@ QUESTIONS: dict[str, Question] = {
         result="PredictionResult",
         asks="prediction",
         task="images",
+        own=True,
     ),
     "text-prediction": _room(
         "prediction",
@@ -222,6 +223,7 @@ QUESTIONS: dict[str, Question] = {
         repeatable=False,  # the record has the pixels of the patch, not its text or file
         asks="features",
         task="images",
+        own=True,
     ),
     "exposure": _room(
         "exposure",

@@ -12,11 +12,11 @@ from remnant.studies.beside.checks import (
     attack_found,
     other_measures,
     outcome_of,
+    residual_memory,
     still_detected,
     task_learnt,
     twins_at_chance,
 )
-from remnant.studies.beside.residual_memory import residual_memory
 from remnant.studies.forgetting.sequence_result import (
     ExposureCurveResult,
     SafeAfter,

@@ -58,13 +58,7 @@ def hidden_probe(
         planting.probed.images[question.canaries], planting.probed.labels[question.canaries]
     )
     lesson = lesson_of(_neighbours(study, settings, data, losses, probed))
-    make_model = maker_of(
-        study,
-        execution,
-        shape=planting.shape,
-        classes=planting.classes,
-        whole=planting.store.images.dtype.kind == "i",
-    )
+    make_model = maker_of(study, execution, like=planting.store.images, classes=planting.classes)
 
     def read(population: Population) -> Floats:
         members = range(len(population))[question.members]

@@ -23,8 +23,7 @@ from remnant.studies.forgetting.sequence_training import (
 from remnant.studies.forgetting.speech_recipe import SpeechForgettingStudy
 from remnant.studies.forgetting.text_recipe import SequenceStudy, TextForgettingStudy
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Job, Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, Workload, run_jobs
 from remnant.studies.pipeline import Prepared, joint_fingerprint
 from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.settings import Execution

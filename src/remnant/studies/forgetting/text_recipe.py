@@ -14,9 +14,7 @@ from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
 from remnant.plans.bounds import Count, FromZero, Share, one_of
 from remnant.plans.plan import fingerprint
 from remnant.studies.residual_memory.settings import HiddenSettings
-from remnant.studies.shared.compared_study import ComparedStudy, check_threshold
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.settings import Section, TrainingSettings
 from remnant.studies.shared.study import Recipe
 from remnant.studies.shared.text_settings import (
     Bits,
@@ -26,7 +24,7 @@ from remnant.studies.shared.text_settings import (
     TextSettings,
     named_twice,
 )
-from remnant.studies.shared.variants import Variant, label_faults
+from remnant.studies.shared.variants import ComparedStudy, Variant, check_threshold, label_faults
 
 ATTACKERS = ("twins", "references", "none")
 CALIBRATIONS = (*ATTACKERS, "influence")

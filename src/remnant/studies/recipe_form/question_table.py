@@ -36,14 +36,9 @@ EMPTY = {
     ("one-run", "pairs"): NOT_WRITTEN,
     ("prediction", "speech"): NOT_WRITTEN,
     ("prediction", "pairs"): NOT_WRITTEN,
-    (
-        "prediction",
-        OWN,
-    ): "refused: predictors read hidden states of known layers",
     ("features", "text"): _MARKS,
     ("features", "speech"): "the feature is a mark on an image",
     ("features", "pairs"): _MARKS,
-    ("features", OWN): "refused in recipes; `remnant feature` measures a finished classifier",
     (
         "exposure",
         "images",

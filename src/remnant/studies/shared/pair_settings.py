@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 from remnant.models import TRANSLATORS
 from remnant.plans.bounds import Count, FromZero, at_least, one_of, text
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings, option_faults
+from remnant.studies.shared.settings import Section, TrainingSettings, option_faults
 from remnant.studies.shared.study import SectionedStudy
 from remnant.studies.shared.text_settings import PairFileSettings
 

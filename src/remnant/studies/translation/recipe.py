@@ -16,8 +16,7 @@ from remnant.studies.shared.pair_settings import (
     TranslatorSettings,
     TranslatorStudy,
 )
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.settings import Section, TrainingSettings
 from remnant.studies.shared.study import Recipe
 from remnant.studies.shared.text_settings import (
     MeasureSettings,
