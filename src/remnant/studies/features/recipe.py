@@ -28,7 +28,6 @@ from remnant.studies.shared.settings import (
     Classifiers,
     Section,
     TrainingSettings,
-    refuse_own_network,
 )
 from remnant.studies.shared.study import Recipe, section_fields
 from remnant.studies.shared.variants import Variant, difference, label_faults
@@ -257,7 +256,6 @@ class FeatureStudy(Classifiers):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variants", tuple(self.variants))
-        refuse_own_network(self.model, self.QUESTION)
         faults = label_faults(["plain", *(variant.label for variant in self.variants)])
         for variant in self.variants:
             other = [

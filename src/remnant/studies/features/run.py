@@ -250,7 +250,7 @@ def _check(study: FeatureStudy, data: AuditData, execution: Execution) -> NDArra
     shape, plan = data.clean.images.shape[1:], study.plan
     if not data.are_images:
         raise PlanError(
-            f"A patch is stamped on images, and {study.data.title} has rows of features.",
+            f"A patch is stamped on images, and {study.data.title} has {data.form}.",
             hint="Give images: (examples, height, width) or with channels.",
         )
     for _, way in study.ways().values():

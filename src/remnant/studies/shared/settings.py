@@ -70,6 +70,7 @@ class Section:
 
 ImagePlan = InjectPlan | PoisonPlan | StaggeredPlan
 OWN = "own"  # the name of a model that a function of the user's own makes
+HIDDEN = "hidden"  # of its options, the one that names a layer
 _MOST = 1e9  # of a model's option, far beyond what fits in memory
 
 
@@ -214,7 +215,8 @@ class ModelSettings(Section, name="model"):
     Attributes:
         name: Architecture; ``own`` with ``maker``.
         options: Its options, such as ``{ width = 0.5, dropout = 0.2 }``. With ``maker``: keyword
-            arguments of the function.
+            arguments of the function, and ``hidden``, which it is not given: the submodule whose
+            output is the hidden state, such as ``{ hidden = "body.norm" }``.
         maker: Your own network: ``package.module:function``, which takes the options and returns a
             ``torch.nn.Module`` that gives one logit per class. The code runs only with ``--trust
             FILE``. Not set: the architecture called ``name``.
@@ -247,25 +249,29 @@ class ModelSettings(Section, name="model"):
         faults = reference_faults("model.maker", self.maker)
         if self.name != OWN:
             faults.append(f"model.name={self.name!r} and model.maker={self.maker!r} are both given")
+        hidden = self.options.get(HIDDEN, "some")
+        if not (isinstance(hidden, str) and hidden):
+            faults.append(
+                f"model.options.hidden={hidden!r} is not the name of a submodule, and the function "
+                "is not given it: rename an argument of this name"
+            )
         return faults
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of what makes the model."""
+        kept = {HIDDEN} if self.maker is not None else set()
+        return {name: value for name, value in self.options.items() if name not in kept}
+
+    @property
+    def hidden(self) -> str | None:
+        """The layer of the user's own network whose output is the hidden state, if it names one."""
+        return None if self.maker is None else self.options.get(HIDDEN)
 
     @property
     def title(self) -> str:
         """The model in words: its name, or the function that makes it."""
         return self.name if self.maker is None else self.maker
-
-
-def refuse_own_network(model: ModelSettings, question: str) -> None:
-    """Refuse a network of the user's own where a question reads hidden states.
-
-    Raises:
-        PlanError: It is one.
-    """
-    if model.maker is not None:
-        raise PlanError(
-            f"model.maker={model.maker!r}: the question {question} takes no network of your own.",
-            hint="Name an architecture in model.name, or ask forgetting or one-run.",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
