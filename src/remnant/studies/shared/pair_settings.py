@@ -1,24 +1,17 @@
-"""The recipe of an exposure study of translators: pairs of sentences with a secret."""
+"""The parts of studies on pairs of sentences beside their plan: pairs, secret and translator."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any
 
 from remnant.canaries import Template
 from remnant.canaries.holes import Hole, split
-from remnant.errors import InvalidInput, PlanError, require
+from remnant.errors import InvalidInput
 from remnant.models import TRANSLATORS
-from remnant.plans import InsertPlan
 from remnant.plans.bounds import Count, FromZero, at_least, one_of, text
-from remnant.studies.exposure.recipe import check_space
 from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings, option_faults
-from remnant.studies.shared.study import Recipe, SectionedStudy
-from remnant.studies.shared.text_settings import (
-    MeasureSettings,
-    PairFileSettings,
-)
+from remnant.studies.shared.settings import option_faults
 
 GIVEN = ("source", "beginning")
 FileName = Annotated[str, text("a file's name")]
@@ -126,59 +119,3 @@ class TranslatorSettings(Section, name="model"):
         return option_faults(self.options, TRANSLATORS[self.name]) + [
             f"model.options.{name} follows from pairs.longest" for name in ours
         ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationStudy(SectionedStudy):
-    """One question, whole: the plan and all that changes its numbers."""
-
-    QUESTION: ClassVar[str] = "translation-exposure"
-    SECTIONS: ClassVar[tuple[str, ...]] = (
-        "data",
-        "pairs",
-        "secret",
-        "model",
-        "training",
-        "measure",
-    )
-
-    plan: InsertPlan
-    data: PairFileSettings | None = None
-    pairs: PairSettings = field(default_factory=PairSettings)
-    secret: PairSecretSettings
-    model: TranslatorSettings = field(default_factory=TranslatorSettings)
-    training: TrainingSettings = field(
-        default_factory=lambda: TrainingSettings(optimizer="adam", options={"lr": 2e-3})
-    )
-    measure: MeasureSettings = field(default_factory=MeasureSettings)
-
-    def __post_init__(self) -> None:
-        named = [name for name in ("source", "target") if getattr(self.pairs, name) is not None]
-        if self.data is not None:
-            faults = [f"pairs.{name} and [data] both name the pairs" for name in named]
-        else:
-            faults = (
-                [] if "source" in named else ["neither [data] nor pairs.source names the pairs"]
-            )
-        require(faults, error=PlanError, hint="Name your own files in [data], or two text files.")
-        check_space(self.plan, self.measure, Template(self.secret.template))
-
-    @property
-    def model_options(self) -> dict[str, Any]:
-        """Options of the model: those of the recipe, and the longest source and target."""
-        longest = self.pairs.longest
-        return {**self.model.options, "source_length": longest, "context": longest + 1}
-
-
-RECIPE = Recipe(
-    study=TranslationStudy,
-    example={
-        "plan": {"repeats": (1, 4, 10), "steps": 500},
-        "data": {"path": "pairs.jsonl"},
-        "pairs": {"source": "train.en", "target": "train.de"},
-        "secret": {
-            "source": "my number is {digits:4}",
-            "template": "meine nummer ist {digits:4}",
-        },
-    },
-)
