@@ -16,8 +16,8 @@ from remnant.data import Corpus, plant, windows
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.plans import InsertPlan
-from remnant.plans.order import generator
 from remnant.plans.plan import FILL
+from remnant.plans.schedule import generator
 from remnant.population import Population
 from remnant.tasks.language_models import finite_losses
 from remnant.tasks.secrets import drawn_sets

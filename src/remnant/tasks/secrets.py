@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from remnant.canaries import CanarySet, Template, make_canary_set
 from remnant.models import Vocabulary
 from remnant.plans import InsertPlan
-from remnant.plans.order import generator
 from remnant.plans.plan import FILL
+from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
 from remnant.progress import Progress
 from remnant.studies.shared.settings import Execution

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from remnant.canaries import write_canary_sets
 from remnant.models import load_language_model, save_language_model
 from remnant.plans import InsertPlan
-from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
+from remnant.plans.schedule import generator
 from remnant.population.optimizers import make_optimizer
 from remnant.progress import Progress
 from remnant.records import Record

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from remnant.data import AuditData
 from remnant.data.image_shapes import other_images
 from remnant.errors import PlanError
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.plan import fingerprint
 from remnant.progress import Progress
 from remnant.records import Record
 from remnant.records.typed import put_parts

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import lasting
+from remnant.plans.plan import lasting
 from remnant.probes import MARGINS
 from remnant.progress import Progress
 from remnant.records import Record
