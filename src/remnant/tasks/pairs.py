@@ -1,262 +1,294 @@
-"""Translators: pairs of sentences as rows, planted pairs behind them, and what these cost."""
+"""Translators: pairs of sentences, planted pairs behind them, and what the targets cost."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-import torch
-from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from remnant.canaries import CanarySet, Template
-from remnant.data.pairs import Pair, PairCorpus, load_own_pairs, load_pairs
+from remnant.canaries import Template, commonest_tokens, random_token_sequences
+from remnant.data.pairs import Pair, PairCorpus
 from remnant.errors import PlanError
-from remnant.models import TRANSLATORS, Vocabulary
-from remnant.models.catalogue import checked_maker
+from remnant.models import Vocabulary
+from remnant.models.protocols import LogitModels
 from remnant.plans import InsertPlan
+from remnant.plans.plan import COHORTS
+from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
-from remnant.progress import Progress
+from remnant.population.optimizers import make_optimizer
 from remnant.studies.shared.pair_settings import (
-    PairSecretSettings,
-    PairSettings,
-    TranslatorSettings,
+    PairPlantingStudy,
+    PairsWithSecretsStudy,
 )
-from remnant.studies.shared.settings import Execution, TrainingSettings
-from remnant.studies.shared.text_settings import PairFileSettings
+from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.wording import counted
-from remnant.tasks.language_models import finite_losses
-from remnant.tasks.secrets import PlantedSecrets, SecretWords, drawn_sets
-from remnant.tasks.task import Source
-
-Ids = NDArray[np.int64]
-END = "</s>"
-UNLABELLED = -1
-_TOGETHER = 64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairRows:
-    """Pairs as a translator reads them.
-
-    Attributes:
-        inputs: The source, filled up; then ``begin`` and the target, filled up,
-            ``(rows, longest + longest + 1)``.
-        labels: The target and its end, ``(rows, longest + 1)``; -1 beyond it.
-    """
-
-    inputs: Ids
-    labels: Ids
+from remnant.tasks.planted_pairs import PairsWithSecrets, plant_pairs
+from remnant.tasks.secrets import PlantedSecrets, SecretWords
+from remnant.tasks.sequences import SequenceTask
+from remnant.tasks.task import Floats, Lesson, Progress, ScopeWords, Source
+from remnant.tasks.translators import (
+    END,
+    PairRows,
+    fit_translators,
+    load_pairs_of,
+    pair_rows,
+    sentence_loss,
+    target_signals,
+    translator_maker,
+    validation_bits,
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlantedPairs:
-    """What the population is trained and judged on.
+    """What translators are trained on and asked about.
 
     Attributes:
-        store: Clean pairs first, then the planted ones.
-        examples: How many are clean.
+        store: Clean pairs, then the canaries of each set.
+        examples: How many of them are clean.
         validation: Pairs that nobody is trained on.
-        sets: The canaries and controls of each trial; their texts are the targets.
-        vocabulary: Of both languages and of the canaries.
-        unknown: The share of the training words that are not in it.
+        probed: Of each trial, its canaries, then its references.
+        neighbours: Pairs to relearn from, trial by trial.
+        vocabulary: Of both languages.
+        tokens: Of a canary's target with its end, on average.
     """
 
     store: PairRows
     examples: int
     validation: PairRows
-    sets: tuple[CanarySet, ...]
+    probed: tuple[PairRows, ...]
+    neighbours: PairRows
     vocabulary: Vocabulary
-    unknown: float
+    tokens: float
 
 
-def plant_pairs(
-    plan: InsertPlan, secret: PairSecretSettings, pairs: PairCorpus, settings: PairSettings
-) -> PlantedPairs:
-    """Make the store; a canary's pair takes the place of a clean one.
+def plant_drawn_pairs(study: PairPlantingStudy, pairs: PairCorpus) -> PlantedPairs:
+    """Draw canaries, references and neighbours the same way, from the plan's seed.
+
+    Held-out pairs are taken from the validation pairs, which lose them. Neighbours are drawn last:
+    canaries and references are those without them.
 
     Raises:
-        PlanError: A canary is longer than the longest sentence, or there are more copies than
-            pairs; no sentence is as short as asked for.
+        PlanError: The canaries are longer than the longest sentence, or there are too few pairs.
     """
-    template = Template(secret.template)
-    vocabulary = _vocabulary(secret, template, pairs, settings.words)
-    longest = settings.longest
-    clean = _rows(pairs.train, vocabulary, longest)
-    validation = _rows(pairs.validation, vocabulary, longest)
-    if not len(clean.inputs) or not len(validation.inputs):
-        raise PlanError(
-            f"No pair has at most pairs.longest={longest} tokens, digits counted one by one.",
-            hint="Allow longer ones.",
-        )
-    sets = drawn_sets(plan, template)
-    for trial in range(plan.trials):
-        plan.places(examples=len(clean.inputs), trial=trial)
-    copies = [
-        (secret.source_of(canary.secret), canary.text)
-        for drawn in sets
-        for canary in (drawn.canaries[j] for j in plan.copy_canaries)
-    ]
-    planted = _rows(copies, vocabulary, longest)
-    if len(planted.inputs) < len(copies):
-        most = max(len(vocabulary.encode(text)) for pair in copies for text in pair)
-        raise PlanError(
-            f"A canary has {most} tokens, and a sentence at most pairs.longest={longest}.",
-            hint="Use a longer pairs.longest or a shorter template.",
-        )
-    words = np.concatenate([clean.inputs[:, :longest].ravel(), clean.labels.ravel()])
-    known = words[(words >= 0) & (words < vocabulary.size)]
+    plan, own, longest = study.plan, study.canaries, study.pairs.longest
+    text = " ".join(side for pair in pairs.train for side in pair)
+    frequent = Vocabulary.of_words(text, at_most=study.pairs.words, unknown=True, digits_apart=True)
+    vocabulary = Vocabulary(frequent.kind, tuple(dict.fromkeys([*frequent.symbols, END])))
+    clean = pair_rows(pairs.train, vocabulary, longest)
+    held_out = pair_rows(pairs.validation, vocabulary, longest)
+    sets = plan.trials if plan.fresh_canaries else 1
+    canaries = sets * plan.canaries
+    count = canaries + plan.trials * own.references
+    needed = count + plan.trials * study.neighbours
+    rng = generator(plan.seed, COHORTS)
+    if own.kind == "random":
+        if own.tokens > longest:
+            raise PlanError(
+                f"canaries.tokens={own.tokens} are more than pairs.longest={longest}.",
+                hint="Use a longer pairs.longest or a shorter canary.",
+            )
+        drawn = _random_pairs(vocabulary, frequent.encode(text), own, needed, longest, rng)
+    else:
+        if needed >= len(held_out.inputs):
+            raise PlanError(
+                f"The plan needs {needed} pairs, and {len(held_out.inputs)} are held out.",
+                hint="Use more pairs.pairs, or fewer canaries, references and neighbours.",
+            )
+        order = rng.permutation(len(held_out.inputs))
+        drawn = held_out.take(order[:needed])
+        held_out = held_out.take(np.sort(order[needed:]))
+    planted = drawn.take(np.arange(canaries))
     return PlantedPairs(
-        store=PairRows(
-            np.concatenate([clean.inputs, planted.inputs]),
-            np.concatenate([clean.labels, planted.labels]),
-        ),
+        store=clean.followed_by(planted),
         examples=len(clean.inputs),
-        validation=validation,
-        sets=sets,
+        validation=held_out,
+        probed=tuple(
+            drawn.take(
+                np.r_[
+                    np.arange(plan.canaries) + trial % sets * plan.canaries,
+                    np.arange(own.references) + canaries + trial * own.references,
+                ]
+            )
+            for trial in range(plan.trials)
+        ),
+        neighbours=drawn.take(np.arange(count, needed)),
         vocabulary=vocabulary,
-        unknown=float((known == 0).mean()),
+        tokens=float((planted.labels >= 0).sum(axis=1).mean()),
     )
 
 
-def _vocabulary(
-    secret: PairSecretSettings, template: Template, pairs: PairCorpus, words: int
-) -> Vocabulary:
-    """Return the most frequent words, and all that canaries need."""
-    text = " ".join(text for pair in pairs.train for text in pair)
-    frequent = Vocabulary.of_words(text, at_most=words, unknown=True, digits_apart=True)
-    choices = (choice for slot in template.slots for choice in slot.choices)
-    source = secret.source_of(template.secret_at(0))
-    needed = " ".join([template.prefix, *choices, template.suffix, source])
-    added = dict.fromkeys([END, *frequent.cut(needed), *"0123456789"])
-    symbols = dict.fromkeys([*frequent.symbols, *added])
-    return Vocabulary(frequent.kind, tuple(symbols))
+def _random_pairs(
+    vocabulary: Vocabulary,
+    ids: Any,
+    settings: Any,
+    count: int,
+    longest: int,
+    rng: np.random.Generator,
+) -> PairRows:
+    """Draw pairs whose sides are random words, so that no source says what its target is."""
+    choices = commonest_tokens(ids, vocabulary_size=vocabulary.size)
+    choices = choices[(choices != 0) & (choices != vocabulary.encode(END)[0])]
+    choices = choices[: settings.commonest]
+    if count > len(choices) ** settings.tokens:
+        raise PlanError(
+            f"The plan needs {count} sequences of {settings.tokens} tokens, and there are "
+            f"{len(choices) ** settings.tokens}.",
+            hint="Raise canaries.tokens or canaries.commonest.",
+        )
+    sides = [
+        random_token_sequences(count=count, tokens=settings.tokens, choices=choices, rng=side)
+        for side in rng.spawn(2)
+    ]
+    texts: list[Pair] = [
+        (vocabulary.decode(source), vocabulary.decode(target))
+        for source, target in zip(*(side.tolist() for side in sides), strict=True)
+    ]
+    return pair_rows(texts, vocabulary, longest)
 
 
-def _rows(pairs: Sequence[Pair], vocabulary: Vocabulary, longest: int) -> PairRows:
-    """Encode the pairs that are not too long."""
-    (end,) = vocabulary.encode(END)
-    begin, pad = vocabulary.size, vocabulary.size + 1
-    encoded = [tuple(vocabulary.encode(text) for text in pair) for pair in pairs]
-    kept = [pair for pair in encoded if max(map(len, pair)) <= longest]
-    inputs = np.full((len(kept), 2 * longest + 1), pad, dtype=np.int64)
-    labels = np.full((len(kept), longest + 1), UNLABELLED, dtype=np.int64)
-    inputs[:, longest] = begin
-    for row, (source, target) in enumerate(kept):
-        inputs[row, : len(source)] = source
-        inputs[row, longest + 1 : longest + 1 + len(target)] = target
-        labels[row, : len(target) + 1] = [*target, end]
-    return PairRows(inputs, labels)
+class Translators(SequenceTask[PairPlantingStudy, PlantedPairs]):
+    """Translators: minus what a target costs given its source is the score; see ``Task``."""
 
-
-def token_losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return what each label costs, in nats; 0 where there is none. Any axes before them."""
-    there = labels >= 0
-    costs = -logits.log_softmax(-1).gather(-1, (labels * there)[..., None])[..., 0]
-    return costs * there
-
-
-def sentence_loss(logits: Tensor, labels: Tensor) -> Tensor:
-    """Return each example's cost as a share of the longest sentence: every token weighs the same.
-
-    Args:
-        logits: ``(batch, time, vocabulary)``.
-        labels: ``(batch, time)``, -1 beyond a sentence's end.
-    """
-    return token_losses(logits, labels).sum(-1) / labels.shape[-1]
-
-
-def validation_bits(population: Population, rows: PairRows) -> NDArray[np.float64]:
-    """Return each member's mean cost of a target's token given its source, in bits.
-
-    Raises:
-        InvalidInput: One of them is not finite.
-    """
-    total = torch.zeros(len(population), dtype=torch.float64)
-    inputs, labels = torch.from_numpy(rows.inputs), torch.from_numpy(rows.labels)
-    for some, theirs in zip(inputs.split(_TOGETHER), labels.split(_TOGETHER), strict=True):
-        logits = population.logits(some).double()
-        wanted = theirs.to(logits.device).expand(len(population), -1, -1)
-        total += token_losses(logits, wanted).sum((1, 2)).cpu()
-    bits = total / (int((labels >= 0).sum()) * math.log(2))
-    return finite_losses(bits.numpy())
-
-
-class PairStudy(Protocol):
-    """A study of translators with secrets: what its task needs of it."""
-
-    @property
-    def plan(self) -> InsertPlan: ...  # noqa: D102
-    @property
-    def data(self) -> PairFileSettings | None: ...  # noqa: D102
-    @property
-    def pairs(self) -> PairSettings: ...  # noqa: D102
-    @property
-    def secret(self) -> PairSecretSettings: ...  # noqa: D102
-    @property
-    def model(self) -> TranslatorSettings: ...  # noqa: D102
-    @property
-    def model_options(self) -> dict[str, Any]: ...  # noqa: D102
-    @property
-    def training(self) -> TrainingSettings: ...  # noqa: D102
-
-
-class Translators:
-    """Translators; see ``SecretTask``."""
+    USEFUL = "validation_bits"
 
     def load(
-        self, study: PairStudy, execution: Execution, progress: Progress | None = None
+        self,
+        study: PairPlantingStudy,
+        execution: Execution,
+        progress: Progress | None = None,
+        *,
+        imagined: bool = False,
     ) -> Source:
-        """Read the user's own pairs, or the files that ``pairs`` names."""
-        settings, own = study.pairs, study.data
-        if own is not None:
-            pairs = load_own_pairs(
-                execution.own_files(own),
-                source=own.source,
-                target=own.target,
-                pairs=settings.pairs,
-                longest=settings.longest,
-                seed=settings.seed,
-            )
-        else:
-            pairs = load_pairs(
-                settings.source or "",  # the study has either
-                settings.target,
-                folder=execution.data_folder,
-                pairs=settings.pairs,
-                longest=settings.longest,
-                seed=settings.seed,
-            )
+        """Read the pairs."""
+        pairs = load_pairs_of(study, execution)
         return Source(pairs, pairs.origin)
 
-    def fingerprint(self, source: Source, planted: Any) -> str:
+    def plant(
+        self,
+        study: PairPlantingStudy,
+        source: Source,
+        execution: Execution,
+        *,
+        pool_losses: Floats | None = None,
+    ) -> PlantedPairs:
+        """Draw pairs and put them behind the clean ones."""
+        planted = plant_drawn_pairs(study, source.data)
+        make_optimizer(study.training.optimizer, members=1, options=study.training.options)
+        alone = Population(translator_maker(study, planted), seeds=[0], device=execution.device)
+        alone.logits(planted.store.inputs[:1])
+        study.plan.schedule(examples=planted.examples)  # refuses canaries that do not fit
+        return planted
+
+    def fingerprint(self, source: Source, planted: PlantedPairs) -> str:
         """Return the digest of the pairs."""
         digest: str = source.data.fingerprint
         return digest
 
-    def secret_template(self, study: PairStudy, source: Source) -> Template:
+    def seeds(self, study: PairPlantingStudy) -> dict[str, int]:
+        """Return the seeds of plan and pairs."""
+        return {"plan": study.plan.seed, "pairs": study.pairs.seed}
+
+    def maker(self, study: PairPlantingStudy, planted: PlantedPairs) -> Callable[[], nn.Module]:
+        """Return what makes a translator of the vocabulary."""
+        return translator_maker(study, planted)
+
+    def fit(
+        self,
+        study: PairPlantingStudy,
+        plan: Any,
+        planted: PlantedPairs,
+        execution: Execution,
+        **choices: Any,
+    ) -> tuple[Fit, Population]:
+        """Train translators on the pairs."""
+        return fit_translators(study, plan, planted, execution, **choices)
+
+    def signals(self, planted: PlantedPairs, models: LogitModels, trial: int) -> Tensor:
+        """Return ``target_signals`` of a trial's pairs."""
+        return target_signals(models, planted.probed[trial])
+
+    def judge(self, planted: PlantedPairs, models: Population) -> Floats:
+        """Return what a token of a validation target costs each member, in bits."""
+        return validation_bits(models, planted.validation)
+
+    def useful(
+        self, study: PairPlantingStudy, source: Source, planted: PlantedPairs, judged: Floats
+    ) -> dict[str, Any]:
+        """Return bits a validation token beside those of a uniform guess."""
+        return {
+            "validation_bits": float(judged.mean()),
+            "validation_tokens": int((planted.validation.labels >= 0).sum()),
+            "token": "word",
+            "uniform_bits": math.log2(planted.vocabulary.size),
+        }
+
+    def numbers(self, planted: PlantedPairs, models: Population) -> Floats:
+        """Return what a token of a validation target costs each member, in bits."""
+        return validation_bits(models, planted.validation)[:, None]
+
+    def fields(self, numbers: Floats, task: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the task with these bits a validation token."""
+        return {**task, "validation_bits": float(numbers.mean())}
+
+    def lesson(self, study: PairPlantingStudy, planted: PlantedPairs) -> Lesson | None:
+        """Return the neighbours."""
+        near = planted.neighbours
+        if not study.neighbours:
+            return None
+        return Lesson(
+            inputs=near.inputs, targets=near.labels, each=study.neighbours, loss=sentence_loss
+        )
+
+    def scope(self, study: PairPlantingStudy) -> ScopeWords:
+        """Return which pairs were planted, and which were not."""
+        own = study.canaries
+        planted = {
+            "random": f"pairs with {own.tokens} random words on each side",
+            "held-out": "held-out pairs of sentences",
+        }
+        others = {
+            "random": "sentences that a translator can predict: random words are learnt by heart",
+            "held-out": "targets that no source predicts, such as passwords and numbers",
+        }
+        return ScopeWords(
+            model=study.model.name,
+            data=study.data.path if study.data else str(study.pairs.source),
+            planted=planted[own.kind],
+            scored=("the cost of a target given its source",),
+            untested=(
+                others[own.kind],
+                "attackers without the source: the cost is that of a target given its own source",
+            ),
+            others="other translators and other pairs",
+        )
+
+    def held(self, planted: PlantedPairs) -> int:
+        """Return the bytes of all pairs."""
+        every = (planted.store, planted.neighbours, *planted.probed)
+        return sum(rows.inputs.nbytes + rows.labels.nbytes for rows in every)
+
+    def secret_template(self, study: PairsWithSecretsStudy, source: Source) -> Template:
         """Return the template of the translations."""
         return Template(study.secret.template)
 
     def plant_secrets(
-        self, study: PairStudy, source: Source, execution: Execution
+        self, study: PairsWithSecretsStudy, source: Source, execution: Execution
     ) -> PlantedSecrets:
         """Put pairs with a secret in the place of clean ones."""
         planted = plant_pairs(study.plan, study.secret, source.data, study.pairs)
-        make = checked_maker(
-            TRANSLATORS, study.model.name, study.model_options, planted.vocabulary.size
-        )
 
         def train(plan: InsertPlan, **choices: Any) -> tuple[Fit, Population]:
-            return fit_translators(make, study.training, plan, planted, execution, **choices)
+            return fit_translators(study, plan, planted, execution, **choices)
 
         return PlantedSecrets(
             architecture=study.model.name,
             options=study.model_options,
-            make=make,
+            make=translator_maker(study, planted),
             train=train,
             validation_bits=lambda population: validation_bits(population, planted.validation),
             validation_tokens=int((planted.validation.labels >= 0).sum()),
@@ -265,51 +297,13 @@ class Translators:
             examples=planted.examples,
             sets=planted.sets,
             vocabulary=planted.vocabulary,
-            words=_words(study, planted),
+            words=_secret_words(study, planted),
             encoder_input=study.secret.beginning,
             encoder_input_of=None if study.secret.shared else study.secret.encoder_input,
         )
 
 
-def fit_translators(
-    make: Any,
-    training: TrainingSettings,
-    plan: InsertPlan,
-    planted: PlantedPairs,
-    execution: Execution,
-    **choices: Any,
-) -> tuple[Fit, Population]:
-    """Train the members of a plan on the pairs.
-
-    Args:
-        make: Makes an untrained translator.
-        training, plan, planted, execution: How, who sees what, on what, and where.
-        choices: As in ``Population.fit``.
-    """
-    population = Population(
-        make,
-        seeds=plan.seeds,
-        dropout_seeds=plan.dropout_seeds,
-        noise_seeds=plan.noise_seeds,
-        device=execution.device,
-        precision=plan.precision,
-    )
-    fit = population.fit(
-        planted.store.inputs,
-        planted.store.labels,
-        plan.schedule(examples=planted.examples),
-        optimizer=training.optimizer,
-        loss=sentence_loss,
-        learning_rate=training.rate(),
-        clip=training.clip,
-        compiled=execution.compiled,
-        **choices,
-        **training.options,
-    )
-    return fit, population
-
-
-def _words(study: PairStudy, planted: PlantedPairs) -> SecretWords:
+def _secret_words(study: PairsWithSecretsStudy, planted: PairsWithSecrets) -> SecretWords:
     given = "the whole source, with the secret in it"
     if study.secret.shared:
         given = "the beginning of the source, without the secret"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from remnant.canaries import Template
 from remnant.errors import PlanError, require
@@ -12,15 +12,19 @@ from remnant.studies.exposure.recipe import check_space
 from remnant.studies.shared.pair_settings import (
     PairSecretSettings,
     PairSettings,
+    PairsWithSecretsStudy,
     TranslatorSettings,
 )
 from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.shared.study import Recipe, SectionedStudy
-from remnant.studies.shared.text_settings import MeasureSettings, PairFileSettings
+from remnant.studies.shared.study import Recipe
+from remnant.studies.shared.text_settings import (
+    MeasureSettings,
+    PairFileSettings,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslationStudy(SectionedStudy):
+class TranslationStudy(PairsWithSecretsStudy):
     """One question, whole: the plan and all that changes its numbers."""
 
     QUESTION: ClassVar[str] = "translation-exposure"
@@ -44,21 +48,9 @@ class TranslationStudy(SectionedStudy):
     measure: MeasureSettings = field(default_factory=MeasureSettings)
 
     def __post_init__(self) -> None:
-        named = [name for name in ("source", "target") if getattr(self.pairs, name) is not None]
-        if self.data is not None:
-            faults = [f"pairs.{name} and [data] both name the pairs" for name in named]
-        else:
-            faults = (
-                [] if "source" in named else ["neither [data] nor pairs.source names the pairs"]
-            )
-        require(faults, error=PlanError, hint="Name your own files in [data], or two text files.")
+        hint = "Name your own files in [data], or two text files."
+        require(self.pair_faults(), error=PlanError, hint=hint)
         check_space(self.plan, self.measure, Template(self.secret.template))
-
-    @property
-    def model_options(self) -> dict[str, Any]:
-        """Options of the model: those of the recipe, and the longest source and target."""
-        longest = self.pairs.longest
-        return {**self.model.options, "source_length": longest, "context": longest + 1}
 
 
 RECIPE = Recipe(

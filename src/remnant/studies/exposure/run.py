@@ -35,8 +35,7 @@ from remnant.studies.exposure.measure import (
 from remnant.studies.exposure.recipe import check_space
 from remnant.studies.exposure.saturated import measure_each
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Job, JobContext, Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, JobContext, Workload, run_jobs
 from remnant.studies.pipeline import Prepared, put_ledger
 from remnant.studies.registry import task_of
 from remnant.studies.shared.classifiers import how_trained
