@@ -78,7 +78,8 @@ def _all_blocks(mark, outcome, rows):
     terms = ((mark("Exposure"), mark("Bits.")), ("Command", blocks.prose(blocks.Code(mark("x")))))
     yield blocks.section("Terms", [blocks.Terms(terms)])
     facts = blocks.Facts(((mark("Plan"), ((mark("seed"), mark("0")),)), ("Empty", ())))
-    yield blocks.section("What was run", [blocks.Fold(mark("Plan and machine"), (facts,))])
+    fold = blocks.Fold(mark("Plan and machine"), (facts,))
+    yield blocks.section("What was run", [fold], part="provenance")
 
 
 def _prose_blocks(mark):
