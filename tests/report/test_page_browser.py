@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import shutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from remnant.report import blocks
 from remnant.report.html import render
 
 pytestmark = pytest.mark.browser
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 WIDE = "document.documentElement.scrollWidth"
 COLUMN = "(n) => [...document.querySelectorAll('.long tbody tr')].filter(e => !e.hidden).map("
 COLUMN += "e => e.cells[n].textContent)"
@@ -45,17 +43,6 @@ selector => {
   return (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
 }
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if executable is None:
-        pytest.fail(f"no browser found: install one of {', '.join(BROWSERS)}")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -216,6 +216,7 @@ def _chart(attacks: Attacks, limit: float | None) -> Chart:
         description="; ".join(dot.tip for dot in dots),
         x_label=f"Attack: {named}",
         y_label="AUC",
+        y_from=0.5,
         x_word="attack",
         x_form="number",
         x_digits=0,

@@ -144,7 +144,7 @@ def end_reading(curves: OneRunCurves, limit: float | None) -> Reading | None:
         low=end.low,
         high=end.high,
         limit=limit,
-        lowest=0.0,
+        lowest=0.5 if judged.curve.success == "auc" else 0.0,
         highest=1.0,
         show=judged.curve.show,
         n=f"{counted(judged.n, 'canary', 'canaries')}, {counted(curves.n_unseen, 'control')}, "
