@@ -145,11 +145,12 @@ def not_tested(pages: Sequence[Page]) -> Markup:
     heads = Markup('<tr><th scope="col">Not tested</th><th scope="col">Study</th></tr>')
     table = wrap("table", wrap("thead", heads) + wrap("tbody", rows), "untested")
     inner = wrap("div", table, "scroll")
-    if len(said) > _FEW:
-        inner = Markup(
-            '<details class="in-print"><summary>{} points</summary>\n{}</details>\n'
-        ).format(len(said), inner)
-    return _boxed("report_not_tested", title + inner)
+    if len(said) <= _FEW:
+        return _boxed("report_not_tested", title + inner)
+    head = Markup("<summary>{} ({} points)</summary>").format("What was not tested", len(said))
+    return Markup(
+        '<details class="in-print untold" id="report_not_tested">\n{}\n{}</details>\n'
+    ).format(head, inner)
 
 
 def _boxed(labelled: str, inner: Markup) -> Markup:

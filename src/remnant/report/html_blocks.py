@@ -376,7 +376,8 @@ def listing(lines: Sequence[str | Markup], kind: str) -> Markup:
 def _facts(title: str, rows: tuple[tuple[str, str], ...]) -> Markup:
     lines = (Markup('<tr><th scope="row">{}</th><td>{}</td></tr>\n').format(*row) for row in rows)
     inner = join(lines) or Markup("<tr><td>nothing is recorded</td></tr>\n")
-    return wrap("table", wrap("caption", escape(title)) + wrap("tbody", inner), "facts")
+    caption = wrap("caption", escape(title)) if title else _NOTHING
+    return wrap("table", caption + wrap("tbody", inner), "facts")
 
 
 def _sounds(block: Sounds) -> Markup:

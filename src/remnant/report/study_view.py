@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
@@ -60,8 +60,8 @@ def provenance_view(studies: Sequence[Study], writers: Sequence[BlockWriter]) ->
     common = _common(studies)
     parts = []
     if common:
-        caption = f"The same in all {len(studies)} runs"
-        parts.append(writers[0].block(Facts(((caption, common),)), 3))
+        same = Section(f"The same in all {len(studies)} runs", (Facts((("", common),)),))
+        parts.append(writers[0].fold(same, 3, kind="fold in-print"))
     for study, writer in zip(studies, writers, strict=True):
         blocks = tuple(b for each in study.provenance for b in _without_rows(each, common))
         if blocks:
@@ -91,24 +91,49 @@ def _facts_of(study: Study) -> list[tuple[str, str]]:
 
 
 def _common(studies: Sequence[Study]) -> tuple[tuple[str, str], ...]:
-    """Rows about the machine that several runs have in common, in the order of the first."""
+    """Rows about the machine that several runs have in common, in the order of the first.
+
+    Of versions, those that all runs have are in common.
+    """
     if len(studies) < 2:
         return ()
-    first, *others = [_facts_of(study) for study in studies]
-    return tuple(row for row in first if row[1] and all(row in rows for rows in others))
+    every = [dict(_facts_of(study)) for study in studies]
+    rows = []
+    for name, value in every[0].items():
+        shared = [item for item in _items(name, value) if all(
+            item in _items(name, row.get(name, "")) for row in every
+        )]  # fmt: skip
+        if shared and shared[0]:
+            rows.append((name, ", ".join(shared)))
+    return tuple(rows)
+
+
+def _items(name: str, value: str) -> list[str]:
+    """What a row lists: versions one by one, anything else as it is."""
+    return value.split(", ") if name == "versions" else [value]
 
 
 def _without_rows(section: Section, rows: Sequence[tuple[str, str]]) -> list[Block]:
     """The blocks of a section without folds in the fold, and without some rows of facts."""
     blocks: list[Block] = []
     for block in section.blocks:
-        inner = block.blocks if isinstance(block, Fold) else (block,)
-        for each in inner:
-            if isinstance(each, Facts):
-                left = (
-                    (title, tuple(row for row in group if row not in rows))
-                    for title, group in each.groups
-                )
-                each = Facts(tuple((title, group) for title, group in left if group))
-            blocks.append(each)
+        for each in block.blocks if isinstance(block, Fold) else (block,):
+            if not isinstance(each, Facts):
+                blocks.append(each)
+                continue
+            left = ((title, _left(group, dict(rows))) for title, group in each.groups)
+            blocks.append(Facts(tuple((title, group) for title, group in left if group)))
     return blocks
+
+
+def _left(
+    group: Sequence[tuple[str, str]], common: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """The rows of a group that say something, without what is common to all runs."""
+    left = []
+    for name, value in group:
+        gone = _items(name, common.get(name, ""))
+        own = ", ".join(item for item in _items(name, value) if item not in gone)
+        if own:
+            left.append((name, own))
+    return tuple(left)
