@@ -167,22 +167,29 @@ def _few_words(leads: Sequence[Prose]) -> tuple[list[Prose], list[Prose]]:
     if len(first.parts) > 1 or not isinstance(first.parts[0], str):
         return [first], others
     sentences = _SENTENCE.split(first.parts[0])
-    kept = 1
-    while kept < len(sentences) and len(" ".join(sentences[: kept + 1]).split()) <= _HOW_WORDS:
-        kept += 1
+    kept = _fitting(sentences, _HOW_WORDS)
     few = Prose((" ".join(sentences[:kept]),), "plain")
     rest = [Prose((" ".join(sentences[kept:]),), "lead")] if kept < len(sentences) else []
     return [few], [*rest, *others]
 
 
-def first_sentence(text: str) -> str:
-    """The first sentence of a text.
+def first_sentences(text: str, words: int = 24) -> str:
+    """The first sentence of a text, and those after it up to some words in all.
 
     Example:
-        >>> first_sentence("AUC goes from 0.88 to 0.73. Twins stay at chance.")
+        >>> first_sentences("AUC goes from 0.88 to 0.73. Twins stay at chance.", words=8)
         'AUC goes from 0.88 to 0.73.'
     """
-    return _SENTENCE.split(text, maxsplit=1)[0]
+    sentences = _SENTENCE.split(text)
+    return " ".join(sentences[: _fitting(sentences, words)])
+
+
+def _fitting(sentences: Sequence[str], words: int) -> int:
+    """How many sentences have at most so many words in all; at least one."""
+    kept = 1
+    while kept < len(sentences) and len(" ".join(sentences[: kept + 1]).split()) <= words:
+        kept += 1
+    return kept
 
 
 def _all_without(blocks: Iterable[Any], gone: Sequence[Block]) -> list[Any]:

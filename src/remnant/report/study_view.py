@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from remnant.report.arrangement import Study, first_sentence
+from remnant.report.arrangement import Study, first_sentences
 from remnant.report.blocks import Block, Facts, Fold, Scope, Section
 from remnant.report.html_blocks import (
     BlockWriter,
@@ -26,7 +26,7 @@ def study_view(study: Study, writer: BlockWriter, *, level: int) -> Markup:
         parts.append(writer.headline(study.headline, level))
     parts += [writer.block(block, level) for block in study.notices]
     if study.figure is not None:
-        sentence = first_sentence(study.figure.chart.description)
+        sentence = first_sentences(study.figure.chart.description)
         parts.append(writer.figure(study.figure, in_print(sentence)))
     parts.append(writer.page(study.shown))
     if study.how:
