@@ -52,10 +52,10 @@ _TONES = {
     "open": "certificate open",
 }
 _MARKS = {
-    "found": "✓",
+    "found": "•",  # good of a positive control, not of an attack: the words say which
     "at chance": "✓",
     "agrees": "✓",
-    "not found": "–",
+    "not found": "•",
     "not at chance": "!",
     "disagrees": "!",
     "not measured": "○",
