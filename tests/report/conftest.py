@@ -1,15 +1,31 @@
-"""A page with every kind of block."""
+"""A page with every kind of block, and a browser."""
 
 from __future__ import annotations
 
 import dataclasses
+import shutil
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from remnant.report import blocks
 from remnant.report.charts.shapes import Chart, Line, Rule
 from remnant.report.pictures import png
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    executable = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if executable is None:
+        pytest.fail(f"no browser found: install one of {', '.join(BROWSERS)}")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield opened
+        opened.close()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +94,8 @@ def _all_blocks(mark, outcome, rows):
     terms = ((mark("Exposure"), mark("Bits.")), ("Command", blocks.prose(blocks.Code(mark("x")))))
     yield blocks.section("Terms", [blocks.Terms(terms)])
     facts = blocks.Facts(((mark("Plan"), ((mark("seed"), mark("0")),)), ("Empty", ())))
-    yield blocks.section("What was run", [blocks.Fold(mark("Plan and machine"), (facts,))])
+    fold = blocks.Fold(mark("Plan and machine"), (facts,))
+    yield blocks.section("What was run", [fold], part="provenance")
 
 
 def _prose_blocks(mark):

@@ -14,11 +14,13 @@ import pytest
 
 from remnant.errors import RecordError
 from remnant.report.blocks import (
+    Facts,
+    Fold,
     Headline,
     Page,
     Reading,
-    Section,
     Table,
+    Terms,
     Tile,
     Tiles,
     prose,
@@ -80,12 +82,20 @@ def test_every_block_is_written_once_and_well_formed(make_page):
         "A small sentence.", "Twin: not measured: no twin was trained.", "Bands: 95 % intervals.",
         "Mean exposure", "8.0 to 12.0", "Over trainings.", "Nothing: no rows.",
         "1 more rows are in the files: CSV, JSON", "Nothing was extracted.", "Below.", "Images",
-        "One model.", "Other text.", "Bits.", "Plan and machine", "nothing is recorded",
+        "One model.", "Other text.", "Bits.", "Plan, machine and versions",
         "To repeat it with keys.toml: remnant run keys.toml --out keys", "kind lstm",
         "2026-01-02 (UTC)", "plan 3f9c2d7be4a1",
     ):  # fmt: skip
         assert words in document.text, words
-    assert document.text.index("To repeat it") < document.text.index("A paragraph without")
+    order = (
+        "Claim",
+        "A paragraph without",
+        "How it was done",
+        "Method and controls",
+        "To repeat it",
+    )
+    places = [document.text.index(words) for words in order]
+    assert places == sorted(places), "what decides comes first"
     assert "Never" not in document.text, "an optional column that holds nothing"
 
 
@@ -108,7 +118,7 @@ def test_headings_go_down_a_level_at_a_time(make_page):
     page = make_page(blocks=(Headline("PASS", "t", "s"), deep))
     levels = [int(tag[1]) for tag, _ in Document(render([page])).elements if tag[0] == "h" != tag
               and tag[1:].isdigit()]  # fmt: skip
-    assert levels == [1, 2, 2, 2, 3, 4, 5, 6]
+    assert levels == [1, 2, 3, 3, 4, 5, 6, 6, 2]
     both = [int(x) for x in re.findall(r"<h(\d)", render([page, page], name="two"))]
     assert all(after <= before + 1 for before, after in itertools.pairwise(both))
     assert max(both) == 6
@@ -129,7 +139,7 @@ def test_ids_are_unique_and_every_reference_has_one(make_page, several):
 @pytest.mark.parametrize("several", [False, True])
 def test_a_hostile_text_in_any_field_is_only_text(make_page, several):
     hostile = make_page(lambda text: f"{HOSTILE} {text}")
-    plain = make_page(lambda text: f"{'x' * len(HOSTILE)} {text}")
+    plain = make_page(lambda text: f"{'!' * len(HOSTILE)} {text}")
     damaged = [DamagedRun(HOSTILE, HOSTILE)]
     pages, same = ([hostile] * 2, [plain] * 2) if several else ([hostile], [plain])
     document = Document(render(pages, name=HOSTILE, damaged=damaged))
@@ -193,20 +203,57 @@ def test_only_long_tables_can_be_sorted(make_page):
     assert '<th scope="colgroup" colspan="2">Exposure</th>' in long
 
 
-def test_the_first_screen_has_a_line_a_study(make_page):
+def test_the_overview_has_a_row_a_study_failures_first(make_page):
     passed = make_page(name="first", outcome="PASS")
     finding = make_page(name="third", outcome="FINDING")
     document = Document(render([passed, make_page(name="second"), finding], name="demo"))
-    first = document.text[
-        : document.text.index("Exposure first", document.text.index("Not tested"))
-    ]
-    assert "FAIL At least one gate failed" in first
-    assert "3 runs: 1 FAIL, 1 PASS, 1 finding." in first
-    assert first.count("Highest exposure: 12.1 bits") == 3
-    assert first.count("What to do: Remove the keys") == 3
-    assert "remnant run first.toml second.toml third.toml --out demo" in first
+    first = document.text
+    overview = first[first.index("1 of 2 gates failed") : first.index("What was audited")]
+    assert "FAIL 1" in first
+    assert "PASS 1" in first
+    assert "finding 1" in first
+    places = [overview.index(f"Exposure {name}") for name in ("second", "first", "third")]
+    assert places == sorted(places)
+    assert overview.count("12.1 bits (9.0 bits to 14.2 bits)") == 6, "in the row and its gauge"
+    assert "Exposure: More exposed than allowed. At least 9 bits." in overview
+    assert "remnant run second.toml first.toml third.toml --out demo" in first
     assert first.count("Other text.") == 1, "what no study tested is said once"
     assert "demo: FAIL · Remnant" in document.text
+
+
+def test_a_term_is_explained_once_and_linked_where_it_first_occurs(make_page):
+    def page(name, meaning):
+        terms = (("The attack", "It scores."), ("AUC, TPR", meaning))
+        words = "An attack has an AUC; attacks and their AUC differ."
+        blocks = (prose(words, tone="lead"), section("How to read this", [Terms(terms)]))
+        return make_page(name=name, title=name, blocks=(Headline("PASS", "t", "s"), *blocks))
+
+    text = render([page("one", "A"), page("two", "A")], name="both")
+    assert text.count('<a class="term" href="#term-attack">attack</a>') == 2, "once a page"
+    assert text.count('<a class="term" href="#term-auc-tpr">AUC</a>') == 2
+    assert text.count("It scores.") == 1
+    differing = Document(render([page("one", "A"), page("two", "B")], name="both")).text
+    assert "A one" in differing
+    assert "B two" in differing
+
+
+def test_numbers_of_sentences_are_printed_as_everywhere(make_page):
+    page = make_page(blocks=(Headline("FAIL", "t", "72.0% react, p = 2.2e-06 at FPR 0.1."),))
+    text = Document(render([page])).text
+    assert "72.0 % react, p < 0.001 at FPR 10 %." in text
+
+
+def test_what_holds_for_all_runs_is_said_once(make_page):
+    def page(name, device):
+        rows = (("platform", "Linux"), ("device", device))
+        facts = section(
+            "What was run", [Fold("Plan", (Facts((("Machine", rows),)),))], part="provenance"
+        )
+        return make_page(name=name, blocks=(Headline("PASS", "t", "s"), facts))
+
+    text = Document(render([page("one", "cpu"), page("two", "cuda")], name="both")).text
+    assert text.count("Linux") == 1
+    assert text.index("The same in all 2 runs") < text.index("cpu") < text.index("cuda")
 
 
 def test_the_overall_outcome_is_the_worst(make_page):
@@ -251,8 +298,10 @@ def test_the_gauge_stays_on_its_scale_and_says_what_it_shows():
         name="Success", value=1.4, low=None, high=float("inf"), limit=-1.0, lowest=0.0, highest=1.0,
         show="{:.1f}".format, n="3 runs",
     )  # fmt: skip
-    places = [float(x) for x in re.findall(r'(?:x1|x2|cx)="([\d.-]+)"', gauge(reading))]
+    drawn = gauge(reading, width=260.0)
+    places = [float(x) for x in re.findall(r'(?:x1|x2|cx)="([\d.-]+)"', drawn)]
     assert all(8 <= place <= 252 for place in places)
+    assert re.findall(r"<text[^>]*>([^<]*)<", drawn) == ["limit -1.0", "0.0", "1.0"]
     assert reading_text(reading) == "Success: 1.4 (at most inf), limit -1.0"
     point = dataclasses.replace(reading, low=0.2, high=None, limit=None, highest=0.0)
     assert reading_text(point) == "Success: 1.4 (at least 0.2)"
@@ -274,9 +323,11 @@ def test_a_document_is_written_whole_or_not_at_all(tmp_path, monkeypatch):
         write_page(tmp_path, "third")
 
 
-def test_a_section_within_a_table_of_contents_keeps_its_name(make_page):
-    document = render([make_page(blocks=(Section("How exposed it is", ()),))])
-    assert 'id="how-exposed-it-is"' in document
+def test_every_heading_outside_a_fold_links_to_itself(make_page):
+    document = render([make_page(), make_page(name="other")], name="both")
+    assert 'id="run1-searches"' in document
+    headed = re.findall(r'<h(?:2|3) id="([^"]+)"><a class="anchor" href="#([^"]+)"', document)
+    assert {"run1-how", "report_audited", "glossary_title"} <= {ident for ident, _ in headed}
 
 
 def test_a_table_without_rows_has_no_download(make_page):

@@ -21,6 +21,9 @@ Status = Literal[
 ]
 
 
+Part = Literal["", "method", "provenance"]
+
+
 @dataclass(frozen=True, slots=True)
 class Code:
     """Text set as code within prose; never interpreted."""
@@ -344,10 +347,16 @@ class Sounds:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Blocks under a heading; a section within another one has a smaller heading."""
+    """Blocks under a heading; a section within another one has a smaller heading.
+
+    Attributes:
+        part: ``"method"`` where it says how something was done or controlled, ``"provenance"``
+            where it says what was run; empty for results. A page has it at its top level only.
+    """
 
     title: str
     blocks: tuple[Block, ...]
+    part: Part = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,7 +409,7 @@ class Page:
         title: The question as a heading, such as ``"Exposure and extraction"``.
         question: Its name in recipes and records; empty for a command's result.
         name: The run folder's name.
-        fingerprint: Of the plan.
+        fingerprint, data_fingerprint: Of the plan and of the data; empty where there is none.
         audited: What was audited, as names and values: model, data, date, version.
         command: The command that repeats the run; empty where it is not known.
         options: Those of its options that change numbers, such as ``"--threads 1"``.
@@ -419,6 +428,7 @@ class Page:
     options: str = ""
     recipe: str = ""
     private: bool = False
+    data_fingerprint: str = ""
 
     @property
     def headline(self) -> Headline:
@@ -440,6 +450,6 @@ def prose(*parts: str | Code, tone: Tone = "plain", depth: Depth = "page") -> Pr
     return Prose(parts, tone, depth)
 
 
-def section(title: str, blocks: Iterable[Block | None]) -> Section:
+def section(title: str, blocks: Iterable[Block | None], *, part: Part = "") -> Section:
     """Blocks under a heading; None is passed over."""
-    return Section(title, tuple(block for block in blocks if block is not None))
+    return Section(title, tuple(block for block in blocks if block is not None), part)

@@ -7,24 +7,20 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
-from remnant.report.blocks import Figure, Headline, Outcome, Page, Scope, Table, walk
-from remnant.report.html_blocks import (
-    chips,
-    download,
-    heading,
-    join,
-    listing,
-    measured,
-    tone,
-    verdict,
-    wrap,
-)
-from remnant.report.numerals import counted
+from remnant.report.blocks import Headline, Outcome, Page, Scope, walk
+from remnant.report.gauge import gauge, interval_text
+from remnant.report.html_blocks import code, download, heading, join, listing, tone, verdict, wrap
+from remnant.report.numerals import counted, in_print
 
 _FEW = 8  # sentences that are shown without a fold
 _FINGERPRINT = 12  # digits
+_SMALL = 168.0  # width of a gauge in the table, in pixels
+_MADE = ("Date", "Remnant")  # what the head of the report says
+_SEVERITY: dict[Outcome | None, int] = {
+    "FAIL": 0, "INCONCLUSIVE": 1, None: 2, "PASS": 3, "FINDING": 4,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +63,31 @@ def overall(pages: Sequence[Page], damaged: Sequence[DamagedRun] = ()) -> Outcom
     return "PASS" if "PASS" in outcomes else "FINDING"
 
 
+def by_severity(pages: Sequence[Page]) -> tuple[Page, ...]:
+    """The pages with failures first; those of equal outcome stay in their order."""
+    return tuple(sorted(pages, key=lambda page: _SEVERITY[outcome_of(page)]))
+
+
 def overview(pages: Sequence[Page], idents: Sequence[str], damaged: Sequence[DamagedRun]) -> Markup:
-    """The overall outcome of several pages, and a line for each."""
+    """The worst outcome in a sentence with its claim, and a table of several studies."""
     outcome = overall(pages, damaged)
     title = Markup('<span class="outcome">{}</span> {}').format(
-        outcome or "No verdict", _overall_words(outcome)
+        outcome or "No verdict", _overall_words(pages, outcome)
     )
-    inner = heading(title, 2, "report_overall") + wrap(
-        "p", escape(counts_sentence(pages, damaged)), "sentence"
+    inner = heading(title, 2, "report_overall", link="overview")
+    worst = next((i for i, page in enumerate(pages) if outcome_of(page) == outcome), None)
+    if worst is not None and outcome is not None:
+        inner += _worst(pages[worst], idents[worst])
+    rows = join(_study(page, ident) for page, ident in zip(pages, idents, strict=True))
+    names = ("Study", "Outcome", "Result", "Limit", "On its scale", "Controls", "Evidence")
+    heads = wrap(
+        "tr", join(Markup('<th scope="col" role="columnheader">{}</th>').format(n) for n in names)
     )
-    studies = join(_study(page, ident) for page, ident in zip(pages, idents, strict=True))
-    contents = heading(Markup("In this report"), 2, "report_contents")
-    contents += wrap("ol", studies, "studies")
-    return verdict(outcome, inner, labelled="report_overall") + Markup(
-        '<nav class="contents" aria-labelledby="report_contents">\n{}</nav>\n'
-    ).format(contents)
+    table = Markup(
+        '<table class="studies" role="table"><caption>Studies, failures first</caption>\n'
+        '<thead role="rowgroup">{}</thead>\n<tbody role="rowgroup">\n{}</tbody></table>\n'
+    ).format(heads, rows)
+    return verdict(outcome, inner, labelled="report_overall") + wrap("div", table, "scroll")
 
 
 def damaged_runs(damaged: Sequence[DamagedRun]) -> Markup:
@@ -91,7 +97,7 @@ def damaged_runs(damaged: Sequence[DamagedRun]) -> Markup:
         for run in damaged
     ]
     return Markup(
-        '<aside class="contents" aria-labelledby="report_damaged">\n{}{}</aside>\n'
+        '<section class="notice" aria-labelledby="report_damaged">\n{}{}</section>\n'
     ).format(heading(Markup("Not in this report"), 2, "report_damaged"), listing(lines, ""))
 
 
@@ -101,7 +107,6 @@ def audited(pages: Sequence[Page], *, name: str) -> Markup:
     recipes = [page for page in pages if page.recipe]
     command = _command(pages, name=name)
     if command:
-        code = Markup('<code class="command">{}</code>').format(command)
         files = join(
             Markup(" {}").format(
                 download(f"{page.name}.toml", f"{page.name}.toml", page.recipe, "application/toml")
@@ -109,22 +114,86 @@ def audited(pages: Sequence[Page], *, name: str) -> Markup:
             for page in recipes
         )
         saved = Markup(" with{}").format(files) if files else ""
-        parts.append(Markup("<p>To repeat it{}: {}</p>\n").format(saved, code))
+        parts.append(Markup("<p>To repeat it{}: {}</p>\n").format(saved, code(command)))
     if len(pages) > 1:
         parts += _other_commands(pages)
-    parts += _not_tested(pages)
     return Markup(
-        '<section class="audited" aria-labelledby="report_audited">\n{}</section>\n'
-    ).format(join(parts))
+        '<section class="audited" aria-labelledby="report_audited">\n{}</section>\n{}'
+    ).format(join(parts), not_tested(pages))
 
 
-def _overall_words(outcome: Outcome | None) -> str:
+def not_tested(pages: Sequence[Page]) -> Markup:
+    """One table of what was not tested, each sentence once; nothing where no page says it."""
+    said: dict[str, list[str]] = {}
+    for page in pages:
+        for block in walk(page.blocks):
+            for line in block.not_tested if isinstance(block, Scope) else ():
+                titles = said.setdefault(_sentence(line), [])
+                titles += [] if page.title in titles else [page.title]
+    if not said:
+        return Markup("")
+    title = heading(Markup("What was not tested"), 2, "report_not_tested")
+    everywhere = len({page.title for page in pages})
+    if everywhere == 1:
+        return _boxed("report_not_tested", title + listing(tuple(said), "crosses"))
+    rows = join(
+        Markup("<tr><td>{}</td><td>{}</td></tr>\n").format(
+            line, "all" if len(titles) == everywhere else ", ".join(titles)
+        )
+        for line, titles in said.items()
+    )
+    heads = Markup('<tr><th scope="col">Not tested</th><th scope="col">Study</th></tr>')
+    table = wrap("table", wrap("thead", heads) + wrap("tbody", rows), "untested")
+    inner = wrap("div", table, "scroll")
+    if len(said) <= _FEW:
+        return _boxed("report_not_tested", title + inner)
+    head = Markup("<summary>{} ({} points)</summary>").format("What was not tested", len(said))
+    return Markup(
+        '<details class="in-print untold" id="report_not_tested">\n{}\n{}</details>\n'
+    ).format(head, inner)
+
+
+def _boxed(labelled: str, inner: Markup) -> Markup:
+    return Markup('<section aria-labelledby="{}">\n{}</section>\n').format(labelled, inner)
+
+
+def _sentence(line: str) -> str:
+    """A line of a scope as a sentence, however the record has it."""
+    shown = in_print(line[:1].upper() + line[1:])
+    return shown if shown.endswith((".", "?", "!")) else f"{shown}."
+
+
+def _worst(page: Page, ident: str) -> Markup:
+    """The study with the worst outcome: what it found, its claim, and where it is."""
+    block = page.headline
+    link = Markup('<a href="#{}top">{}</a>').format(ident, page.title)
+    claim = block.claim or block.sentence
+    return Markup('<p class="claim"><strong>{}:</strong> {}. {}</p>\n').format(
+        link, block.title, in_print(claim)
+    )
+
+
+def _overall_words(pages: Sequence[Page], outcome: Outcome | None) -> str:
+    gates = [page for page in pages if judged(page) and outcome_of(page) != "FINDING"]
+    many = sum(outcome_of(page) == outcome for page in gates)
+    which = f"{many} of {counted(len(gates), 'gate')}"
     return {
         "PASS": "Every gate passed",
-        "FAIL": "At least one gate failed",
+        "FAIL": f"{which} failed",
         "INCONCLUSIVE": "At least one gate could not be decided",
         "FINDING": "Findings only: no study has a limit",
     }.get(outcome or "", "No study has an outcome")
+
+
+def counts(pages: Sequence[Page], damaged: Sequence[DamagedRun] = ()) -> list[tuple[str, str, int]]:
+    """How many runs have each outcome: its class, its name, and the count."""
+    found = Counter(outcome_of(page) for page in pages if judged(page))
+    rows = [
+        (tone(o), ("finding" if o == "FINDING" else o) or "no verdict", found[o])
+        for o in _SEVERITY
+        if found[o]
+    ]
+    return rows + ([("none", "cannot be read", len(damaged))] if damaged else [])
 
 
 def counts_sentence(pages: Sequence[Page], damaged: Sequence[DamagedRun] = ()) -> str:
@@ -138,43 +207,91 @@ def counts_sentence(pages: Sequence[Page], damaged: Sequence[DamagedRun] = ()) -
 
 
 def _study(page: Page, ident: str) -> Markup:
+    """The row of a study."""
     block, outcome = page.headline, outcome_of(page)
     chip = Markup('<span class="chip {}">{}</span>').format(tone(outcome), outcome or "no verdict")
-    first = Markup(
-        '<p><a href="#{}top">{}</a> <span class="run">{}</span> {} <small>{}{}</small></p>\n'
-    ).format(
-        ident,
-        page.title,
-        page.name,
-        chip if judged(page) else "",
-        block.title if judged(page) else "",
-        "" if page.complete else " (not complete)",
+    cut = "" if page.complete else " (not complete)"
+    study = Markup('<a href="#{}top">{}</a> <small class="run">{}{}</small>').format(
+        ident, page.title, page.name, cut
     )
-    advice = (
-        Markup('<p class="do"><strong>What to do:</strong> {}</p>\n').format(block.advice)
-        if block.advice
-        else Markup("")
+    reading = block.reading
+    cells: list[tuple[str, Markup | str]] = [("Outcome", chip if judged(page) else "")]
+    if reading is None:
+        cells += [
+            ("Result", block.title if judged(page) else ""),
+            ("Limit", ""),
+            ("On its scale", ""),
+        ]
+    else:
+        interval = interval_text(reading)
+        result = Markup("<strong>{}</strong>{} <small>{}</small>").format(
+            reading.show(reading.value),
+            f" ({interval})" if interval else "",
+            in_print(reading.name),
+        )
+        cells += [
+            ("Result", result),
+            ("Limit", "" if reading.limit is None else reading.show(reading.limit)),
+            ("On its scale", gauge(reading, width=_SMALL)),
+        ]
+    cells += [
+        ("Controls", _controls(block)),
+        ("Evidence", "" if reading is None else reading.n),
+    ]
+    written = join(
+        Markup('<td role="cell" data-name="{}"{}>{}</td>').format(
+            name, "" if inner else Markup(" class=empty"), inner
+        )
+        for name, inner in cells
     )
-    return wrap("li", first + measured(block) + chips(block.contrary) + advice)
+    head = Markup('<th scope="row" role="rowheader">{}</th>').format(study)
+    return Markup('<tr role="row" data-run="{}top">{}</tr>\n').format(ident, head + written)
+
+
+def _controls(block: Headline) -> Markup | str:
+    """How many controls there are, and which of them contradict the outcome."""
+    if not block.checks:
+        return ""
+    if not block.contrary:
+        return Markup('<span class="held">✓ none of {} contradicts</span>').format(
+            len(block.checks)
+        )
+    against = ", ".join(check.name for check in block.contrary)
+    return Markup('<span class="against">✕ {} of {} contradict: {}</span>').format(
+        len(block.contrary), len(block.checks), against
+    )
 
 
 def _facts(pages: Sequence[Page]) -> list[Markup]:
-    """A small table a run."""
-    tables = []
-    for page in pages:
-        rows = [*page.audited]
-        if page.fingerprint:
-            rows.append(("Plan", page.fingerprint[:_FINGERPRINT]))
+    """Model, data and digests: names and values of one run, a table with a row each of several."""
+    if len(pages) == 1:
+        page = pages[0]
+        digests = ", ".join(f"{name} {digest}" for name, digest in _digests(page))
+        rows = [*page.audited, *([("Digests", digests)] if digests else [])]
         lines = join(
             Markup('<tr><th scope="row">{}</th><td>{}</td></tr>\n').format(*row) for row in rows
         )
-        caption = wrap("caption", escape(f"{page.title}: {page.name}"))
-        tables.append(wrap("table", caption + wrap("tbody", lines), "facts"))
-    inner = wrap("div", join(tables), "groups")
-    if len(pages) <= 2:
-        return [inner]
-    summary = f"Model, data, date and version of {len(pages)} runs"
-    return [wrap("details", wrap("summary", escape(summary)) + inner)]
+        return [wrap("table", wrap("tbody", lines), "facts")] if rows else []
+    lines = join(
+        Markup('<tr><th scope="row">{}</th><td>{}</td><td>{}</td></tr>\n').format(
+            page.title,
+            "; ".join(f"{name}: {value}" for name, value in page.audited if name not in _MADE),
+            Markup("<br>").join(
+                Markup("{} <code>{}</code>").format(*row) for row in _digests(page)
+            ),
+        )
+        for page in pages
+    )
+    heads = join(
+        Markup('<th scope="col">{}</th>').format(n) for n in ("Study", "Model and data", "Digests")
+    )
+    table = wrap("table", wrap("thead", wrap("tr", heads)) + wrap("tbody", lines), "runs")
+    return [wrap("div", table, "scroll")]
+
+
+def _digests(page: Page) -> list[tuple[str, str]]:
+    both = (("plan", page.fingerprint), ("data", page.data_fingerprint))
+    return [(name, digest[:_FINGERPRINT]) for name, digest in both if digest]
 
 
 def _command(pages: Sequence[Page], *, name: str) -> str:
@@ -201,34 +318,5 @@ def _other_commands(pages: Sequence[Page]) -> Iterator[Markup]:
             made.setdefault(page.command, []).append(page.name)
     for command, names in made.items():
         which = ", ".join(names)
-        code = Markup('<code class="command">{}</code>').format(command)
-        said = code if command else "it is in no record"
+        said = code(command) if command else "it is in no record"
         yield Markup("<p>Command of {}: {}</p>\n").format(which, said)
-
-
-def _not_tested(pages: Sequence[Page]) -> list[Markup]:
-    """Each sentence once, with the studies that say it where not all do.
-
-    A single page without charts and tables says it right below, and nothing is repeated here.
-    """
-    if len(pages) == 1 and not any(isinstance(b, Figure | Table) for b in walk(pages[0].blocks)):
-        return []
-    said: dict[str, list[str]] = {}
-    for page in pages:
-        for block in walk(page.blocks):
-            for line in block.not_tested if isinstance(block, Scope) else ():
-                titles = said.setdefault(line, [])
-                titles += [] if page.title in titles else [page.title]
-    if not said:
-        return []
-    everywhere = len({page.title for page in pages})
-    lines = [
-        escape(line)
-        if len(titles) == everywhere
-        else Markup("{} <small>{}</small>").format(line, ", ".join(titles))
-        for line, titles in said.items()
-    ]
-    shown = listing(lines, "crosses")
-    if len(lines) <= _FEW:
-        return [heading(Markup("Not tested"), 3), shown]
-    return [wrap("details", wrap("summary", escape(f"Not tested: {len(lines)} points")) + shown)]

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -16,10 +17,13 @@ from markupsafe import Markup
 
 from remnant.errors import RecordError, write_error
 from remnant.report import first_screen
-from remnant.report.blocks import Block, Headline, Page, Pictures, Sounds, Tiles, walk
+from remnant.report.arrangement import arranged
+from remnant.report.blocks import Block, Page, Pictures, Sounds, walk
 from remnant.report.first_screen import DamagedRun
-from remnant.report.html_blocks import BlockWriter
+from remnant.report.glossary import glossary_of, glossary_view, links_to
+from remnant.report.html_blocks import BlockWriter, tone
 from remnant.report.quoting import visible
+from remnant.report.study_view import provenance_view, study_view
 
 __all__ = ["DamagedRun", "fragment", "render", "write_page"]
 
@@ -41,23 +45,44 @@ def render(pages: Sequence[Page], *, name: str = "", damaged: Sequence[DamagedRu
         name: What the document is called if it holds several pages.
         damaged: Runs that could not be read, which the document names.
     """
-    idents = [f"run{i}-" if len(pages) > 1 else "" for i in range(1, len(pages) + 1)]
-    name = name if len(pages) > 1 else pages[0].name
-    top = first_screen.damaged_runs(damaged) if damaged else Markup("")
-    if len(pages) > 1:
-        top = first_screen.overview(pages, idents, damaged) + top
-        top += first_screen.audited(pages, name=name)
+    several = len(pages) > 1
+    name = name if several else pages[0].name
+    pages = first_screen.by_severity(pages)
+    idents = [f"run{i}-" if several else "" for i in range(1, len(pages) + 1)]
+    studies = [arranged(page) for page in pages]
+    terms = glossary_of(studies)
+    level = 3 if several or pages[0].question else 2
+    writers = [
+        BlockWriter(
+            ident=ident, level=level, name=study.page.name, mark=links_to(terms, study).mark
+        )
+        for study, ident in zip(studies, idents, strict=True)
+    ]
+    runs = [
+        _View(page, f"{ident}top", study_view(study, writer, level=level))
+        for page, study, writer, ident in zip(pages, studies, writers, idents, strict=True)
+    ]
+    lost = first_screen.damaged_runs(damaged) if damaged else Markup("")
+    audited = Markup("")
+    if several or pages[0].question or pages[0].audited:
+        audited = first_screen.audited(pages, name=name)
     template = _environment().get_template("frame.html.j2")
     document = template.render(
         title=_title(pages, name, damaged),
-        heading=f"{pages[0].title} report" if len(pages) == 1 else f"Report on {len(pages)} runs",
+        heading=f"{pages[0].title} report" if not several else f"Report on {len(pages)} runs",
         name=name,
+        made=_made(pages),
+        counts=first_screen.counts(pages, damaged),
         policy=_policy(pages),
         style=Markup(_asset("style.css")),
         script=Markup(_asset("report.js")),
-        top=top,
-        runs=[_run(page, ident) for page, ident in zip(pages, idents, strict=True)],
-        fingerprints=[page.fingerprint[:12] for page in pages if page.fingerprint],
+        several=several,
+        overview=first_screen.overview(pages, idents, damaged) if several else Markup(""),
+        damaged=lost,
+        audited=audited,
+        runs=runs,
+        glossary=glossary_view(terms, several=several),
+        provenance=provenance_view(studies, writers),
     )
     return visible(document)
 
@@ -111,28 +136,36 @@ def write_page(path: Path, document: str, *, private: bool = False) -> Path:
     return path
 
 
-def _run(page: Page, ident: str) -> dict[str, object]:
-    """What the frame shows of a page: its headline and tiles, then what was audited, the rest."""
-    writer = BlockWriter(ident=ident, level=3 if ident else 2, name=page.name)
-    first = 0
-    while first < len(page.blocks) and isinstance(page.blocks[first], Headline | Tiles):
-        first += 1
-    between = Markup("")
-    if not ident and (page.question or page.audited):
-        between = first_screen.audited([page], name=page.name)
-    return {
-        "page": page,
-        "ident": ident,
-        "body": writer.page(_with_headline(page, page.blocks[:first]))
-        + between
-        + writer.page(page.blocks[first:]),
-    }
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What the frame shows of a page.
+
+    Attributes:
+        ident: Of its heading.
+    """
+
+    page: Page
+    ident: str
+    body: Markup
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in the contents; empty for a page that judges nothing."""
+        page = self.page
+        return (first_screen.outcome_of(page) or "no verdict") if first_screen.judged(page) else ""
+
+    @property
+    def tone(self) -> str:
+        """Class of the outcome's colours."""
+        return tone(first_screen.outcome_of(self.page))
 
 
-def _with_headline(page: Page, blocks: tuple[Block, ...]) -> tuple[Block, ...]:
-    """A study without a headline says that there is no verdict."""
-    there = any(isinstance(block, Headline) for block in page.blocks)
-    return blocks if there or not page.question else (page.headline, *blocks)
+def _made(pages: Sequence[Page]) -> list[str]:
+    """Dates and versions of all runs, as far as they are known."""
+    dates = sorted({v for page in pages for k, v in page.audited if k == "Date"})
+    versions = sorted({v for page in pages for k, v in page.audited if k == "Remnant"})
+    between = f"{dates[0].removesuffix(' (UTC)')} to {dates[-1]}" if dates[1:] else "".join(dates)
+    return [*([between] if dates else []), *(f"Remnant {version}" for version in versions)]
 
 
 def _title(pages: Sequence[Page], name: str, damaged: Sequence[DamagedRun]) -> str:

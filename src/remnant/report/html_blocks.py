@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 from markupsafe import Markup, escape
@@ -32,9 +32,11 @@ from remnant.report.blocks import (
     Terms,
     Tile,
     Tiles,
+    walk,
 )
 from remnant.report.charts.figure import HALF, WIDE, figure_of
-from remnant.report.gauge import gauge, reading_text
+from remnant.report.gauge import gauge, interval_text
+from remnant.report.numerals import in_print
 from remnant.report.tables import csv_text, json_text, sort_value
 
 LONG = 15
@@ -49,6 +51,15 @@ _TONES = {
     "proven": "certificate proven",
     "open": "certificate open",
 }
+_MARKS = {
+    "found": "•",  # good of a positive control, not of an attack: the words say which
+    "at chance": "✓",
+    "agrees": "✓",
+    "not found": "•",
+    "not at chance": "!",
+    "disagrees": "!",
+    "not measured": "○",
+}
 _COARSE = 96  # pixels: smaller pictures are shown with sharp pixels
 _NOTHING = Markup("")
 _WITHOUT_CARD = (Headline, Tiles, Section)
@@ -61,10 +72,14 @@ class BlockWriter:
         ident: What all ids begin with, unique in the document.
         level: Of the page's headings.
         name: What the names of downloads begin with.
+        mark: Escapes a text and links the terms in it; by default it only escapes.
     """
 
-    def __init__(self, *, ident: str, level: int, name: str) -> None:
+    def __init__(
+        self, *, ident: str, level: int, name: str, mark: Callable[[str], Markup] = escape
+    ) -> None:
         self._ident, self._level, self._name = ident, level, slug(name) or "run"
+        self._mark = mark
         self._ids = {"top": 1}  # of the page's own heading
         self._files: dict[str, int] = {}
 
@@ -80,24 +95,24 @@ class BlockWriter:
         """Write one block; ``level`` is that of the headings in it."""
         match block:
             case Headline():
-                return self._headline(block, level)
+                return self.headline(block, level)
             case Tiles():
                 return (
                     wrap("dl", join(map(_tile, block.tiles)), "tiles") if block.tiles else Markup()
                 )
             case Prose():
-                return _prose(block)
+                return self._prose(block)
             case Missing():
                 text = f"{block.what}: not measured: {block.reason}."
-                return wrap("p", escape(text), "missing")
+                return wrap("p", escape(in_print(text)), "missing")
             case Table():
                 return self._table(block)
             case Figure():
-                return self._figure(block)
+                return self.figure(block)
             case Terms():
                 return wrap("dl", join(_term(*entry) for entry in block.entries), "reading")
             case Scope():
-                return _scope(block, level)
+                return scope(block, level)
             case Facts():
                 return wrap("div", join(_facts(*group) for group in block.groups), "groups")
             case Pictures():
@@ -111,11 +126,28 @@ class BlockWriter:
             case Stack():
                 return wrap("div", self._all(block.blocks, level), "inner")
             case Fold():
-                return _details(block.title, self._all(block.blocks, level))
+                return details(block.title, self._all(block.blocks, level))
+
+    def fold(self, block: Section, level: int, *, kind: str = "fold") -> Markup:
+        """A section behind its title; open where it holds a warning."""
+        warns = any(isinstance(b, Prose) and b.tone == "notice" for b in walk(block.blocks))
+        ident = self.new_id(block.title)
+        inner = self._all(block.blocks, level + 1)
+        head = Markup("<summary><h{0}>{1}</h{0}></summary>").format(min(level, 6), block.title)
+        return Markup('<details class="{}" id="{}"{}>\n{}\n{}</details>\n').format(
+            kind, ident, Markup(" open") if warns else "", head, inner
+        )
 
     def new_id(self, wanted: str) -> str:
         """Return an id that the page does not have yet."""
-        return self._ident + _counted(slug(wanted) or "part", self._ids)
+        return self._ident + counted_slug(wanted, self._ids)
+
+    def _prose(self, block: Prose) -> Markup:
+        linked = block.tone in ("plain", "lead", "notice")
+        inner = inline(block, self._mark if linked else escape)
+        if block.tone == "small":
+            inner = Markup("<small>{}</small>").format(inner)
+        return wrap("p", inner, _TONES[block.tone])
 
     def _all(self, blocks: Iterable[Block], level: int) -> Markup:
         return join(self.block(block, level) for block in blocks)
@@ -124,18 +156,23 @@ class BlockWriter:
         inner = self.block(block, level)
         return inner if isinstance(block, Figure | Section | Stack) else wrap("div", inner, "inner")
 
-    def _headline(self, block: Headline, level: int) -> Markup:
+    def headline(self, block: Headline, level: int) -> Markup:
+        """The box of an outcome: what it claims, what to do, its number, what contradicts it."""
         ident = self.new_id("verdict")
-        sentence = block.sentence if block.outcome else f"Not measured: {block.sentence}."
-        return verdict(
-            block.outcome,
-            heading(_titled(block), level, ident)
-            + wrap("p", escape(sentence), "sentence")
-            + chips(block.checks)
-            + beneath(block)
-            + (_NOTHING if block.reading is None else measured(block)),
-            labelled=ident,
-        )
+        first, other = _said(block)
+        name, sentence = first
+        inner = heading(_titled(block), level, ident)
+        label = Markup("<strong>{}:</strong> ").format(name) if name else _NOTHING
+        inner += wrap("p", label + self._mark(in_print(sentence)), "sentence")
+        if block.advice:
+            inner += Markup('<p class="claim"><strong>What to do:</strong> {}</p>\n').format(
+                in_print(block.advice)
+            )
+        inner += _NOTHING if block.reading is None else measured(block)
+        inner += chips(block.checks)
+        if other is not None:
+            inner += details(other[0], wrap("p", escape(in_print(other[1]))))
+        return verdict(block.outcome, inner, labelled=ident)
 
     def _section(self, block: Section, level: int) -> Markup:
         ident = self.new_id(block.title)
@@ -144,8 +181,9 @@ class BlockWriter:
             return wrap("div", inner, "inner")
         return Markup('<section aria-labelledby="{}">\n{}</section>\n').format(ident, inner)
 
-    def _figure(self, block: Figure) -> Markup:
-        size = HALF if block.half else WIDE
+    def figure(self, block: Figure, sentence: str = "") -> Markup:
+        """A chart with its legend; a sentence, where given, stands in place of the caption."""
+        size = HALF if block.half and not sentence else WIDE
         drawn = figure_of(
             block.chart,
             f"{self.new_id(block.key)}_chart",
@@ -160,7 +198,8 @@ class BlockWriter:
             for key in drawn.keys
         )
         caption = wrap("ul", keys, "legend") if keys else _NOTHING
-        caption += wrap("p", escape(block.caption)) if block.caption else _NOTHING
+        words = sentence or block.caption
+        caption += wrap("p", self._mark(words), "reads" if sentence else "") if words else _NOTHING
         pictures = wrap("div", drawn.wide, "wide") + wrap("div", drawn.narrow, "narrow")
         return wrap("figure", pictures + wrap("figcaption", caption))
 
@@ -177,10 +216,10 @@ class BlockWriter:
         written = Markup('<div class="scroll" tabindex="0">{}</div>\n').format(table)
         written += wrap("p", escape(block.note), "note") if block.note else _NOTHING
         written += self._downloads(block, more=len(block.rows) - len(rows))
-        return _details(block.fold, written) if block.fold else written
+        return details(block.fold, written) if block.fold else written
 
     def _downloads(self, block: Table, *, more: int) -> Markup:
-        name = _counted(f"{self._name}-{slug(block.key) or 'table'}", self._files)
+        name = counted_slug(f"{self._name}-{slug(block.key) or 'table'}", self._files)
         said = f"{more} more rows are in the files: " if more else "Table as "
         csv = download("CSV", f"{name}.csv", csv_text(block), "text/csv")
         json = download("JSON", f"{name}.json", json_text(block), "application/json")
@@ -200,39 +239,54 @@ def tone(outcome: str | None) -> str:
     return (outcome or "none").lower()
 
 
-def beneath(block: Headline) -> Markup:
-    """What a headline claims and what to do."""
-    lines = (("Claim", block.claim), ("What to do", block.advice))
-    return join(
-        Markup('<p class="claim"><strong>{}:</strong> {}</p>\n').format(name, text)
-        for name, text in lines
-        if text
-    )
-
-
 def chips(checks: Sequence[Check]) -> Markup:
-    """A chip for each check; one that contradicts the outcome is red, and says so."""
+    """A chip for each check, first those that contradict the outcome: they are red and say so."""
     items = join(
-        wrap("li", Markup("<strong>✕ contradicts:</strong> {}").format(check.text), "contrary")
+        wrap(
+            "li",
+            Markup("<strong>✕ contradicts:</strong> {}").format(in_print(check.text)),
+            "contrary",
+        )
         if check.contradicts
-        else wrap("li", escape(check.text))
-        for check in checks
+        else Markup('<li><span class="mark" aria-hidden="true">{}</span> {}</li>\n').format(
+            _MARKS[check.status], in_print(check.text)
+        )
+        for check in sorted(checks, key=lambda check: not check.contradicts)
     )
     return wrap("ul", items, "checks") if checks else _NOTHING
 
 
 def measured(block: Headline) -> Markup:
     """The number that a headline rests on, drawn and in words."""
-    if block.reading is None:
+    reading = block.reading
+    if reading is None:
         return _NOTHING
-    words = Markup("{} <small>{}</small>").format(reading_text(block.reading), block.reading.n)
-    return wrap("div", gauge(block.reading) + wrap("p", words), "measured")
+    interval = interval_text(reading)
+    words = Markup(
+        '<span class="quantity">{}:</span> <strong>{}</strong>{} <small>{}</small>'
+    ).format(
+        in_print(reading.name),
+        reading.show(reading.value),
+        f" ({interval})" if interval else "",
+        reading.n,
+    )
+    return wrap("div", gauge(reading) + wrap("p", words), "measured")
 
 
-def heading(inner: Markup, level: int, ident: str = "") -> Markup:
-    """A heading; levels end at 6."""
-    marked = Markup(' id="{}"').format(ident) if ident else ""
-    return Markup("<h{0}{1}>{2}</h{0}>\n").format(min(level, 6), marked, inner)
+def heading(inner: Markup, level: int, ident: str = "", *, link: str = "") -> Markup:
+    """A heading, which links to itself where it has an id; levels end at 6.
+
+    Args:
+        inner: What it says.
+        level: From 1 on.
+        ident: Its id.
+        link: Id that it links to, if not its own.
+    """
+    if not ident:
+        return Markup("<h{0}>{1}</h{0}>\n").format(min(level, 6), inner)
+    return Markup('<h{0} id="{1}"><a class="anchor" href="#{2}">{3}</a></h{0}>\n').format(
+        min(level, 6), ident, link or ident, inner
+    )
 
 
 def download(label: str, file: str, text: str, kind: str) -> Markup:
@@ -259,8 +313,9 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:60]
 
 
-def _counted(wanted: str, used: dict[str, int]) -> str:
-    """The name wanted, with a number where it is used already."""
+def counted_slug(text: str, used: dict[str, int]) -> str:
+    """The slug of a text, with a number where it is used already."""
+    wanted = slug(text) or "part"
     while wanted in used:
         used[wanted] += 1
         wanted = f"{wanted}-{used[wanted]}"
@@ -282,38 +337,34 @@ def _tile(tile: Tile) -> Markup:
     )
 
 
-def _prose(block: Prose) -> Markup:
-    inner = _inline(block)
-    if block.tone == "small":
-        inner = Markup("<small>{}</small>").format(inner)
-    return wrap("p", inner, _TONES[block.tone])
+def inline(block: Prose, mark: Callable[[str], Markup] = escape) -> Markup:
+    """A paragraph's text and code, without the paragraph."""
+    return join(
+        code(part.text) if isinstance(part, Code) else mark(in_print(part)) for part in block.parts
+    )
 
 
-def _inline(block: Prose) -> Markup:
-    return join(_code(part) if isinstance(part, Code) else escape(part) for part in block.parts)
-
-
-def _code(part: Code) -> Markup:
-    # The script adds a button that copies to what can be run.
-    kind = Markup(' class="command"') if part.text.startswith("remnant ") else ""
-    return Markup("<code{}>{}</code>").format(kind, part.text)
+def code(text: str) -> Markup:
+    """Text as code; the script adds a button that copies to what can be run."""
+    kind = Markup(' class="command"') if text.startswith("remnant ") else ""
+    return Markup("<code{}>{}</code>").format(kind, text)
 
 
 def _term(name: str, meaning: str | Prose) -> Markup:
-    inner = _inline(meaning) if isinstance(meaning, Prose) else escape(meaning)
+    inner = inline(meaning) if isinstance(meaning, Prose) else escape(meaning)
     return wrap("dt", escape(name)) + wrap("dd", inner)
 
 
-def _scope(block: Scope, level: int) -> Markup:
+def scope(block: Scope, level: int) -> Markup:
+    """What was tested and what was not, side by side."""
     halves = (("Tested", block.tested, "dots"), ("Not tested", block.not_tested, "crosses"))
-    return wrap(
-        "div",
-        join(
-            wrap("div", heading(escape(name), level) + listing(lines, kind))
-            for name, lines, kind in halves
-        ),
-        "pair",
-    )
+    written = [
+        (heading(escape(name), level) if len(block.tested) and len(block.not_tested) else _NOTHING)
+        + listing([in_print(line) for line in lines], kind)
+        for name, lines, kind in halves
+        if lines
+    ]
+    return wrap("div", join(wrap("div", half) for half in written), "pair" if written[1:] else "")
 
 
 def listing(lines: Sequence[str | Markup], kind: str) -> Markup:
@@ -325,7 +376,8 @@ def listing(lines: Sequence[str | Markup], kind: str) -> Markup:
 def _facts(title: str, rows: tuple[tuple[str, str], ...]) -> Markup:
     lines = (Markup('<tr><th scope="row">{}</th><td>{}</td></tr>\n').format(*row) for row in rows)
     inner = join(lines) or Markup("<tr><td>nothing is recorded</td></tr>\n")
-    return wrap("table", wrap("caption", escape(title)) + wrap("tbody", inner), "facts")
+    caption = wrap("caption", escape(title)) if title else _NOTHING
+    return wrap("table", caption + wrap("tbody", inner), "facts")
 
 
 def _sounds(block: Sounds) -> Markup:
@@ -394,5 +446,21 @@ def _cell(cell: Cell) -> Markup:
     return main + Markup(" <small>{}</small>").format(cell.small) if cell.small else main
 
 
-def _details(title: str, inner: Markup) -> Markup:
+def details(title: str, inner: Markup) -> Markup:
+    """What opens by a click on its title."""
     return Markup("<details>\n<summary>{}</summary>\n{}</details>\n").format(title, inner)
+
+
+def _said(block: Headline) -> tuple[tuple[str, str], tuple[str, str] | None]:
+    """What a headline says first, each text with its name, and what stands behind a fold.
+
+    A gate that is decided says what it claims; one that is not, what is missing.
+    """
+    if block.outcome is None:
+        return ("", f"Not measured: {block.sentence}."), None
+    if not block.claim:
+        return ("", block.sentence), None
+    claim, sentence = ("Claim", block.claim), ("", block.sentence)
+    if block.outcome == "INCONCLUSIVE":
+        return sentence, ("What can be claimed", block.claim)
+    return claim, ("The numbers of this verdict", block.sentence)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from remnant.report.curve import SPACE
+import re
+from collections.abc import Callable
+
+from remnant.report.curve import SPACE, short_percent
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 15
@@ -127,6 +130,43 @@ def p_equals(value: float | None) -> str:
     """
     shown = pvalue_text(value)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def in_print(text: str) -> str:
+    """A sentence with its numbers as they are printed everywhere.
+
+    Sentences of verdicts are in records, where numbers are plain: shares get their space, small
+    p-values their bound, false positive rates their unit, and signs are those of print.
+
+    Example:
+        >>> shown = in_print("72.0% react (p <= 0.05), p = 2.2e-06 at FPR 0.1, -0.013 of 5 x 5")
+        >>> shown.replace("\\u202f", " ")
+        '72.0 % react (p ≤ 0.05), p < 0.001 at FPR 10 %, −0.013 of 5 × 5'
+        >>> in_print("The key is K9-77%2F."), in_print("steps 3-5")
+        ('The key is K9-77%2F.', 'steps 3-5')
+    """
+    for pattern, shown in _IN_PRINT:
+        text = pattern.sub(shown, text)
+    return text
+
+
+def _p_in_print(match: re.Match[str]) -> str:
+    return p_equals(float(match[1]))
+
+
+def _fpr_in_print(match: re.Match[str]) -> str:
+    return f"FPR {short_percent(float(match[1]))}"
+
+
+_IN_PRINT: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str] | str], ...] = (
+    (re.compile(r"(?<=\d)[ \N{NO-BREAK SPACE}]?%(?!\w)"), f"{SPACE}%"),
+    (re.compile(r"\bp = (\d[\d.]*e-\d+)"), _p_in_print),
+    (re.compile(r"\bFPR (0?\.\d+)(?![\d%])(?!\s?%)"), _fpr_in_print),
+    (re.compile(r" <= (?=\d)"), " ≤ "),
+    (re.compile(r" >= (?=\d)"), " ≥ "),
+    (re.compile(r"(?<=\w) x (?=\d)"), " × "),
+    (re.compile(r"(?<![\w.)\]-])-(?=\d+\.\d)"), "−"),
+)
 
 
 def _power_of_ten(power: int) -> str:

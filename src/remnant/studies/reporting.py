@@ -63,6 +63,7 @@ def read_page(record: Record) -> Page:
         options=options if question.repeatable else "",
         recipe=_recipe(record, run) if question.repeatable else "",
         private=execution.get(PRIVATE) is True,
+        data_fingerprint=record.data_fingerprint,
     )
 
 
@@ -163,7 +164,11 @@ def _audited(run: RunFacts) -> list[tuple[str, str]]:
     return [(str(name), str(value)) for name, value in trained] + [
         (
             group.title,
-            ", ".join(f"{name} {value}" for name, value in group.rows if value != "none"),
+            ", ".join(
+                value if name == "name" else f"{name} {value}"
+                for name, value in group.rows
+                if value not in ("", "no", "none", name)
+            ),
         )
         for group in run.groups
         if group.title in _AUDITED

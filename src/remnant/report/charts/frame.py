@@ -42,14 +42,14 @@ class Frame:
 
 def frame_of(chart: Chart, width: int, height: int, *, direct_labels: bool) -> Frame:
     """Choose the scales; flags that stand in several rows make the chart higher."""
-    low, high = _y_range(chart)
+    low, high, lowest = _y_range(chart)
     first, last, threshold = _x_range(chart)
     labels = [label for label, _, _ in _ends(chart)] if direct_labels else []
     # Without names at the right there must be room for half of the last tick's number.
     margin = min(max(14.0, len(x_text(chart, round(last))) * LETTER / 2 + 2), width / 4)
     longest = min(max(map(len, labels), default=0) * _BOLD_LETTER, _LABEL_SHARE * width)
     right = width - (longest + 16 if labels else margin)
-    bare = Scale(low, high, 0.0, 1.0)
+    bare = Scale(low, high, 0.0, 1.0, chart.y_kind, lowest)
     left = max(len(y_text(chart, tick)) for tick in bare.ticks(6)) * LETTER + 34
     left = min(left, _LABEL_SHARE * width)
     # A little room, so that the planting line does not hide in the axis, nor dots in the labels.
@@ -65,7 +65,7 @@ def frame_of(chart: Chart, width: int, height: int, *, direct_labels: bool) -> F
     rows = flag_rows([x(flag.x) for flag in chart.flags], widths)
     raised = (max(rows) + 1) * ROW if rows else 0.0
     top = 44.0 if chart.mark else _TOP + raised
-    y = Scale(low, high, height + raised - 46.0, top)
+    y = Scale(low, high, height + raised - 46.0, top, chart.y_kind, lowest)
     edge = min(right, far + inset_right)
     return Frame(chart, float(width), height + raised, left, edge, x, y, tuple(rows))
 
@@ -147,25 +147,32 @@ def x_text(chart: Chart, value: float) -> str:
     return "never" if chart.x_kind == "apart" and value == 0 else lag_text(value)
 
 
-def _y_range(chart: Chart) -> tuple[float, float]:
+def _y_range(chart: Chart) -> tuple[float, float, float]:
+    """Both ends, and where a log scale begins."""
     values = [rule.y for rule in chart.rules]
     for line in chart.lines:
         ends = (*line.low, *line.high) if line.stroke == "full" else ()
         values += [v for v in (*line.y, *ends) if v is not None]
-    values += [0.0] if chart.dots else []
+    if chart.y_kind == "log":
+        lowest = min((v for v in values if v > 0), default=0.001)
+        return lowest, max(values, default=1.0), lowest
+    if chart.y_from is not None:
+        values.append(chart.y_from)
+    elif chart.dots:
+        values.append(0.0)
     for dot in (dot for dots in chart.dots for dot in dots.dots):
         values += [v for v in (dot.y, dot.low, dot.high) if v is not None]
     if chart.bars is not None:
-        return 0.0, 1.06 * max(*values, *chart.bars.heights)
+        return 0.0, 1.06 * max(*values, *chart.bars.heights), 1.0
     low, high = min(values, default=0.0), max(values, default=1.0)
     room = 0.06 * (high - low) or 0.05 * abs(high) or 1.0
     low, high = low - room, high + room
     most = 0.02 if chart.dots else 0.0  # a dot at an end is not to hang over it
-    return (max(low, -most), min(high, 1.0 + most)) if chart.shares else (low, high)
+    return (max(low, -most), min(high, 1.0 + most), 1.0) if chart.shares else (low, high, 1.0)
 
 
 def _x_range(chart: Chart) -> tuple[float, float, float]:
-    """Both ends, and from where on a symlog scale is logarithmic."""
+    """Both ends, and from where on a symlog or log scale is logarithmic."""
     xs = [x for line in chart.lines for x in line.x] + ([chart.mark[0]] if chart.mark else [])
     for dot in (dot for dots in chart.dots for dot in dots.dots):
         xs += [x for x in (dot.x, dot.left, dot.right) if x is not None]
@@ -174,6 +181,8 @@ def _x_range(chart: Chart) -> tuple[float, float, float]:
     first, last = min(xs), max(xs)
     if first == last:
         last = first + 1
+    if chart.x_kind == "log":
+        first = min((x for x in xs if x > 0), default=0.001)
     return first, last, min((x for x in xs if x > 0), default=1.0)
 
 

@@ -160,6 +160,8 @@ def _scales(chart: Chart, axes: Axes, x: Scale, y: Scale) -> None:
     room = _ROOM * (last - first)
     ends = np.array([first - room, last + room])
     axes.set_xlim(*(straighten(ends).tolist()))
+    if y.kind != "linear":
+        axes.set_yscale("function", functions=_bends(y))
     axes.set_ylim(y.low, y.high)
     ticks = chart.x_ticks
     if ticks is None or len(ticks) > 2 * _MOST_TICKS:
@@ -180,6 +182,8 @@ def _bends(scale: Scale) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
             lambda v: np.sign(v) * np.log1p(np.abs(v) / threshold),
             lambda v: np.sign(v) * threshold * np.expm1(np.abs(v)),
         )
+    if scale.kind == "log":
+        return lambda v: np.log10(np.maximum(v, scale.threshold)), lambda v: 10.0**v
     if scale.kind == "apart":
         gap = scale.bend(1.0)
         return (

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["linear", "symlog", "apart"]
+Kind = Literal["linear", "symlog", "apart", "log"]
 _GAP = 0.22  # share of the logarithmic part by which 0 stands apart
 
 
@@ -16,6 +16,7 @@ class Scale:
 
     A symlog scale is linear up to ``threshold`` and logarithmic beyond, on both sides of zero.
     An apart scale is logarithmic from 1 on; 0, which has no logarithm, stands apart to the left.
+    A log scale begins at the threshold, where everything below it stands too.
 
     Example:
         >>> Scale(low=0.0, high=10.0, first=100.0, last=200.0)(5.0)
@@ -43,6 +44,8 @@ class Scale:
             return round_numbers(self.low, self.high, count)
         least = 1.0 if self.kind == "apart" else self.threshold
         decades = [d for d in _decades(least, self.high) if d <= self.high]
+        if self.kind == "log":
+            return [decade for decade in decades if decade >= 0.999 * self.threshold]
         halves = sorted({*decades, *(3 * d for d in decades if 3 * d <= self.high)})
         ticks = halves if len(halves) < count else decades[:: max(1, -(-len(decades) // count))]
         negative = [-tick for tick in reversed(ticks) if -tick >= self.low]
@@ -56,6 +59,8 @@ class Scale:
         if self.kind == "apart":
             gap = max(1.0, _GAP * math.log2(max(self.high, 1.0)))
             return gap + math.log2(value) if value >= 1 else gap * value
+        if self.kind == "log":
+            return math.log10(max(value, self.threshold))
         return math.copysign(math.log1p(abs(value) / self.threshold), value)
 
 

@@ -108,6 +108,9 @@ class Chart:
         title, description: What a screen reader says in place of the picture.
         mark: Where a vertical line stands, such as the planting, and what it says; or None.
         shares: Whether y is a share, printed in percent and kept between 0 and 1.
+        y_kind: A log scale begins at the smallest positive value.
+        y_from: A number that the vertical axis reaches down to; None for 0 below dots, and for
+            what lines need.
         x_word: What an x is, in the words shown when a place is pointed at.
         x_ticks: Numbers worth a tick; None leaves it to the scale.
         x_form: How an x is printed: as steps, as a share in percent, or as any number.
@@ -124,6 +127,8 @@ class Chart:
     rules: tuple[Rule, ...] = ()
     mark: tuple[float, str] | None = None
     shares: bool = False
+    y_kind: Kind = "linear"
+    y_from: float | None = None
     x_kind: Kind = "linear"
     x_word: str = "lag"
     x_ticks: tuple[float, ...] | None = None

@@ -1,5 +1,6 @@
 "use strict";
-// Long tables can be sorted and filtered, commands copied. All of it is there without this script.
+// One study at a time, values of charts by touch and key, long tables sorted, commands copied.
+// All of it can be read without this script.
 (() => {
   const make = (name, kind, text) => {
     const element = document.createElement(name);
@@ -84,6 +85,130 @@
     });
     code.after(" ", button);
   };
+
+  // -- one view at a time ------------------------------------------------------------------------
+
+  const views = [...document.querySelectorAll("main > .view")];
+  const links = [...document.querySelectorAll(".contents a")];
+
+  const show = (view) => {
+    views.forEach((other) => {
+      if (other === view) other.removeAttribute("hidden");
+      else other.setAttribute("hidden", "until-found");
+    });
+    links.forEach((link) => {
+      const target = document.getElementById(link.hash.slice(1));
+      if (target && view.contains(target)) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    });
+  };
+
+  const go = () => {
+    const target = document.getElementById(location.hash.slice(1));
+    const view = target && target.closest("main > .view");
+    show(view || views[0]);
+    if (!view) return;
+    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details"))
+      fold.open = true;
+    target.scrollIntoView();
+  };
+
+  views.forEach((view) => view.addEventListener("beforematch", () => show(view)));
+  if (views.length > 1) {
+    document.documentElement.classList.add("one");
+    addEventListener("hashchange", go);
+    go();
+  }
+
+  // -- studies by outcome and by words -----------------------------------------------------------
+
+  const rows = [...document.querySelectorAll("[data-run]")];
+  const article = (row) => document.getElementById(row.dataset.run).closest("article");
+  const wanted = { words: "", outcome: "" };
+
+  const choose = () => rows.forEach((row) => {
+    const study = article(row);
+    const words = study.textContent.toLowerCase().includes(wanted.words);
+    const outcome = !wanted.outcome || study.dataset.outcome.toLowerCase() === wanted.outcome;
+    row.hidden = !(words && outcome);
+  });
+
+  const pressable = (count) => {
+    const button = make("button", count.className, count.textContent.trim());
+    button.type = "button";
+    button.setAttribute("aria-pressed", "false");
+    button.title = "Show only these studies";
+    const item = make("li", "");
+    item.append(button);
+    count.replaceWith(item);
+    button.addEventListener("click", () => {
+      const on = button.getAttribute("aria-pressed") === "false";
+      document.querySelectorAll(".counts button").forEach((other) =>
+        other.setAttribute("aria-pressed", "false"));
+      button.setAttribute("aria-pressed", String(on));
+      wanted.outcome = on ? count.dataset.outcome.toLowerCase() : "";
+      choose();
+    });
+  };
+
+  if (rows.length) {
+    const input = make("input", "find");
+    input.type = "search";
+    input.placeholder = "Filter studies";
+    input.setAttribute("aria-label", "Filter studies");
+    input.addEventListener("input", () => {
+      wanted.words = input.value.trim().toLowerCase();
+      choose();
+    });
+    document.querySelector(".head").append(input);
+    document.querySelectorAll(".counts .chip").forEach(pressable);
+  }
+
+  // -- values of charts: pointed at, touched, or one after another by the arrow keys --------------
+
+  const tip = make("div", "tip");
+  tip.setAttribute("role", "status");
+  tip.hidden = true;
+  document.body.append(tip);
+
+  let told = null;
+  const tell = (mark) => {
+    told = mark;
+    tip.hidden = !mark;
+    if (!mark) return;
+    tip.textContent = mark.dataset.tip;
+    const box = mark.getBoundingClientRect();
+    const own = tip.getBoundingClientRect();
+    const left = Math.min(Math.max(4, box.x + box.width / 2 - own.width / 2), innerWidth - own.width - 4);
+    tip.style.left = `${left}px`;
+    tip.style.top = `${box.y > own.height + 70 ? box.y - own.height - 8 : box.bottom + 8}px`;
+  };
+
+  document.querySelectorAll("svg.chart").forEach((chart) => {
+    const marks = [...chart.querySelectorAll("title")].map((words) => words.parentElement)
+      .filter((mark) => mark !== chart);
+    if (!marks.length) return;
+    marks.forEach((mark) => {
+      const words = mark.querySelector("title");
+      mark.dataset.tip = words.textContent;
+      words.remove();
+      mark.addEventListener("pointerenter", () => tell(mark));
+      mark.addEventListener("pointerleave", () => tell(null));
+      mark.addEventListener("click", () => tell(mark));
+    });
+    let at = -1;
+    chart.setAttribute("tabindex", "0");
+    chart.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 }[event.key];
+      if (event.key === "Escape") tell(null);
+      if (!step) return;
+      event.preventDefault();
+      at = (at + step + marks.length) % marks.length;
+      tell(marks[at]);
+    });
+    chart.addEventListener("blur", () => tell(null));
+  });
+  addEventListener("scroll", () => tell(told), { passive: true });
 
   document.querySelectorAll("table.long").forEach((table) => {
     sortable(table);

@@ -109,8 +109,8 @@ def _details(training: TrainingChoices) -> Iterator[Block]:
         yield section("Through training", _through(training))
     if training.searched or training.estimated:
         yield section("Extraction, and the error of an estimate", _extraction(training))
-    yield section("Controls", [_controls(training)])
-    yield section("How it was measured", [prose(_method_sentence(training))])
+    yield section("Controls", [_controls(training)], part="method")
+    yield section("How it was measured", [prose(_method_sentence(training))], part="method")
 
 
 def _reading(training: TrainingChoices) -> Reading:

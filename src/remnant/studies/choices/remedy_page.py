@@ -81,7 +81,7 @@ def page(result: DefencesResult, run: RunFacts) -> Iterator[Block]:
             yield section("Gone or hidden?", _relearnt(defences))
         if any(remedy.privacy for remedy in defences.remedies):
             yield section("Differential privacy", _privacy(defences))
-        yield section("How it was measured", [prose(_method_sentence(defences))])
+        yield section("How it was measured", [prose(_method_sentence(defences))], part="method")
     yield scope_section(result.scope)
     yield section("How to read this", [_TERMS])
     yield from closing(run)

@@ -119,7 +119,7 @@ def page(result: FeaturesResult, run: RunFacts) -> Iterator[Block]:
         yield _tiles(features.plain, limit)
         yield _in_plain_words(result, run)
         yield from _sections(features)
-        yield section("How it was measured", _how_it_was_measured(features))
+        yield section("How it was measured", _how_it_was_measured(features), part="method")
     yield scope_section(result.scope)
     yield section("How to read this", [_terms(features)])
     yield from closing(run, ledger=False)

@@ -158,7 +158,7 @@ def page(result: ForgettingResult, run: RunFacts) -> Iterator[Block]:
         yield Tiles(tiles)
     yield section("In plain words", _plain_words(result, curves, run))
     yield section("How attack success falls", _falls(result, curves, limit))
-    yield section("Controls", _controls(result, curves))
+    yield section("Controls", _controls(result, curves), part="method")
     yield section("Other attackers, and what is no attack", _comparisons(result))
     yield decision_section(result.decision, curves.main)
     yield residual_memory_section(result.hidden, result.returning)

@@ -122,7 +122,7 @@ def page(result: TextForgettingResult, run: RunFacts) -> Iterator[Block]:
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
     falling = falling_blocks(result.curve_exposure, control, limit, result.calibrations)
     yield section("How exposure falls", falling)
-    yield section("Controls", controls(result.curve_exposure_aa))
+    yield section("Controls", controls(result.curve_exposure_aa), part="method")
     yield residual_memory_section(result.hidden, result.returning)
     if not isinstance(result.by_uses, Absent):
         yield _by_uses(result.by_uses)

@@ -107,7 +107,7 @@ def page(result: SpeechForgettingResult, run: RunFacts) -> Iterator[Block]:
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
     falling = falling_blocks(result.curve_exposure, control, limit, result.calibrations)
     yield section("How exposure falls", falling)
-    yield section("Controls", controls(result.curve_exposure_aa, what="utterances"))
+    yield section("Controls", controls(result.curve_exposure_aa, what="utterances"), part="method")
     yield residual_memory_section(result.hidden, result.returning)
     primary = None if exposure is None else exposure.curve
     for key, group in result.groups.items():

@@ -100,8 +100,8 @@ def page(result: MembershipResult, run: RunFacts | None = None) -> Iterator[Bloc
     yield section("How well each attack does", _attacks(result.attacks, result.judged, limit))
     yield section("What comes out verbatim", _verbatim(result.verbatim))
     yield section("Records at the highest risk", _risks(result.risks))
-    yield section("Controls", _controls(result))
-    yield section("How it was measured", _method(result))
+    yield section("Controls", _controls(result), part="method")
+    yield section("How it was measured", _method(result), part="method")
     yield scope_section(result.scope)
     yield section("How to read this", [Terms(_TERMS)])
     if run is not None:
@@ -216,6 +216,7 @@ def _chart(attacks: Attacks, limit: float | None) -> Chart:
         description="; ".join(dot.tip for dot in dots),
         x_label=f"Attack: {named}",
         y_label="AUC",
+        y_from=0.5,
         x_word="attack",
         x_form="number",
         x_digits=0,

@@ -124,9 +124,9 @@ def page(result: OneRunParts, run: RunFacts) -> Iterator[Block]:
     )
     if not isinstance(curves, Absent):
         yield section(words.section, _effect(curves, words))
-        yield section("Controls", [prose(_controls_sentence(curves))])
+        yield section("Controls", [prose(_controls_sentence(curves))], part="method")
         method = f"Intervals at {percent(curves.confidence, 0)}: {curves.method}."
-        yield section("How it was measured", [prose(method)])
+        yield section("How it was measured", [prose(method)], part="method")
     yield scope_section(result.scope)
     yield section("How to read this", [_terms(curves, words)])
     yield from closing(run)
@@ -144,7 +144,7 @@ def end_reading(curves: OneRunCurves, limit: float | None) -> Reading | None:
         low=end.low,
         high=end.high,
         limit=limit,
-        lowest=0.0,
+        lowest=0.5 if judged.curve.success == "auc" else 0.0,
         highest=1.0,
         show=judged.curve.show,
         n=f"{counted(judged.n, 'canary', 'canaries')}, {counted(curves.n_unseen, 'control')}, "

@@ -7,7 +7,7 @@ from typing import Any
 
 from remnant.report.charts.figure import TONES
 from remnant.report.charts.scale import lag_scale_kind
-from remnant.report.charts.shapes import Chart, Dot, Dots, Line, Rule, Stroke
+from remnant.report.charts.shapes import Chart, Dot, Dots, Flag, Line, Rule, Stroke
 from remnant.report.curve import percent, short_percent
 from remnant.report.numerals import count_text, counted, epoch_text, epochs_text
 from remnant.studies.prediction.result import (
@@ -23,6 +23,7 @@ from remnant.studies.prediction.sentences import NAMES, NEEDS_MORE, signed_text,
 from remnant.studies.shared.estimates import estimate_text, rate_text
 
 CHANCE = 0.5
+_LOW_FPRS = (0.01, 0.001)
 _EPOCHS = "Epochs of training"
 _LAYERS_IN_A_TABLE = 3
 
@@ -44,20 +45,46 @@ def roc_chart(comparison: PredictorComparison) -> Chart | None:
         )
         for row, curve in drawn
     ]
-    lines.append(Line("Guessing", "chance", (0.0, 1.0), (0.0, 1.0), places="none", stroke="dotted"))
+    at = drawn[0][1].fpr
+    lines.append(Line("Guessing", "chance", at, at, places="none", stroke="dotted"))
     dots = [mine for row, _ in drawn if (mine := _default_dots(row)) is not None]
+    first = drawn[0][0]
     return Chart(
         title="Memorised samples found against others flagged",
-        description=" ".join(_quality_sentence(comparison, row) for row in rows),
-        x_label="Others flagged (FPR)",
-        y_label="Memorised found (TPR)",
+        description=f"{' '.join(_quality_sentence(comparison, row) for row in rows)} "
+        f"{low_fpr_sentence(first)}",
+        x_label="Others flagged (FPR), log scale",
+        y_label="Memorised found (TPR), log scale",
         lines=tuple(lines),
         rules=(Rule(f"TPR {short_percent(comparison.tpr)}", "ceiling", comparison.tpr),),
         dots=tuple(dots),
+        flags=tuple(
+            Flag(fpr, f"FPR {short_percent(fpr)}", "control", _found_sentence(first, fpr))
+            for fpr in _LOW_FPRS
+            if first.n_others * fpr >= 1
+        ),
         shares=True,
+        y_kind="log",
+        x_kind="log",
         x_form="share",
         x_word="FPR",
     )
+
+
+def low_fpr_sentence(row: PredictorQuality) -> str:
+    """What a predictor finds at FPR 1 % and 0.1 %, or why that is not known."""
+    return " ".join(_found_sentence(row, fpr) for fpr in _LOW_FPRS)
+
+
+def _found_sentence(row: PredictorQuality, fpr: float) -> str:
+    if row.curve is None or row.n_others * fpr < 1:
+        return (
+            f"FPR {short_percent(fpr)} is not shown: it takes {count_text(round(1 / fpr))} others, "
+            f"and there are {count_text(row.n_others)}."
+        )
+    points = zip(row.curve.fpr, row.curve.tpr, strict=True)
+    found = max((tpr for at, tpr in points if at <= fpr), default=0.0)
+    return f"{NAMES[row.predictor]} finds {percent(found)} at FPR {short_percent(fpr)}."
 
 
 def loss_chart(stop: EarlyStop) -> Chart | None:

@@ -33,6 +33,7 @@ from remnant.studies.prediction.charts import (
     CHANCE,
     layer_chart,
     loss_chart,
+    low_fpr_sentence,
     roc_chart,
     scatter_chart,
     threshold_chart,
@@ -110,15 +111,18 @@ def headline_reading(result: PredictionResult) -> Reading | None:
     show: Callable[[float], str]
     if not isinstance(protect, Absent) and protect.check is not None:
         name = "Memorised samples that the list missed on an independent run"
-        rate, show = protect.check.rate, percent
+        rate, show, lowest = protect.check.rate, percent, 0.0
         n = counted(protect.check.memorised, "memorised sample")
     elif first is not None:
         name = f"AUC of {name_of(first.predictor)}"
         rate, show = first.auc, _three_digits
+        lowest = min(CHANCE, rate.value if rate.low is None else rate.low)
         n = f"{counted(first.n_memorised, 'memorised sample')}, {counted(first.n_others, 'other')}"
     else:
         return None
-    return Reading(name=name, **rate._asdict(), limit=None, lowest=0.0, highest=1.0, show=show, n=n)
+    return Reading(
+        name=name, **rate._asdict(), limit=None, lowest=lowest, highest=1.0, show=show, n=n
+    )
 
 
 def _tiles(result: PredictionResult) -> Iterator[Tile]:
@@ -179,7 +183,8 @@ def _predictors(prediction: PredictorComparison | Absent) -> Iterator[Block]:
             prose(
                 "Each line runs through all thresholds of a predictor: the more memorised samples "
                 "it finds (up), the more of the others it flags (to the right). A good line is "
-                "near the upper left corner; guessing gives the diagonal."
+                "near the upper left corner; guessing gives the dotted line. Both axes are "
+                f"logarithmic. {low_fpr_sentence(first)}"
             ),
             *(prose(sentence) for sentence in reading_sentences(prediction, first)),
             prose(evidence_sentence(first), tone="note"),

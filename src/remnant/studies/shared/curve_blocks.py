@@ -74,7 +74,7 @@ def end_reading(
     Args:
         curve: What was judged.
         limit: Of the gate.
-        highest: The end of the scale, which begins at 0.
+        highest: The end of the scale, which begins at 0, or for AUC at 0.5 or below.
         n: How much evidence there is.
         name: What is measured; the curve's label if not given.
     """
@@ -87,7 +87,9 @@ def end_reading(
         low=end.low,
         high=end.high,
         limit=limit,
-        lowest=0.0,
+        lowest=min(0.5, end.value if end.low is None else end.low)
+        if curve.success == "auc"
+        else 0.0,
         highest=highest,
         show=curve.show,
         n=n,

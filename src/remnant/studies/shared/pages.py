@@ -250,9 +250,11 @@ def closing(run: RunFacts, *, ledger: bool = True) -> Iterator[Block]:
         ledger: Whether a run of this question keeps a ledger; one that is there is always shown.
     """
     if run.ledger or ledger:
-        yield section("When the canaries were used", _ledger(run))
+        yield section("When the canaries were used", _ledger(run), part="provenance")
     groups = tuple((group.title, group.rows) for group in run.groups)
-    yield section("What was run", [Fold("Plan, machine and versions", (Facts(groups),))])
+    yield section(
+        "What was run", [Fold("Plan, machine and versions", (Facts(groups),))], part="provenance"
+    )
 
 
 def _ledger(run: RunFacts) -> Iterator[Block]:

@@ -110,8 +110,10 @@ def page(result: TrainingAuditResult, run: RunFacts | None = None) -> Iterator[B
     yield section("During the training", _course(result.course))
     yield section("How fast it forgets", _forgetting(result.forgetting))
     yield section("Costs of canaries and of random secrets", reference_cost_blocks(result.costs))
-    yield section("Controls", control_blocks(exposure, repeats))
-    yield section("How it was measured", [*method_blocks(exposure, gate), *_watched(result)])
+    yield section("Controls", control_blocks(exposure, repeats), part="method")
+    yield section(
+        "How it was measured", [*method_blocks(exposure, gate), *_watched(result)], part="method"
+    )
     yield scope_section(result.scope)
     yield section("How to read this", [Terms(TERMS)])
     if run is not None:
@@ -138,7 +140,7 @@ def examples_page(
     yield section("During the training", [Figure(detection_chart(detected, limit), "course")])
     yield section("Each planted example", _ranked(detected))
     yield section("How fast it forgets", _forgetting(result.forgetting))
-    yield section("How it was measured", _watched(result))
+    yield section("How it was measured", _watched(result), part="method")
     yield scope_section(result.scope)
     if run is not None:
         yield from closing(run)
