@@ -41,8 +41,8 @@ lint: install
 
 # Write the reference of all fields of recipes, and the table of questions times tasks, from the code.
 reference: install
-	$(BIN)/python -m remnant.studies.recipe_form.reference docs/recipes.md
-	$(BIN)/python -m remnant.studies.recipe_form.question_table docs/which-measure.md
+	$(BIN)/python -m remnant.studies.recipe_form.reference docs/reference/recipes.md
+	$(BIN)/python -m remnant.studies.recipe_form.question_table docs/how-to/which-measure.md
 
 # Build the wheel and install it into a clean environment without extras. Import every public module,
 # copy a recipe, and see that commands name the extra that they need before they start.

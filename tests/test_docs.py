@@ -29,7 +29,7 @@ def test_the_readmes_examples_give_what_they_show():
 
 
 def test_the_example_with_scores_of_your_own_models_runs(capsys):
-    page = (ROOT / "docs" / "how-forgetting-is-measured.md").read_text()
+    page = (ROOT / "docs" / "explanation" / "how-forgetting-is-measured.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     (code,) = (block for block in blocks if "instance_scores(" in block)
     exec(compile(code, "how-forgetting-is-measured.md", "exec"), {})
@@ -38,7 +38,7 @@ def test_the_example_with_scores_of_your_own_models_runs(capsys):
 
 def test_the_example_of_results_in_python_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "results-in-python.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "results-in-python.md").read_text()
     first, second = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     (command,) = re.findall(r"```sh\n(remnant .*?)\n```", page)
     names: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""``docs/recipes.md`` is what the code says."""
+"""``docs/reference/recipes.md`` is what the code says."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from remnant.studies.recipe_form.fields import fields_of
 from remnant.studies.recipe_form.reference import recipe_reference
 from remnant.studies.registry import QUESTIONS, RECIPES, recipe_of
 
-PAGE = Path(__file__).parents[3] / "docs" / "recipes.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "recipes.md"
 
 
 def test_the_page_is_up_to_date():

@@ -1,4 +1,4 @@
-"""The reference of all fields of all recipes, ``docs/recipes.md``, as Markdown.
+"""The reference of all fields of all recipes, ``docs/reference/recipes.md``, as Markdown.
 
 ``make reference`` writes the file; a test compares it with what this module makes.
 """
