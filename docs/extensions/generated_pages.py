@@ -24,6 +24,12 @@ from remnant.studies.recipe_form.schema import recipe_schema
 REFERENCE = Path(__file__).parents[1] / "reference"
 ROOMS = ("canaries", "measures", "models", "plans", "population", "privacy", "probes", "search")
 """Rooms whose names are documented, each on one page."""
+EXAMPLES = {
+    "audit_texts": ("tutorials/quickstart-finished-model.md", "import numpy as np"),
+    "load": ("how-to/results-in-python.md", "result = remnant.load"),
+}
+"""Of names whose docstring has none, since it needs files: a page whose code is run, and the first
+line of it. It ends where the block of code ends."""
 
 _TOP = """# Python API
 
@@ -51,7 +57,7 @@ def pages() -> Iterator[tuple[str, str]]:
     names = sorted(set(remnant.__all__) - {"__version__"}, key=str.lower)
     yield "api/index.md", _index(names)
     for name in names:
-        yield f"api/{name}.md", f"# {name}\n\n{_described(f'remnant.{name}')}"
+        yield f"api/{name}.md", _name(name)
     for room in ROOMS:
         yield f"api/{room}.md", _room(room)
     yield "api/modules.md", _modules()
@@ -81,6 +87,22 @@ def _index(names: list[str]) -> str:
         "[All modules](modules.md) are listed too.\n\n"
         f"```{{toctree}}\n:hidden:\n\n{tree}\n```\n"
     )
+
+
+def _name(name: str) -> str:
+    """Return the page of a name: what it does, an example, and what it returns."""
+    page = f"# {name}\n\n{_described(f'remnant.{name}')}"
+    if name in EXAMPLES:
+        path, first = EXAMPLES[name]
+        page += (
+            f"\nExample:\n\n```{{literalinclude}} ../../{path}\n:language: python\n"
+            f":start-at: {first}\n:end-before: '```'\n```\n"
+        )
+    found = _got(f"remnant.{name}")
+    returned = getattr(found, "__annotations__", {}).get("return", "")
+    if inspect.isfunction(found) and returned in remnant._HOME:
+        page += f"\n## What it returns\n\n{_described(f'remnant.{returned}')}"
+    return page
 
 
 def _room(room: str) -> str:
