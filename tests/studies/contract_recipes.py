@@ -16,13 +16,6 @@ else:
     import tomli as tomllib
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-RUNS = {
-    "forgetting": "forgetting-inject",
-    "exposure": "exposure-exact",
-    "translation-exposure": "translation-source",
-    "exposure-training": "exposure-training-compare",
-}
-"""The recipe of the benchmark, where it is not called as its question."""
 SMALLER: dict[str, dict[str, Any]] = {
     "forgetting": {
         "plan": {"step": 10, "watch_steps": 10, "trials": 2},
@@ -48,6 +41,16 @@ SMALLER: dict[str, dict[str, Any]] = {
         "data": {"bands": 8},
         "hidden": {"relearn_steps": [1]},
     },
+    "translation-forgetting": {
+        "plan": {"step": 10, "watch_steps": 10, "trials": 2, "canaries": 8},
+        "attack": {"lags": [0, 5, 10]},
+        "hidden": {"relearn_steps": [1]},
+    },
+    "text-one-run": {
+        "plan": {"starts": [20, 50], "window": 25, "steps": 90},
+        "text": {"characters": 8000},
+        "attack": {"checkpoints": 3},
+    },
     "speech-one-run": {
         "plan": {"starts": [8, 24], "window": 15, "steps": 45},
         "data": {"bands": 8},
@@ -70,6 +73,7 @@ SMALLER: dict[str, dict[str, Any]] = {
         "measure": {"references": 60},
     },
 }
+"""What makes the benchmark's recipe of a question run in a second or two."""
 LEFT_OUT = {"defences": ("dropout", "clipped", "levels", "pruned", "first", "tuned")}
 """Variants that are left out, by their label."""
 
@@ -83,13 +87,18 @@ def benchmark(name: str) -> Any:
         sys.path.remove(str(BENCHMARKS))
 
 
+def has_recipe(question: str) -> bool:
+    """Whether the benchmark has a recipe of a question."""
+    return benchmark("same_numbers_recipes").recipe_name(question) is not None
+
+
 def recipe(question: str) -> dict[str, Any]:
     """The small recipe of a question, as plain data."""
-    name = RUNS.get(question, question)
-    table = tomllib.loads(benchmark("same_numbers_recipes").RECIPES[name])
+    small = benchmark("same_numbers_recipes")
+    table = tomllib.loads(small.RECIPES[small.recipe_name(question)])
     for rows in (table.get("remedy", []), table.get("compare", [])):
         rows[:] = [row for row in rows if row["label"] not in LEFT_OUT.get(question, ())]
-    return with_changes(table, SMALLER[question])
+    return with_changes(table, SMALLER.get(question, {}))
 
 
 def with_changes(table: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remnant.plans import InjectPlan
-from remnant.plans.fingerprint import added_later
+from remnant.plans.plan import added_later
 from remnant.studies import read_recipe, study_from
 from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
 from remnant.studies.prediction.shadow_pool import pool_key
@@ -40,7 +40,7 @@ def test_a_shipped_recipe_keeps_its_fingerprint(path):
     pinned = {
         name: digest for name, digest in PINNED.items() if name.partition("@")[0] == path.name
     }
-    assert found == pinned
+    assert found == pinned, f"fingerprints.json; a recipe that is new adds {json.dumps(found)}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

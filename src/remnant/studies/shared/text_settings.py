@@ -19,9 +19,8 @@ from remnant.plans.bounds import (
     one_of,
     text,
 )
-from remnant.plans.fingerprint import added_later
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import option_faults
+from remnant.plans.plan import added_later
+from remnant.studies.shared.settings import Section, option_faults
 
 LEVELS = ("character", "word")
 SEQUENCES = ("random", "text")
