@@ -5,7 +5,6 @@ from __future__ import annotations
 import doctest
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -23,6 +22,7 @@ PAGES = [
         {*(ROOT / "docs").rglob("*.md")} - MADE - {*(ROOT / "docs" / "reference").rglob("api/*.md")}
     ),
 ]
+REMNANT = Path(sys.executable).with_name("remnant")  # the installed command
 RECIPES = [
     *sorted((ROOT / "recipes").glob("*.toml")),
     *sorted((Path(remnant.studies.__file__).parent / "recipes").glob("*.toml")),
@@ -43,15 +43,14 @@ def test_the_example_with_scores_of_your_own_models_runs(capsys):
     assert "Positive control: the attack found them at lag 0." in capsys.readouterr().out
 
 
-def test_the_example_of_results_in_python_runs(tmp_path, monkeypatch, capsys):
+def test_the_example_of_results_in_python_runs(tmp_path, monkeypatch, capsys, scripts):
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs" / "how-to" / "results-in-python.md").read_text()
     first, second = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     (command,) = re.findall(r"```sh\n(remnant .*?)\n```", page)
     names: dict[str, object] = {}
     exec(compile(first, "results-in-python.md", "exec"), names)
-    remnant_command = Path(sys.executable).with_name("remnant")
-    subprocess.run([remnant_command, *command.split()[1:]], check=True, timeout=3600)
+    scripts.run(REMNANT, *command.split()[1:]).check_returncode()
     exec(compile(second, "results-in-python.md", "exec"), names)
     assert "FINDING" in capsys.readouterr().out
     assert (tmp_path / "curve.pdf").read_bytes().startswith(b"%PDF")
@@ -70,30 +69,23 @@ def test_every_recipe_is_a_study(recipe):
     assert read_recipe(recipe).fingerprint
 
 
-def test_the_example_runs_and_its_curve_falls():
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "own_model.py"],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=3600,
-    )
+def test_the_example_runs_and_its_curve_falls(scripts):
+    done = scripts.run(ROOT / "examples" / "own_model.py")
+    done.check_returncode()
     values = [float(line.split()[3]) for line in done.stdout.splitlines()]
     assert len(values) == 7
     assert values[0] > 0.65
     assert values[-1] < values[0] - 0.1
 
 
-def test_the_lstm_example_trains_a_model_that_the_command_line_audits(tmp_path):
-    example = [sys.executable, ROOT / "examples" / "train_and_audit_lstm.py", "--out", tmp_path]
-    subprocess.run(example, capture_output=True, text=True, check=True, timeout=3600)
-    audit = [Path(sys.executable).with_name("remnant"), "exposure", "--canaries"]
+def test_the_lstm_example_trains_a_model_that_the_command_line_audits(tmp_path, scripts):
+    example = ROOT / "examples" / "train_and_audit_lstm.py"
+    scripts.run(example, "--out", tmp_path).check_returncode()
     means = {}
     for name in ("planted", "twin"):
         asked = [tmp_path / "canaries.jsonl", "--set", "2", "--model", tmp_path / name, "--json"]
-        done = subprocess.run(
-            [*audit, *asked], capture_output=True, text=True, check=True, timeout=3600
-        )
+        done = scripts.run(REMNANT, "exposure", "--canaries", *asked)
+        done.check_returncode()
         groups = json.loads(done.stdout)["sets"][0]["means"]
         means[name] = {group["repeats"]: group["mean_bits"] for group in groups}
     assert means["planted"][64] > 15 > 5 > means["twin"][64]

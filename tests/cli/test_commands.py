@@ -332,7 +332,7 @@ def test_curve_says_what_an_option_takes(command, tmp_path):
     assert "--lags takes an npy file with the steps since last use, one number per lag" in done.err
 
 
-KILLED = RECIPE.replace("watch_steps = 12", "watch_steps = 600").replace(
+KILLED = RECIPE.replace("watch_steps = 12", "watch_steps = 150").replace(
     'name = "logistic"', 'name = "mlp1"\noptions = { dropout = 0.2, batch_norm = true }'
 )
 
@@ -342,7 +342,7 @@ def test_a_run_killed_with_9_goes_on_to_the_same_bits(tmp_path, command):
     recipe.write_text(KILLED + '\n[[compare]]\nlabel = "3 repeats"\nplan.repeats = 3\n')
     whole, cut = tmp_path / "whole", tmp_path / "cut"
     assert command("run", recipe, "--out", whole, "--threads", 1).code == 0
-    arguments = ["run", recipe, "--out", cut, "--checkpoint-seconds", "0.05", "--threads", "1"]
+    arguments = ["run", recipe, "--out", cut, "--checkpoint-seconds", "0", "--threads", "1"]
     kills = 0
     for _ in range(2):
         process = subprocess.Popen([*INSTALLED, *map(str, arguments)], stdout=subprocess.DEVNULL)

@@ -6,7 +6,6 @@ import io
 import json
 import runpy
 import sqlite3
-import subprocess
 import sys
 from pathlib import Path
 from unittest.mock import patch as replaced
@@ -32,11 +31,10 @@ SECRET = "QUXZAJVK 7"
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory) -> Path:
+def trained(tmp_path_factory, scripts) -> Path:
     """A folder with a model that saw the letter K on one digit, a twin that did not, and digits."""
     folder = tmp_path_factory.mktemp("trained")
-    script = [sys.executable, ROOT / "examples" / "train_with_a_name.py", "--out", folder]
-    subprocess.run(script, capture_output=True, text=True, check=True, timeout=3600)
+    scripts.run(ROOT / "examples" / "train_with_a_name.py", "--out", folder).check_returncode()
     return folder
 
 

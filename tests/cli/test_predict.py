@@ -15,9 +15,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from remnant.cli.predict import DATA_SETS, PREDICTORS
+from remnant.cli.predict import DATA_SETS
 from remnant.measures import cross_entropy, logit_gap, mahalanobis, prediction_quality, psmi
-from remnant.measures.prediction import predicted as measure
+from remnant.measures.prediction.predicted import PREDICTORS
 from remnant.models.catalogue import model_maker
 from remnant.probes import hidden_states
 from remnant.studies.prediction.sentences import share_text
@@ -361,7 +361,6 @@ def test_the_names_of_the_options_are_those_of_the_library():
     from remnant.data import DATA_SETS as KNOWN
 
     assert DATA_SETS == KNOWN
-    assert PREDICTORS == measure.PREDICTORS
 
 
 def test_a_named_data_set(command, trained):

@@ -55,7 +55,7 @@ def test_list_has_the_recipes_of_this_folder_and_the_command_that_runs_each(comm
     assert [name for name in commands if "--data" in commands[name]] == [
         *("arc-lora", "cifar10-features", "cifar10-prediction", "fashion-mnist-features"),
         *("fashion-mnist-inject", "fashion-mnist-one-run", "fashion-mnist-prediction"),
-        *("mnist-features", "news-lora", "translation-secret"),
+        *("mnist-features", "news-lora", "translation-forgetting", "translation-secret"),
     ]
     assert commands["news-lora"].endswith("--data DATA --device cuda --pool-block 100")
     assert commands["text-inject"] == "remnant run recipes/text-inject.toml"

@@ -95,6 +95,7 @@ def has_recipe(question: str) -> bool:
 def recipe(question: str) -> dict[str, Any]:
     """The small recipe of a question, as plain data."""
     small = benchmark("same_numbers_recipes")
+    assert has_recipe(question), f"benchmarks/same_numbers_recipes.py has no {question!r}"
     table = tomllib.loads(small.RECIPES[small.recipe_name(question)])
     for rows in (table.get("remedy", []), table.get("compare", [])):
         rows[:] = [row for row in rows if row["label"] not in LEFT_OUT.get(question, ())]

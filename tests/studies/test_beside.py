@@ -51,6 +51,7 @@ def rules_of_the_stored_records(monkeypatch):
 def opened(question):
     folder = Path(tempfile.mkdtemp()) / question
     records = sorted(STORED.glob(f"*/{question}.zip"))  # the oldest first
+    assert records, f"make_stored_records.py has not stored a record of {question}"
     with zipfile.ZipFile(records[0]) as stored:
         stored.extractall(folder)
     return Record.open(folder)

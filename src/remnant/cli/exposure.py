@@ -130,14 +130,13 @@ def exposure(
     from remnant.measures.exposure.by_rank import limit_for
     from remnant.records.outcomes import EXIT_CODES
     from remnant.studies.beside.exposure import of_sets
-    from remnant.studies.exposure.audit_gate import judge_sets
     from remnant.studies.exposure.audit_result import (
         QUESTION,
         ExposureAuditResult,
         audited_set,
         recorded,
     )
-    from remnant.studies.exposure.canary_sets import measure_canaries, reference_fault
+    from remnant.studies.exposure.canary_sets import judge_sets, measure_canaries, reference_fault
     from remnant.studies.exposure.cost_estimate import estimate_search
     from remnant.studies.exposure.result import ExposureGate
     from remnant.studies.exposure.verdict import canaries_needed

@@ -10,17 +10,24 @@ from typing import Any
 import numpy as np
 from torch import Tensor, nn
 
-from remnant.canaries import commonest_tokens, random_token_sequences
+from remnant.canaries import Template, commonest_tokens, random_token_sequences
 from remnant.data.pairs import Pair, PairCorpus
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.models.protocols import LogitModels
+from remnant.plans import InsertPlan
 from remnant.plans.plan import COHORTS
 from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
-from remnant.studies.shared.pair_settings import PairPlantingStudy
+from remnant.studies.shared.pair_settings import (
+    PairPlantingStudy,
+    PairsWithSecretsStudy,
+)
 from remnant.studies.shared.settings import Execution
+from remnant.studies.shared.wording import counted
+from remnant.tasks.planted_pairs import PairsWithSecrets, plant_pairs
+from remnant.tasks.secrets import PlantedSecrets, SecretWords
 from remnant.tasks.sequences import SequenceTask
 from remnant.tasks.task import Floats, Lesson, Progress, ScopeWords, Source
 from remnant.tasks.translators import (
@@ -264,6 +271,53 @@ class Translators(SequenceTask[PairPlantingStudy, PlantedPairs]):
         """Return the bytes of all pairs."""
         every = (planted.store, planted.neighbours, *planted.probed)
         return sum(rows.inputs.nbytes + rows.labels.nbytes for rows in every)
+
+    def secret_template(self, study: PairsWithSecretsStudy, source: Source) -> Template:
+        """Return the template of the translations."""
+        return Template(study.secret.template)
+
+    def plant_secrets(
+        self, study: PairsWithSecretsStudy, source: Source, execution: Execution
+    ) -> PlantedSecrets:
+        """Put pairs with a secret in the place of clean ones."""
+        planted = plant_pairs(study.plan, study.secret, source.data, study.pairs)
+
+        def train(plan: InsertPlan, **choices: Any) -> tuple[Fit, Population]:
+            return fit_translators(study, plan, planted, execution, **choices)
+
+        return PlantedSecrets(
+            architecture=study.model.name,
+            options=study.model_options,
+            make=translator_maker(study, planted),
+            train=train,
+            validation_bits=lambda population: validation_bits(population, planted.validation),
+            validation_tokens=int((planted.validation.labels >= 0).sum()),
+            token="word",
+            store_bytes=planted.store.inputs.nbytes + planted.store.labels.nbytes,
+            examples=planted.examples,
+            sets=planted.sets,
+            vocabulary=planted.vocabulary,
+            words=_secret_words(study, planted),
+            encoder_input=study.secret.beginning,
+            encoder_input_of=None if study.secret.shared else study.secret.encoder_input,
+        )
+
+
+def _secret_words(study: PairsWithSecretsStudy, planted: PairsWithSecrets) -> SecretWords:
+    given = "the whole source, with the secret in it"
+    if study.secret.shared:
+        given = "the beginning of the source, without the secret"
+    return SecretWords(
+        data=f"{planted.examples} pairs of sentences",
+        canaries=f"{counted(study.plan.canaries, 'pair')} with a secret",
+        place="pairs",
+        unit="pair",
+        tested=[f"Secrets in the translation, when the model is given {given}."],
+        not_tested=[
+            f"How good the translations are. {math.ceil(100 * planted.unknown)} % or less of the "
+            "words are not in the vocabulary."
+        ],
+    )
 
 
 TASK = Translators()

@@ -18,7 +18,7 @@ from remnant.tasks.task import Floats, Lesson, PlantedT, StudyT, Task, Trained, 
 
 
 class SequenceTask(Task[StudyT, PlantedT]):
-    """A kind of model that pays for sequences; a cost is minus the base-2 logarithm of its odds.
+    """A kind of model that gives sequences a cost: minus the base-2 logarithm of a probability.
 
     What is planted has canaries and references of each trial in ``probed``.
     """

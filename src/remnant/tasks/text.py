@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from remnant.canaries import commonest_tokens, random_token_sequences
+from remnant.canaries import Template, commonest_tokens, random_token_sequences
 from remnant.data import Corpus, corpus_fingerprint, windows
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.models.protocols import LogitModels
-from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
+from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, StaggeredPlan
 from remnant.plans.plan import COHORTS, SEQUENCES
 from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
@@ -29,13 +29,15 @@ from remnant.studies.shared.text_settings import (
     TextFileSettings,
     TextSettings,
 )
-from remnant.studies.shared.wording import times
+from remnant.studies.shared.wording import counted, times
 from remnant.tasks.language_models import (
     LanguageModelStudy,
     fit_language_models,
     language_model_maker,
     load_text,
 )
+from remnant.tasks.planted_text import mean_token_bits, plant_text
+from remnant.tasks.secrets import PlantedSecrets, SecretWords
 from remnant.tasks.sequences import SequenceTask
 from remnant.tasks.task import Floats, Lesson, Progress, ScopeWords, Source
 
@@ -164,6 +166,25 @@ class TextStudy(SequencePlanting, Protocol):
     @property
     def neighbours(self) -> int:
         """Sequences of each trial to relearn from; none where no memory is searched for."""
+        ...
+
+
+class TextWithSecrets(LanguageModelStudy, Protocol):
+    """A study of secrets in the text of language models."""
+
+    @property
+    def plan(self) -> InsertPlan:
+        """Who sees what, and when."""
+        ...
+
+    @property
+    def text(self) -> TextSettings:
+        """Which text."""
+        ...
+
+    @property
+    def secret(self) -> Any:
+        """Which secrets are planted."""
         ...
 
 
@@ -374,6 +395,40 @@ class LanguageModels(SequenceTask[TextStudy, PlantedTokens]):
             return None
         near = planted.neighbours.reshape(-1, planted.store.shape[1])
         return Lesson(inputs=near[:, :-1], targets=near[:, 1:], each=study.neighbours)
+
+    def secret_template(self, study: TextWithSecrets, source: Source) -> Template:
+        """Return the template of the secrets; words in it are those of the text."""
+        template: Template = study.secret.filled(source.data.train)
+        return template
+
+    def plant_secrets(
+        self, study: TextWithSecrets, source: Source, execution: Execution
+    ) -> PlantedSecrets:
+        """Cut the text into windows and put secrets into some of them."""
+        text, window = study.text, study.text.window
+        template = self.secret_template(study, source)
+        planted = plant_text(study.plan, template, source.data, level=text.level, window=window)
+        return PlantedSecrets(
+            architecture=study.model.name,
+            options=study.model.options,
+            make=language_model_maker(study, planted),
+            train=lambda plan, **choices: fit_language_models(
+                study, plan, planted, execution, **choices
+            ),
+            validation_bits=lambda population: mean_token_bits(population, planted.validation),
+            validation_tokens=planted.validation[:, 1:].size,
+            token=text.level,
+            store_bytes=planted.store.nbytes,
+            examples=planted.examples,
+            sets=planted.sets,
+            vocabulary=planted.vocabulary,
+            words=SecretWords(
+                data=f"{planted.examples} windows of {window} {text.level}s",
+                canaries=counted(study.plan.canaries, "canary", "canaries"),
+                place="text",
+                unit="window",
+            ),
+        )
 
 
 TASK = LanguageModels()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import mahalanobis, psmi
 from remnant.measures.prediction.predicted import PREDICTORS, predicted_memorisation
+from remnant.studies.prediction.recipe import EARLY
 
 
 def blobs(n=120, wrong=(3, 40, 77), seed=0):
@@ -147,3 +148,7 @@ def test_faults_are_named():
     ):
         with pytest.raises(InvalidInput, match=words):
             made(**options)
+
+
+def test_recipes_which_load_no_numpy_know_the_same_predictors():
+    assert EARLY == PREDICTORS

@@ -16,7 +16,7 @@ from remnant.probes.time_limit import TimeLimit
 from remnant.search import MergedTokens, compile_template, exact_exposure
 from remnant.studies import measure_exposure
 from remnant.studies.exposure.audit import ReadCosts, measure_costs
-from remnant.studies.exposure.expected_nodes import nodes_expected
+from remnant.studies.exposure.cost_estimate import nodes_expected
 
 TEMPLATE = Template("pin {digits:4}")
 VOCABULARY = Vocabulary.of_characters("pin 0123456789")

@@ -16,10 +16,9 @@ from remnant.records.typed import plain
 from remnant.report.blocks import Headline
 from remnant.report.numerals import whole_text
 from remnant.report.quoting import printable
-from remnant.studies.exposure.audit_gate import judge_sets
 from remnant.studies.exposure.audit_page import exposure_page
 from remnant.studies.exposure.audit_result import ExposureAuditResult, audited_set
-from remnant.studies.exposure.canary_sets import measure_canaries
+from remnant.studies.exposure.canary_sets import judge_sets, measure_canaries
 from remnant.studies.exposure.extract_page import extract_page
 from remnant.studies.exposure.extract_result import extract_result
 from remnant.studies.exposure.search import Decoding, Leak, SecretSearch, search_secrets

@@ -11,7 +11,7 @@ from remnant.canaries import read_canary_sets
 from remnant.errors import RecordError
 from remnant.records import Record
 from remnant.studies import Execution, run_study
-from remnant.studies.exposure import planted_run
+from remnant.studies.exposure import run as module
 from remnant.studies.exposure.kept_trials import keep_trial, kept_trial
 
 from .conftest import SAMPLED
@@ -31,7 +31,7 @@ def cut(tmp_path, monkeypatch):
         raise Cut
 
     with monkeypatch.context() as patch:
-        patch.setattr(planted_run, "put_exposure_results", kill)
+        patch.setattr(module, "put_exposure_results", kill)
         with pytest.raises(Cut):
             run_study(SAMPLED, tmp_path / "cut", Execution())
     return tmp_path / "cut", caught
@@ -74,7 +74,7 @@ def test_a_kept_trial_is_what_was_measured_and_has_no_secret(cut, run_once, monk
     def measured_again(*_, **__):
         raise AssertionError("a trial was measured twice")
 
-    monkeypatch.setattr(planted_run, "measure_each", measured_again)
+    monkeypatch.setattr(module, "measure_each", measured_again)
     run_study(SAMPLED, folder, Execution())
     same_run(run_once("sampled"), folder)
     assert not list(folder.glob("checkpoint*"))
@@ -86,7 +86,7 @@ def test_a_file_of_another_version_is_measured_again_and_a_damaged_one_is_named(
     folder, trials = cut
     first, second = sorted(folder.glob("checkpoint-exposure-*"))
     key = f"{SAMPLED.fingerprint}/{Record.open(folder).data_fingerprint}"
-    planted_run.keep_trial(first, dataclasses.replace(trials[0], searches={}), key=f"{key} older")
+    module.keep_trial(first, dataclasses.replace(trials[0], searches={}), key=f"{key} older")
     whole = second.read_bytes()
     second.write_bytes(whole[:-20])
     with pytest.raises(RecordError, match=rf"{second.name} is damaged\. Delete it and run"):

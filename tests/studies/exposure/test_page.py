@@ -26,8 +26,7 @@ from remnant.studies.exposure.result import (
     Extractions,
     Search,
 )
-from remnant.studies.translation import page as translation
-from remnant.studies.translation.result import TranslationResult
+from remnant.studies.registry import QUESTIONS, load
 
 SATURATED = {
     "name": "canary 1", "trial": 0, "repeats": 4, "uses": 3, "bits": 9.97, "low": 8.09,
@@ -197,8 +196,9 @@ def test_a_translator_was_given_something(changed, page_of, all_text, given, wor
 
 
 def test_translation_shares_result_and_page():
-    assert TranslationResult is ExposureResult
-    assert (TITLE, translation.TITLE) == ("Exposure and extraction", "Exposure in translation")
+    text, pairs = (QUESTIONS[name] for name in ("exposure", "translation-exposure"))
+    assert (text.result, text.page, text.run) == (pairs.result, pairs.page, pairs.run)
+    assert (load(text.heading), load(pairs.heading)) == (TITLE, "Exposure in translation")
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ from remnant.search import exact_exposure
 from remnant.studies import Execution, ExposureStudy, estimate_study, run_study, study_from
 from remnant.studies.exposure.recipe import SecretSettings
 from remnant.studies.reporting import read_page
-from remnant.studies.shared.planted_text import plant_text
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import (
     LanguageModelSettings,
     MeasureSettings,
     TextSettings,
 )
+from remnant.tasks.planted_text import plant_text
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -270,7 +270,7 @@ def test_a_run_cut_short_goes_on_to_the_same_results(run, tmp_path, monkeypatch,
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(f"remnant.studies.exposure.planted_run.{broken}", cut)
+        patch.setattr(f"remnant.studies.exposure.run.{broken}", cut)
         with pytest.raises(KeyboardInterrupt):
             run_study(STUDY, tmp_path / "cut", Execution(checkpoint_seconds=0.0))
     run_study(STUDY, tmp_path / "cut", Execution())

@@ -38,7 +38,7 @@ def test_a_cell_has_a_recipe_or_a_reason(asks, task):
 
 def test_every_recipe_has_a_cell_and_nothing_else_has():
     filled = [name for asks in ROWS for task in COLUMNS for name in recipes_in(asks, task)]
-    assert set(filled) == set(RECIPES)
+    assert set(filled) == set(RECIPES), "asks is one of ROWS and task one of COLUMNS"
     assert sorted(filled) == sorted([*RECIPES, *(n for n in RECIPES if QUESTIONS[n].own)])
     assert set(EMPTY) <= {(asks, task) for asks in ROWS for task in COLUMNS}
     for name in QUESTIONS.keys() - set(RECIPES):

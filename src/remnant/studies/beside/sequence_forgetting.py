@@ -1,4 +1,4 @@
-"""What stands beside the outcome of a study of forgetting of text or of speech."""
+"""What stands beside the outcome of a study of forgetting of text, of speech or of pairs."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ from remnant.population.optimizers import make_optimizer
 from remnant.search import compile_template
 from remnant.search.walk import Budget
 from remnant.studies.choices.recipe import ExposureTrainingStudy
-from remnant.studies.shared.planted_text import PlantedText, plant_text
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.language_models import language_model_maker, load_text
+from remnant.tasks.planted_text import PlantedText, plant_text
 
 
 @dataclass(frozen=True, slots=True, eq=False)

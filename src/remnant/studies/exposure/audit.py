@@ -28,7 +28,7 @@ from remnant.studies.exposure.coarse_costs import (
     score_texts,
     settled_costs,
 )
-from remnant.studies.exposure.expected_nodes import nodes_expected, nodes_under, total_costs
+from remnant.studies.exposure.cost_estimate import nodes_expected, nodes_under, total_costs
 from remnant.studies.exposure.formats import WHOLE_TEXTS
 from remnant.studies.exposure.result import CanaryExposure
 

@@ -1,19 +1,27 @@
-"""What a ranking or a search will cost on this machine, from a few real steps of the model."""
+"""What a ranking or a search will cost: nodes, from a few sampled secrets; time and memory.
+
+Time and memory are those of this machine, from a few real steps of the model.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from remnant.canaries import Template
 from remnant.models.protocols import SequenceModel
-from remnant.probes import Asked
-from remnant.search.automaton import Automaton, compile_template
+from remnant.probes import Asked, token_costs
+from remnant.probes.time_limit import TimeLimit
+from remnant.search.automaton import Automaton, compile_template, secret_path
 from remnant.search.walk import bytes_held, rows_that_fit
 
+Floats = NDArray[np.float64]
 _FEW_ROWS, _MANY_ROWS = 32, 1024
 _SHORT = 0.05  # seconds; a step that takes less is timed again with more rows
 
@@ -111,3 +119,63 @@ def _twin_bytes(model: SequenceModel, asked: Asked) -> int:
         return 0
     sizes = [parameter.numel() for parameter in module.parameters()]
     return 8 * (max(sizes, default=0) if asked.coarse else sum(sizes))
+
+
+def nodes_expected(
+    model: SequenceModel,
+    template: Template,
+    secrets: Sequence[str],
+    drawn: Sequence[str],
+    *,
+    limit: TimeLimit,
+    memory: int | None = None,
+) -> float:
+    """Read the costs of secrets and of a few sampled ones, and estimate as ``nodes_under`` does.
+
+    Args:
+        model: The model under audit.
+        template: From which the secrets come.
+        secrets: To be ranked.
+        drawn: Others of the template.
+        limit: On the time of reading the prefix.
+        memory: Bytes that may be held; None for the device's default.
+
+    Raises:
+        OutOfTime: The limit ended before the prefix was read.
+    """
+    encode = limit.encode(model.encode)
+    automaton = compile_template(encode, template)
+    if len(drawn) == 0:
+        return nodes_under(automaton, np.zeros((len(secrets), 0)), np.zeros((0, 0)))
+    paths = [secret_path(encode, automaton, template, each) for each in [*secrets, *drawn]]
+    costs = token_costs(Asked(model, automaton.prefix, limit=limit), paths, memory=memory)
+    return nodes_under(automaton, costs[: len(secrets)], costs[len(secrets) :])
+
+
+def total_costs(costs: Floats) -> Floats:
+    """Add up each row from left to right, whatever the number of rows: ties stay ties."""
+    return np.asarray(np.cumsum(costs, axis=1)[:, -1])
+
+
+def nodes_under(automaton: Automaton, costs: Floats, drawn_costs: Floats) -> float:
+    """Estimate how many nodes a walk under the costliest secret takes.
+
+    A prefix is visited if it costs no more than the costliest secret. At each depth the share of
+    sampled prefixes that do stands for the share of all; without samples the whole tree is
+    expected. No depth has more than ``2 ** cost`` such prefixes, since their probabilities add up
+    to no more than 1: a secret that is cheap enough can be ranked in a space of any size.
+
+    Args:
+        automaton: Of the template's tokens.
+        costs, drawn_costs: Of the tokens of secrets and of sampled ones, ``(secrets, depth)``, in
+            bits; 0 beyond the end of a shorter one.
+    """
+    inner = np.array([min(w, 10**300) for w in automaton.widths[:-1]], dtype=np.float64)
+    if len(drawn_costs) == 0:
+        return float(inner.sum())
+    bound = total_costs(costs).max()
+    under = (np.cumsum(drawn_costs, axis=1) <= bound).sum(0)
+    share = (under + 1) / (len(drawn_costs) + 1)
+    most = 2.0 ** min(float(bound), 1000.0)
+    least = math.fsum(np.minimum(inner * share[: len(inner)], most))
+    return min(least, float(inner.sum()))

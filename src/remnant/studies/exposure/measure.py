@@ -38,6 +38,7 @@ from remnant.studies.shared.gates import with_learnt_task
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.text_settings import MeasureSettings
 from remnant.studies.shared.wording import counted, each_times
+from remnant.tasks.secrets import SecretWords
 
 Given = Literal["source", "beginning"] | None
 
@@ -157,40 +158,22 @@ def canary_pool(exposure: Exposures, repeats: ExposureByRepeats) -> CanaryPool:
     )
 
 
-def insertion_scope(
-    plan: InsertPlan,
-    *,
-    data: str,
-    canaries: str,
-    place: str,
-    unit: str,
-    tested: Sequence[str] = (),
-    not_tested: Sequence[str] = (),
-) -> Tested:
-    """What a study with inserted secrets tests, and what it does not.
-
-    Args:
-        plan: Of the study.
-        data: What the models are trained on, such as ``"40 windows of 64 characters"``.
-        canaries: How many canaries there are, in words.
-        place: Where secrets occur: ``"text"`` or ``"pairs"``.
-        unit: What a canary is planted into: ``"window"`` or ``"pair"``.
-        tested, not_tested: More sentences.
-    """
-    twins = [f"A twin of each run that differs in the planted {unit}s alone."]
+def insertion_scope(plan: InsertPlan, words: SecretWords) -> Tested:
+    """What a study with inserted secrets tests, and what it does not."""
+    twins = [f"A twin of each run that differs in the planted {words.unit}s alone."]
     once = ["How much another training run would differ: there was one."]
     return Tested(
         tested=(
-            f"{counted(plan.trials, 'training run')} of {plan.steps} steps on {data}, with "
-            f"{canaries} planted {each_times(plan.repeats)}.",
-            *tested,
+            f"{counted(plan.trials, 'training run')} of {plan.steps} steps on {words.data}, "
+            f"with {words.canaries} planted {each_times(plan.repeats)}.",
+            *words.tested,
             f"{counted(plan.controls, 'control')} of the same template, never planted.",
             *(twins if plan.twin else ()),
         ),
         not_tested=(
-            f"Secrets of another format, and secrets that were in the {place} already.",
+            f"Secrets of another format, and secrets that were in the {words.place} already.",
             "Attacks that do not go through the model's probabilities.",
-            *not_tested,
+            *words.not_tested,
             *(once if plan.trials == 1 else ()),
         ),
     )

@@ -79,6 +79,7 @@ from remnant.studies.shared.pages import (
 from remnant.studies.shared.result_parts import LanguageTask
 
 TITLE = "Exposure and extraction"
+PAIR_TITLE = "Exposure in translation"
 TITLES = {
     "PASS": "The judged canaries are no more exposed than allowed",
     "FAIL": "A judged canary is more exposed than allowed",

@@ -413,13 +413,13 @@ def _comparisons(result: ForgettingResult) -> Iterator[Block]:
             Column("Comparison", "name", depth="summary"),
             Column(
                 f"At lag {lag_text(first.points[0].lag)}",
-                lambda row: row.curve,
+                "curve",
                 lambda curve: cell(curve, end=False),
                 depth="summary",
             ),
             Column(
                 f"At lag {lag_text(first.end.lag)}",
-                lambda row: row.curve,
+                "curve",
                 lambda curve: cell(curve, end=True),
                 depth="summary",
             ),

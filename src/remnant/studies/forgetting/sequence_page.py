@@ -63,7 +63,7 @@ from remnant.studies.shared.result_parts import Gate
 
 TITLE = "Forgetting of text"
 PAIR_TITLE = "Forgetting in translation"
-_TITLES = {
+TITLES = {
     "PASS": "No more exposed than allowed at the last step watched",
     "FAIL": "Still more exposed than allowed",
     "INCONCLUSIVE": UNDECIDED,
@@ -112,7 +112,7 @@ def page(result: TextForgettingResult, run: RunFacts) -> Iterator[Block]:
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
     yield headline(
         result.verdict,
-        _TITLES,
+        TITLES,
         checks=beside(result),
         reading=exposure_reading(exposure, limit),
         advice=_ADVICE,
@@ -122,7 +122,7 @@ def page(result: TextForgettingResult, run: RunFacts) -> Iterator[Block]:
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
     falling = falling_blocks(result.curve_exposure, control, limit, result.calibrations)
     yield section("How exposure falls", falling)
-    yield section("Controls", _controls(result.curve_exposure_aa))
+    yield section("Controls", controls(result.curve_exposure_aa))
     yield residual_memory_section(result.hidden, result.returning)
     if not isinstance(result.by_uses, Absent):
         yield _by_uses(result.by_uses)
@@ -341,12 +341,18 @@ def saturated_sentence(exposure: ExposureCurveResult) -> str:
     )
 
 
-def _controls(control: ExposureCurveResult | Absent) -> Iterator[Block]:
+def controls(control: ExposureCurveResult | Absent, *, what: str = "sequences") -> Iterator[Block]:
+    """The A/A twins; a notice where they are not at chance.
+
+    Args:
+        control: Their exposure.
+        what: Was planted.
+    """
     if isinstance(control, Absent):
         yield Missing("A/A twins (negative control)", control.reason, depth="summary")
         return
     fails = not control_holds(control.curve)
-    yield prose(control_sentence(control), tone="notice" if fails else "plain")
+    yield prose(control_sentence(control, what=what), tone="notice" if fails else "plain")
 
 
 def _by_uses(by_uses: ByUses) -> Section:
@@ -382,19 +388,13 @@ def success_table(measures: tuple[CurveResult, ...]) -> Block:
 def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
     curve = None if exposure is None else exposure.curve
     chance = _NULL_BITS if curve is None else curve.show(curve.chance)
-    sure = "95 %" if curve is None or curve.confidence is None else percent(curve.confidence, 0)
     yield (
         "Exposure",
         "A planted sequence that comes before all but one in 2ᵇ of its references has b bits. A "
         f"sequence that was never planted may come anywhere; its exposure is {chance} bits on "
         "average, with a median of 1 bit, and two bits are noise.",
     )
-    yield (
-        "The band",
-        "If the whole audit were repeated with other models, canaries and references, an interval "
-        f"made this way would include the true mean in {sure} of the cases, at each lag taken by "
-        "itself.",
-    )
+    yield "The band", band_term(curve)
     yield (
         "A/A twins",
         "Models trained the same way with fresh randomness, which saw none of the sequences. Any "
@@ -412,4 +412,14 @@ def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
         "attacker that was computed, the canaries were exposed at some lag, and no more of them "
         "are beyond the references than chance explains. FAIL: the interval lies above the limit. "
         "INCONCLUSIVE: the evidence supports neither.",
+    )
+
+
+def band_term(curve: Curve | None) -> str:
+    """What the band around a curve means."""
+    sure = "95 %" if curve is None or curve.confidence is None else percent(curve.confidence, 0)
+    return (
+        "If the whole audit were repeated with other models, canaries and references, an interval "
+        f"made this way would include the true mean in {sure} of the cases, at each lag taken by "
+        "itself."
     )

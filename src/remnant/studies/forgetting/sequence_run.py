@@ -20,7 +20,6 @@ from remnant.studies.forgetting.sequence_training import (
     search_seconds,
     sequence_task,
 )
-from remnant.studies.forgetting.speech_measure import measure_speech_forgetting, put_sounds
 from remnant.studies.forgetting.speech_recipe import SpeechForgettingStudy
 from remnant.studies.forgetting.text_recipe import SequenceStudy, TextForgettingStudy
 from remnant.studies.jobs.estimating import planned_job
@@ -48,6 +47,8 @@ def prepare(study: SequenceStudy, execution: Execution, progress: Progress | Non
     first = planted["primary"]
     afterwards = None
     if execution.reveal and isinstance(study, SpeechForgettingStudy):
+        from remnant.studies.forgetting.speech_measure import put_sounds
+
         afterwards = partial(put_sounds, study, first, execution)
     return Prepared(
         data_fingerprint=joint_fingerprint(
@@ -85,6 +86,8 @@ def _work(
     judged = record.array(f"primary.{task.USEFUL}")[study.plan.members_of("planted")]
     record.put_result("task", task.useful(study, source, first, judged))
     if isinstance(study, SpeechForgettingStudy):
+        from remnant.studies.forgetting.speech_measure import measure_speech_forgetting
+
         measure_speech_forgetting(
             record, study, examples=first.examples, characters=first.canary_characters
         )

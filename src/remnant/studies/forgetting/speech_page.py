@@ -25,7 +25,10 @@ from remnant.report.numerals import bits_text, counted
 from remnant.report.sounds import wav
 from remnant.studies.beside.sequence_forgetting import beside
 from remnant.studies.forgetting.sequence_page import (
+    TITLES,
+    band_term,
     control_sentence,
+    controls,
     exposure_reading,
     exposure_tiles,
     falling_blocks,
@@ -40,10 +43,9 @@ from remnant.studies.forgetting.sequence_result import (
     SpeechForgettingResult,
 )
 from remnant.studies.residual_memory.blocks import residual_memory_section, searches
-from remnant.studies.shared.curve_blocks import comparison_section, control_holds
+from remnant.studies.shared.curve_blocks import comparison_section
 from remnant.studies.shared.curve_charts import comparison_chart
 from remnant.studies.shared.pages import (
-    UNDECIDED,
     RunFacts,
     closing,
     headline,
@@ -54,11 +56,6 @@ from remnant.studies.shared.result_parts import Gate
 from remnant.studies.shared.wording import times
 
 TITLE = "Forgetting of speech"
-_TITLES = {
-    "PASS": "No more exposed than allowed at the last step watched",
-    "FAIL": "Still more exposed than allowed",
-    "INCONCLUSIVE": UNDECIDED,
-}
 _ADVICE = {
     "PASS": "Recordings as old as the last lag need no further protection against this test. "
     "Protect what was used more recently: see from which lag on the limit holds.",
@@ -100,7 +97,7 @@ def page(result: SpeechForgettingResult, run: RunFacts) -> Iterator[Block]:
     limit = result.verdict.limit if isinstance(result.verdict, Gate) else None
     yield headline(
         result.verdict,
-        _TITLES,
+        TITLES,
         checks=beside(result),
         reading=exposure_reading(exposure, limit),
         advice=_ADVICE,
@@ -110,7 +107,7 @@ def page(result: SpeechForgettingResult, run: RunFacts) -> Iterator[Block]:
     yield section("In plain words", _plain_words(result, exposure, run.recipe))
     falling = falling_blocks(result.curve_exposure, control, limit, result.calibrations)
     yield section("How exposure falls", falling)
-    yield section("Controls", _controls(result.curve_exposure_aa))
+    yield section("Controls", controls(result.curve_exposure_aa, what="utterances"))
     yield residual_memory_section(result.hidden, result.returning)
     primary = None if exposure is None else exposure.curve
     for key, group in result.groups.items():
@@ -164,15 +161,6 @@ def _field(recipe: Mapping[str, Any], table: str, name: str) -> str:
     return str(fields.get(name)) if isinstance(fields, Mapping) else ""
 
 
-def _controls(control: ExposureCurveResult | Absent) -> Iterator[Block]:
-    if isinstance(control, Absent):
-        yield Missing("A/A twins (negative control)", control.reason, depth="summary")
-        return
-    fails = not control_holds(control.curve)
-    sentence = control_sentence(control, what="utterances")
-    yield prose(sentence, tone="notice" if fails else "plain")
-
-
 def _errors(errors: ErrorRates | Absent) -> Iterator[Block]:
     if isinstance(errors, Absent):
         yield Missing("Error rates of the canaries", errors.reason)
@@ -214,7 +202,6 @@ def _sounds(sounds: PlantedSounds | Absent, run: RunFacts) -> Block:
 def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
     curve = None if exposure is None else exposure.curve
     chance = None if curve is None else curve.chance
-    sure = "95 %" if curve is None or curve.confidence is None else percent(curve.confidence, 0)
     yield (
         "Cost",
         "What the model pays for a transcript given its sound: the negative base-2 logarithm of "
@@ -228,12 +215,7 @@ def _terms(exposure: ExposureCurveResult | None) -> Iterator[tuple[str, str]]:
             "1.44" if chance is None else f"{chance:.2f}"
         ),
     )
-    yield (
-        "The band",
-        "If the whole audit were repeated with other models, canaries and references, an interval "
-        f"made this way would include the true mean in {sure} of the cases, at each lag taken by "
-        "itself.",
-    )
+    yield "The band", band_term(curve)
     yield (
         "A/A twins",
         "Models trained the same way with fresh randomness, which heard none of the canaries. Any "

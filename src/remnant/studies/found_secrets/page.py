@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import starmap
 from operator import attrgetter
+from typing import NamedTuple
 
 from remnant.canaries.natural import CleanedFile, ScannedFile
 from remnant.report.blocks import Block, Cell, Column, Prose, Table, Tone, prose, section
@@ -20,6 +22,7 @@ from remnant.studies.found_secrets.parts import (
 from remnant.studies.found_secrets.result import (
     CleanedText,
     ComparedTwin,
+    KindCount,
     LocatedSecret,
     MeasuredSecret,
     ModelExposure,
@@ -37,6 +40,21 @@ from remnant.studies.shared.pages import RunFacts, headline
 TITLE = "Secrets found in text"
 _ROWS = 20
 _TEXT = attrgetter("text")
+
+
+class _KindRow(NamedTuple):
+    """A row of the table of kinds."""
+
+    kind: str
+    found: KindCount
+
+
+class _SecretRow(NamedTuple):
+    """A row of the table of secrets."""
+
+    number: int
+    found: LocatedSecret
+    first_place: str
 
 
 def scan_page(result: ScanResult) -> Iterator[Block]:
@@ -114,12 +132,12 @@ def _found(result: ScanResult) -> Iterator[Block]:
     yield Table(
         caption="Secrets by kind",
         key="kinds",
-        rows=tuple(result.kinds.items()),
+        rows=tuple(starmap(_KindRow, result.kinds.items())),
         columns=(
-            Column("Kind", lambda row: row[0]),
-            Column("Secrets", lambda row: row[1].secrets, whole_text),
-            Column("Times", lambda row: row[1].times, whole_text),
-            Column("Files", lambda row: row[1].files, whole_text),
+            Column("Kind", "kind"),
+            Column("Secrets", "found.secrets", whole_text),
+            Column("Times", "found.times", whole_text),
+            Column("Files", "found.files", whole_text),
         ),
         depth="show",
     )
@@ -144,7 +162,7 @@ def _cleaned(cleaned: CleanedText) -> Iterator[Block]:
         columns=(
             Column("File", "copy", printable),
             *(
-                Column(kind, _replacements(kind), whole_text)
+                Column(kind, _times_in_file(kind), whole_text)
                 for kind, many in cleaned.counts.items()
                 if many
             ),
@@ -177,10 +195,6 @@ def _cleaned(cleaned: CleanedText) -> Iterator[Block]:
     )
 
 
-def _replacements(kind: str) -> Callable[[CleanedFile], int]:
-    return lambda file: file.counts.get(kind, 0)
-
-
 def _files_table(result: ScanResult) -> Table:
     files = sorted(
         (file for file in result.files if file.counts), key=lambda file: -sum(file.counts.values())
@@ -192,7 +206,7 @@ def _files_table(result: ScanResult) -> Table:
         rows=files,
         columns=(
             Column("File", "path", printable),
-            *(Column(kind, _occurrences(kind), whole_text) for kind in present),
+            *(Column(kind, _times_in_file(kind), whole_text) for kind in present),
         ),
         names=True,
         limit=_ROWS,
@@ -201,7 +215,7 @@ def _files_table(result: ScanResult) -> Table:
     )
 
 
-def _occurrences(kind: str) -> Callable[[ScannedFile], int]:
+def _times_in_file(kind: str) -> Callable[[ScannedFile | CleanedFile], int]:
     return lambda file: file.counts.get(kind, 0)
 
 
@@ -210,22 +224,25 @@ def _more(rows: int, thing: str) -> str:
 
 
 def _secrets_table(result: ScanResult) -> Table:
-    secrets = tuple(enumerate(result.secrets, start=1))
+    secrets = tuple(
+        _SecretRow(number, secret, _first_place(secret))
+        for number, secret in enumerate(result.secrets, start=1)
+    )
     checked = any(secret.checked for secret in result.secrets)
     return Table(
         caption="Every secret, the most frequent first",
         key="secrets",
         rows=secrets,
         columns=(
-            Column("#", lambda row: row[0]),
-            Column("Kind", lambda row: row[1].kind),
-            Column("Service", lambda row: row[1].service, optional=True),
-            Column("Length", lambda row: row[1].length, whole_text),
-            Column("Bits", lambda row: row[1], _bits_cell),
-            Column("Times", lambda row: row[1].times, whole_text),
-            Column("Fingerprint", lambda row: row[1].fingerprint),
-            Column("First at", lambda row: _first_place(row[1])),
-            Column("Secret", lambda row: row[1].secret, printable, optional=True),
+            Column("#", "number"),
+            Column("Kind", "found.kind"),
+            Column("Service", "found.service", optional=True),
+            Column("Length", "found.length", whole_text),
+            Column("Bits", "found", _bits_cell),
+            Column("Times", "found.times", whole_text),
+            Column("Fingerprint", "found.fingerprint"),
+            Column("First at", "first_place"),
+            Column("Secret", "found.secret", printable, optional=True),
         ),
         names=True,
         note="Bits in brackets: of those that pass the kind's check." if checked else "",

@@ -184,9 +184,9 @@ def _attacks(
             Column("Score", "description", depth="page"),
         ),
         bar=Bar(
-            value=lambda row: row.auc.value,
-            low=lambda row: row.auc.low,
-            high=lambda row: row.auc.high,
+            value="auc.value",
+            low="auc.low",
+            high="auc.high",
             show=lambda value: f"{value:.2f}",
             mark=("chance", 0.5),
         ),

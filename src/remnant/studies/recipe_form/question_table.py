@@ -31,11 +31,12 @@ COLUMNS = {
 }
 """The tasks: what the models are trained on, in words."""
 NOT_WRITTEN = "not written"
+_CLASSES = f"{NOT_WRITTEN}: PSMI and the logit gap need classes, which these data have not"
 _MARKS = "the feature is a mark on an image; of text ask `exposure`"
 EMPTY = {
     ("one-run", "pairs"): NOT_WRITTEN,
-    ("prediction", "speech"): NOT_WRITTEN,
-    ("prediction", "pairs"): NOT_WRITTEN,
+    ("prediction", "speech"): _CLASSES,
+    ("prediction", "pairs"): _CLASSES,
     ("features", "text"): _MARKS,
     ("features", "speech"): "the feature is a mark on an image",
     ("features", "pairs"): _MARKS,

@@ -271,7 +271,7 @@ def _ledger(run: RunFacts) -> Iterator[Block]:
             Column("Canaries", "canaries"),
             Column("How many", "count"),
             Column("Members that used each", "members"),
-            Column("Uses per member", lambda row: row.uses, _uses),
+            Column("Uses per member", "uses", _uses),
             Column("First step", "first_step", lag_text),
             Column("Last step", "last_step", lag_text),
         ),

@@ -6,6 +6,9 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from remnant.canaries import Template
+from remnant.canaries.holes import Hole, split
+from remnant.errors import InvalidInput
 from remnant.models import TRANSLATORS
 from remnant.plans.bounds import Count, FromZero, at_least, one_of, text
 from remnant.studies.shared.settings import Section, TrainingSettings, option_faults
@@ -13,6 +16,7 @@ from remnant.studies.shared.study import SectionedStudy
 from remnant.studies.shared.text_settings import PairFileSettings
 
 FileName = Annotated[str, text("a file's name")]
+GIVEN = ("source", "beginning")
 PAIR_KINDS = ("random", "held-out")
 _OURS = ("source_length", "context")  # options that follow from the pairs
 
@@ -120,3 +124,71 @@ class PairPlantingStudy(TranslatorStudy):
     @abstractmethod
     def neighbours(self) -> int:
         """Pairs of each trial to relearn from."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairSecretSettings(Section, name="secret"):
+    """The sentence and its translation that are planted, with a secret in it.
+
+    Attributes:
+        source: The sentence. Its holes, if any, are those of ``template`` and are filled with the
+            same secret.
+        template: The translation, whose secret is ranked.
+        given: What the encoder is given: the whole ``source``, with the secret in it, as in
+            training, or its ``beginning``, up to the first hole. A model that copies numbers shows
+            exposure with ``source`` without memorising any; the controls reveal this.
+    """
+
+    source: str
+    template: str
+    given: Annotated[str, one_of(GIVEN)] = "source"
+
+    def _contradictions(self) -> list[str]:
+        faults = []
+        template = None
+        try:
+            template = Template(self.template)
+        except InvalidInput as fault:
+            faults.append(f"secret.template is no template: {str(fault).rstrip('.')}")
+        try:
+            other = self._filled
+            if template is not None and other is not None and other.slots != template.slots:
+                faults.append("the holes of secret.source are not those of secret.template")
+            if not self.beginning:
+                faults.append("secret.source has no word before its first hole")
+        except InvalidInput as fault:
+            faults.append(f"secret.source is no template: {str(fault).rstrip('.')}")
+        return faults
+
+    @property
+    def beginning(self) -> str:
+        """The source up to its first hole: all of it, where it has none."""
+        filled = self._filled
+        text = "".join(map(str, split(self.source))) if filled is None else filled.prefix
+        return text.strip()
+
+    @property
+    def shared(self) -> bool:
+        """Whether all secrets are looked for with the same source."""
+        return self.given == "beginning" or self._filled is None
+
+    def source_of(self, secret: str) -> str:
+        """Return the sentence whose translation has this secret."""
+        filled = self._filled
+        return self.beginning if filled is None else filled.text(secret)
+
+    def encoder_input(self, secret: str) -> str:
+        """Return what the encoder is given when this secret is looked for."""
+        return self.beginning if self.shared else self.source_of(secret)
+
+    @property
+    def _filled(self) -> Template | None:
+        holes = any(isinstance(part, Hole) for part in split(self.source))
+        return Template(self.source) if holes else None
+
+
+class PairsWithSecretsStudy(TranslatorStudy):
+    """A study of secrets in the pairs of translators."""
+
+    plan: Any
+    secret: PairSecretSettings

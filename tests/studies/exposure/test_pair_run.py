@@ -21,15 +21,19 @@ from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Prose, walk
 from remnant.report.html import render
 from remnant.studies import Execution, run_study, study_from
+from remnant.studies.exposure.page import page
+from remnant.studies.exposure.pair_recipe import TranslationStudy
+from remnant.studies.exposure.result import ExposureResult
 from remnant.studies.reporting import read_page
 from remnant.studies.shared.pages import read_run
-from remnant.studies.shared.pair_settings import PairSettings, TranslatorSettings
+from remnant.studies.shared.pair_settings import (
+    PairSecretSettings,
+    PairSettings,
+    TranslatorSettings,
+)
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import MeasureSettings
-from remnant.studies.translation.page import page
-from remnant.studies.translation.planted_pairs import plant_pairs
-from remnant.studies.translation.recipe import PairSecretSettings, TranslationStudy
-from remnant.studies.translation.result import TranslationResult
+from remnant.tasks.planted_pairs import plant_pairs
 from remnant.tasks.translators import END, sentence_loss
 
 NUMBERS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
@@ -167,7 +171,7 @@ def test_the_record_and_the_report_hold_no_secret(run):
 def test_the_result_is_read_as_it_was_written_and_has_a_page(run):
     study, folder = run
     record = Record.open(folder)
-    result, rows = read_result(record, TranslationResult), record.results()
+    result, rows = read_result(record, ExposureResult), record.results()
     for name in ("verdict", "exposure", "repeats", "extraction", "task", "scope"):
         assert json.dumps(plain(getattr(result, name))) == json.dumps(rows[name])
     assert isinstance(result.costs, Absent) is (study is STUDY)

@@ -1,4 +1,4 @@
-"""The example store of a translation study: clean pairs of sentences, and the planted ones."""
+"""Secrets planted in pairs: clean pairs of sentences, then pairs that hold a canary."""
 
 from __future__ import annotations
 
@@ -7,22 +7,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.canaries import CanarySet, Template, make_canary_set
+from remnant.canaries import CanarySet, Template
 from remnant.data.pairs import PairCorpus
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.plans import InsertPlan
-from remnant.plans.plan import FILL
-from remnant.plans.schedule import generator
-from remnant.studies.shared.pair_settings import PairSettings
-from remnant.studies.translation.recipe import PairSecretSettings
+from remnant.studies.shared.pair_settings import PairSecretSettings, PairSettings
+from remnant.tasks.secrets import drawn_sets
 from remnant.tasks.translators import END, PairRows, pair_rows
 
 Ids = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlantedPairs:
+class PairsWithSecrets:
     """What the population is trained and judged on.
 
     Attributes:
@@ -44,7 +42,7 @@ class PlantedPairs:
 
 def plant_pairs(
     plan: InsertPlan, secret: PairSecretSettings, pairs: PairCorpus, settings: PairSettings
-) -> PlantedPairs:
+) -> PairsWithSecrets:
     """Make the store; a canary's pair takes the place of a clean one.
 
     Raises:
@@ -61,15 +59,7 @@ def plant_pairs(
             f"No pair has at most pairs.longest={longest} tokens, digits counted one by one.",
             hint="Allow longer ones.",
         )
-    sets = tuple(
-        make_canary_set(
-            template,
-            repeats=plan.repeats,
-            controls=plan.controls,
-            seed=int(generator(plan.seed, FILL, trial).integers(2**31)),
-        )
-        for trial in range(plan.trials)
-    )
+    sets = drawn_sets(plan, template)
     for trial in range(plan.trials):
         plan.places(examples=len(clean.inputs), trial=trial)
     copies = [
@@ -86,7 +76,7 @@ def plant_pairs(
         )
     words = np.concatenate([clean.inputs[:, :longest].ravel(), clean.labels.ravel()])
     known = words[(words >= 0) & (words < vocabulary.size)]
-    return PlantedPairs(
+    return PairsWithSecrets(
         store=clean.followed_by(planted),
         examples=len(clean.inputs),
         validation=validation,

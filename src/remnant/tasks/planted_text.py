@@ -1,22 +1,29 @@
-"""The example store of an exposure study: clean windows of text, and the planted versions."""
+"""Secrets planted in text: clean windows, and versions of them that hold a canary."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from remnant.canaries import CanarySet, Template, make_canary_set
+from remnant.canaries import CanarySet, Template
 from remnant.data import Corpus, plant, windows
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.plans import InsertPlan
 from remnant.plans.plan import FILL
 from remnant.plans.schedule import generator
+from remnant.population import Population
+from remnant.tasks.language_models import finite_losses
+from remnant.tasks.secrets import drawn_sets
 
 Ids = NDArray[np.int64]
+_TOGETHER = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,15 +76,7 @@ def plant_text(
         vocabulary = Vocabulary.of_words(" ".join(known))
     clean = _cut(vocabulary, text.train, window, "the text to train on")
     validation = _cut(vocabulary, text.validation, window, "the held-out text")
-    sets = tuple(
-        make_canary_set(
-            template,
-            repeats=plan.repeats,
-            controls=plan.controls,
-            seed=int(generator(plan.seed, FILL, trial).integers(2**31)),
-        )
-        for trial in range(plan.trials)
-    )
+    sets = drawn_sets(plan, template)
     if level == "word":
         _check_words(sets, vocabulary)
     _check_unseen(sets, text)
@@ -145,3 +144,22 @@ def _versions(
             )
         made.append(plant(clean[place], ids, at=int(rng.integers(1, room + 1))))
     return made
+
+
+def mean_token_bits(population: Population, validation: Ids) -> NDArray[np.float64]:
+    """Return each member's mean cost of a validation token, in bits.
+
+    Raises:
+        InvalidInput: One of them is not finite.
+    """
+    total = torch.zeros(len(population), dtype=torch.float64)
+    rows = torch.from_numpy(validation)
+    for some in rows.split(_TOGETHER):
+        logits = population.logits(some[:, :-1]).double()
+        labels = some[:, 1:].to(logits.device).expand(len(population), -1, -1)
+        losses = nn.functional.cross_entropy(
+            logits.flatten(0, 2), labels.flatten(), reduction="none"
+        )
+        total += losses.reshape(len(population), -1).sum(1).cpu()
+    bits = total / (rows[:, 1:].numel() * math.log(2))
+    return finite_losses(bits.numpy())

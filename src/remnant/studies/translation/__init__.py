@@ -1,1 +1,0 @@
-"""How exposed are secrets planted in the training pairs of a translator?"""
