@@ -4,22 +4,29 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 DEMO_INSTALLED := $(VENV)/.installed-demo
+DOCS_INSTALLED := $(VENV)/.installed-docs
+# make test builds the site too, where Python is new enough for it.
+SITE := $(shell $(PYTHON) -c 'import sys; print("docs" * (sys.version_info >= (3, 11)))')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install demo test test-gpu lint reference wheel pins browser voices bench factors papers clean
+.PHONY: install demo docs test test-gpu lint reference wheel pins browser voices bench factors papers clean
 
 install: $(INSTALLED)
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# A complete install has what the demo needs: its stamp says so, and make demo installs nothing more.
+# A complete install has what the demo and the site need: their stamps say so.
 $(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[dev]'
-	touch $@ $(DEMO_INSTALLED)
+	touch $@ $(DEMO_INSTALLED) $(DOCS_INSTALLED)
 
 $(DEMO_INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[data,dp,scan]'
+	touch $@
+
+$(DOCS_INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[docs]'
 	touch $@
 
 demo: $(DEMO_INSTALLED)
@@ -28,7 +35,7 @@ demo: $(DEMO_INSTALLED)
 # Everything that must hold: style, types, the wheel, and the tests, the report in a real browser,
 # speech from real voices. Neighbours in a file stay on one worker, which makes what they share once;
 # bytecode is kept, since many tests start processes.
-test: install lint wheel browser voices
+test: install lint wheel $(SITE) browser voices
 	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 \
 	  $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
@@ -41,10 +48,15 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# Write the reference of all fields of recipes, and the table of questions times tasks, from the code.
+# The site, in docs/_build/html: warnings are errors, and every link and anchor leads somewhere.
+docs: $(DOCS_INSTALLED)
+	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "The site needs Python 3.11 or newer: make clean, then make docs PYTHON=python3.11."; exit 1; }
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d docs/_build/doctrees docs docs/_build/html
+
+# Write the table of questions times tasks from the code.
 reference: install
-	$(BIN)/python -m remnant.studies.recipe_form.reference docs/recipes.md
-	$(BIN)/python -m remnant.studies.recipe_form.question_table docs/which-measure.md
+	$(BIN)/python -m remnant.studies.recipe_form.question_table docs/how-to/which-measure.md
 
 # Build the wheel and install it into a clean environment without extras. Import every public module,
 # copy a recipe, and see that commands name the extra that they need before they start.
@@ -110,4 +122,4 @@ papers: factors
 	test -z "$(DATA)" || $(BIN)/remnant run recipes/fashion-mnist-one-run.toml --data $(DATA) --out runs/fashion-mnist-one-run
 
 clean:
-	rm -rf $(VENV) .venv-wheel .venv-pins build dist demo
+	rm -rf $(VENV) .venv-wheel .venv-pins build dist demo docs/_build

@@ -1,12 +1,13 @@
 """What a study or an audit costs at sizes that were not run, by arithmetic from measured times.
 
-    python benchmarks/scaling.py              # the table of docs/scaling.md
+    python benchmarks/scaling.py              # the table of docs/how-to/scaling.md
     python benchmarks/scaling.py --check      # its small end against real runs on this machine
 
 Each rate is floating-point operations per second of a group that was timed on one H200: what it had
 to compute, over how long it took. A larger job takes its operations over that rate. Language models
 larger than the measured ones use a GPU better, so their estimates are upper bounds. There are two
-rates of convolutional nets, which differ by their widths. docs/scaling.md says what is left out.
+rates of convolutional nets, which differ by their widths. docs/how-to/scaling.md says what is left
+out.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def forward_flops(model: torch.nn.Module, *shape: int) -> float:
 
 
 def rates() -> dict[str, Rate]:
-    """Measured on one H200; the sources are rows of docs/performance.md and docs/papers."""
+    """Measured on one H200; the sources are rows of pages in docs/evidence/."""
     narrow = 3 * 256 * forward_flops(small_resnet((3, 32, 32), 10), 3, 32, 32)
     convolutional = 3 * 256 * forward_flops(wrn16_4((3, 32, 32), 10), 3, 32, 32)
     return {

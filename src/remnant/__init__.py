@@ -1,6 +1,8 @@
 """Remnant measures what a model still remembers of its training data, and how fast it forgets.
 
 Names are imported on first use, so that ``import remnant`` and ``remnant --help`` answer at once.
+``__all__`` is the front of the package. Other names that can be imported from here are documented
+in their rooms, such as ``remnant.measures``.
 """
 
 from __future__ import annotations
@@ -9,71 +11,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from remnant import theory
-    from remnant.canaries import Patch, Template
-    from remnant.integrations.early_prediction import EarlyPrediction
+    from remnant.canaries import Template, plant
+    from remnant.canaries.natural import redact, scan
     from remnant.integrations.membership.images import audit_images
     from remnant.integrations.membership.labelled_texts import audit_text_classifier
-    from remnant.integrations.membership.outcome import MembershipAudit
     from remnant.integrations.membership.scores import audit_scores
     from remnant.integrations.membership.texts import audit_texts
     from remnant.integrations.training.audit import Audit
-    from remnant.integrations.training.finishing import AuditOutcome
-    from remnant.measures.epsilon.attack_rates import EpsilonLowerBound, epsilon_lower_bound
-    from remnant.measures.epsilon.canaries_needed import CanariesNeeded, canaries_needed
-    from remnant.measures.epsilon.from_scores import ScoresEpsilon, epsilon_from_scores
-    from remnant.measures.epsilon.one_run import (
-        OneRunEpsilon,
-        one_run_epsilon,
-        one_run_from_scores,
-    )
-    from remnant.measures.exposure.by_rank import Exposure, exposure
-    from remnant.measures.exposure.curve import ExposureCurve, exposure_curve
-    from remnant.measures.exposure.extrapolation import ExtrapolatedExposure, extrapolated_exposure
-    from remnant.measures.features.feature_score import MScore
-    from remnant.measures.features.unique_features import (
-        m_score,
-        probability_gain,
-        white_box_m_score,
-    )
-    from remnant.measures.forgetting.curve import ForgettingCurve, forgetting_curve
-    from remnant.measures.forgetting.instance_scores import InstanceScores, instance_scores
-    from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
-    from remnant.measures.prediction.counterfactual import (
-        CounterfactualMemorization,
-        counterfactual_memorization,
-    )
-    from remnant.measures.prediction.lira import Lira, LiraLeaveOneOut, lira, lira_leave_one_out
-    from remnant.measures.prediction.mahalanobis import Mahalanobis, mahalanobis
-    from remnant.measures.prediction.predicted import PredictedMemorisation, predicted_memorisation
-    from remnant.measures.prediction.psmi import Psmi, PsmiFit, fit_psmi, psmi
-    from remnant.measures.prediction.quality import PredictionQuality, prediction_quality
-    from remnant.measures.prediction.rmia import Rmia, rmia
-    from remnant.plans import (
-        FeaturePlan,
-        InjectPlan,
-        InsertPlan,
-        PoisonPlan,
-        ShadowPlan,
-        StaggeredPlan,
-    )
+    from remnant.measures.epsilon.attack_rates import epsilon_lower_bound
+    from remnant.measures.exposure.curve import exposure_curve
+    from remnant.measures.features.unique_features import m_score
+    from remnant.measures.forgetting.curve import forgetting_curve
+    from remnant.measures.forgetting.instance_scores import instance_scores
+    from remnant.measures.forgetting.one_run import one_run_forgetting
+    from remnant.measures.prediction.lira import lira
+    from remnant.measures.prediction.predicted import predicted_memorisation
+    from remnant.measures.prediction.psmi import psmi
+    from remnant.measures.prediction.rmia import rmia
     from remnant.population import Population
-    from remnant.probes.influence import InfluenceCheckpoints, self_influence
-    from remnant.records.typed import Result
-    from remnant.search import (
-        ExactExposure,
-        ExactExposures,
-        Extraction,
-        exact_exposure,
-        extract,
-    )
-    from remnant.studies.exposure.audit import ExposureAudit, measure_exposure
+    from remnant.probes.influence import self_influence
+    from remnant.search import extract
+    from remnant.studies.exposure.audit import measure_exposure
     from remnant.studies.question_result import load
+    from remnant.studies.reporting import write_report
 
 __version__ = "0.3.0"
 
 _NAMES = {
-    "canaries": ("Patch", "Template"),
+    "canaries": ("Patch", "Planted", "Template", "plant"),
+    "canaries.natural": ("Redacted", "Scan", "redact", "scan"),
     "integrations.early_prediction": ("EarlyPrediction",),
     "integrations.membership.images": ("audit_images",),
     "integrations.membership.labelled_texts": ("audit_text_classifier",),
@@ -117,7 +83,8 @@ _NAMES = {
     "records.typed": ("Result",),
     "search": ("ExactExposure", "ExactExposures", "Extraction", "exact_exposure", "extract"),
     "studies.exposure.audit": ("ExposureAudit", "measure_exposure"),
-    "studies.question_result": ("load",),
+    "studies.question_result": ("QuestionResult", "load"),
+    "studies.reporting": ("write_report",),
 }
 _HOME = {name: f"remnant.{module}" for module, names in _NAMES.items() for name in names}
 # Packages that are named whole: ``remnant.theory.renyi_bound``.
@@ -125,78 +92,31 @@ _ROOMS = {"theory"}
 
 __all__ = [
     "Audit",
-    "AuditOutcome",
-    "CanariesNeeded",
-    "CounterfactualMemorization",
-    "EarlyPrediction",
-    "EpsilonLowerBound",
-    "ExactExposure",
-    "ExactExposures",
-    "Exposure",
-    "ExposureAudit",
-    "ExposureCurve",
-    "Extraction",
-    "ExtrapolatedExposure",
-    "FeaturePlan",
-    "ForgettingCurve",
-    "InfluenceCheckpoints",
-    "InjectPlan",
-    "InsertPlan",
-    "InstanceScores",
-    "Lira",
-    "LiraLeaveOneOut",
-    "MScore",
-    "Mahalanobis",
-    "MembershipAudit",
-    "OneRunEpsilon",
-    "OneRunForgetting",
-    "Patch",
-    "PoisonPlan",
     "Population",
-    "PredictedMemorisation",
-    "PredictionQuality",
-    "Psmi",
-    "PsmiFit",
-    "Result",
-    "Rmia",
-    "ScoresEpsilon",
-    "ShadowPlan",
-    "StaggeredPlan",
     "Template",
     "__version__",
     "audit_images",
     "audit_scores",
     "audit_text_classifier",
     "audit_texts",
-    "canaries_needed",
-    "counterfactual_memorization",
-    "epsilon_from_scores",
     "epsilon_lower_bound",
-    "exact_exposure",
-    "exposure",
     "exposure_curve",
     "extract",
-    "extrapolated_exposure",
-    "fit_psmi",
     "forgetting_curve",
     "instance_scores",
     "lira",
-    "lira_leave_one_out",
     "load",
     "m_score",
-    "mahalanobis",
     "measure_exposure",
-    "one_run_epsilon",
     "one_run_forgetting",
-    "one_run_from_scores",
+    "plant",
     "predicted_memorisation",
-    "prediction_quality",
-    "probability_gain",
     "psmi",
+    "redact",
     "rmia",
+    "scan",
     "self_influence",
-    "theory",
-    "white_box_m_score",
+    "write_report",
 ]
 
 

@@ -119,16 +119,13 @@ def test_a_group_without_a_command_prints_its_help(command):
     assert "remnant recipe new exposure" in done.err
 
 
-def test_every_command_has_an_example_and_is_in_the_docs():
-    docs = Path(__file__).parents[2].joinpath("docs", "commands.md").read_text()
+def test_every_command_has_an_example_and_help_for_all_that_it_takes():
     for name, command in every_command():
         text = CliRunner().invoke(commands, [*name.split(), "--help"]).output
         assert "Example:" in text, f"{name} --help has no example"
-        start = "- `remnant" if " " in name else "## `remnant"
-        assert f"{start} {name}" in docs, f"docs/commands.md does not describe {name}"
         for parameter in command.params:
-            if isinstance(parameter, click.Option) and "--help" not in parameter.opts:
-                assert f"`{parameter.opts[0]}" in docs, f"{name} {parameter.opts[0]}"
+            if isinstance(parameter, click.Option):
+                assert parameter.help, f"{name} {parameter.opts[0]} has no help"
 
 
 def test_a_run_prints_its_verdict_and_leaves_a_record_and_a_report(finished):

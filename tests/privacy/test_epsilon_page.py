@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-epsilon-is-bounded.md"
+PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "how-epsilon-is-bounded.md"
 
 
 def test_the_pages_examples_give_what_they_show():

@@ -26,6 +26,7 @@ from remnant.canaries.own_images import ImageCanaries, OwnImages, deal_images
 from remnant.canaries.own_texts import OwnTexts, deal_texts
 from remnant.canaries.patches import Patch, PatchControl, Patches
 from remnant.canaries.planted_dataset import PlantedDataset
+from remnant.canaries.planting import Planted, plant
 from remnant.canaries.random_tokens import commonest_tokens, random_token_sequences
 from remnant.canaries.template import Canary, Template
 from remnant.canaries.text_file import insert_into_file
@@ -45,6 +46,7 @@ __all__ = [
     "Patch",
     "PatchControl",
     "Patches",
+    "Planted",
     "PlantedDataset",
     "Slot",
     "Template",
@@ -61,6 +63,7 @@ __all__ = [
     "mislabelled",
     "odd",
     "place_canaries",
+    "plant",
     "random_token_sequences",
     "read_canary_sets",
     "rows_in_share",

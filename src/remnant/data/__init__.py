@@ -11,6 +11,7 @@ from remnant.data.duplicates import Duplicates, find_duplicates
 from remnant.data.images import AuditData, Images
 from remnant.data.question import LETTERS, MultipleChoice
 from remnant.data.questions import QUESTION_SETS, Questions, load_questions
+from remnant.data.scores import read_curve, read_scores
 from remnant.data.text import Corpus, plant, read_text, standard_library_text, windows
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "load_images",
     "load_questions",
     "plant",
+    "read_curve",
+    "read_scores",
     "read_text",
     "standard_library_text",
     "windows",

@@ -105,6 +105,17 @@ def extract(
             for each candidate), a budget smaller than the template's depth.
         OutOfTime: ``max_seconds`` were over before the prefix was read.
         UnsupportedModel: NaN or log-probabilities that are not normalised.
+
+    Example:
+        >>> import torch
+        >>> from remnant.models import LanguageModel, Vocabulary, lstm
+        >>> template = Template("the random number is {digits:4}")
+        >>> vocabulary = Vocabulary.of_characters(template.prefix + "0123456789")
+        >>> _ = torch.manual_seed(0)
+        >>> model = LanguageModel(lstm(vocabulary.size, units=8), vocabulary)  # nothing learnt
+        >>> best = extract(model, template, top=3)
+        >>> best.certified, len(best.candidates)
+        (True, 3)
     """
     for name, given in (("top", top), ("beam", beam)):
         if isinstance(given, bool) or not isinstance(given, Integral) or given < 1:

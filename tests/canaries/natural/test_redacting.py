@@ -193,7 +193,7 @@ def test_what_is_far_apart_or_two_lines_away_is_not_one_secret():
 
 
 def test_an_encoded_secret_is_not_found():
-    """As ``remnant scan --redact`` and docs/scanning.md say: nothing is decoded."""
+    """As ``remnant scan --redact`` and docs/how-to/scanning.md say: nothing is decoded."""
     secret = SECRETS["ssn"]
     for encoded in (base64.b64encode(secret.encode()).decode(), secret.encode().hex()):
         assert encoded in redact(f"{secret} {encoded}").text

@@ -207,7 +207,7 @@ def test_the_order_is_that_of_the_text():
 
 
 def test_false_alarms_in_the_standard_library_are_few():
-    """The upper bounds that docs/scanning.md states; benchmarks/scanning.py has all files."""
+    """The upper bounds of docs/how-to/scanning.md; benchmarks/scanning.py has all files."""
     folder = Path(sysconfig.get_path("stdlib"))
     parts = ("", "json", "email", "http")
     paths = [path for part in parts for path in (folder / part).glob("*.py")]

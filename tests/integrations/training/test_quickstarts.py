@@ -11,12 +11,18 @@ import pytest
 import remnant.integrations.training
 
 ROOT = Path(__file__).parents[3]
-PAGE = (ROOT / "docs" / "auditing-your-training.md").read_text(encoding="utf-8")
-PAGES = ("auditing-your-training", "quickstart-trainer", "quickstart-lora", "quickstart-plain-loop")
+PAGES = (
+    ROOT / "docs" / "how-to" / "auditing-your-training.md",
+    *(
+        ROOT / "docs" / "tutorials" / f"quickstart-{way}.md"
+        for way in ("trainer", "lora", "plain-loop")
+    ),
+)
+PAGE = PAGES[0].read_text(encoding="utf-8")
 BLOCKS = {
-    f"{name}: {part.splitlines()[0]}": block
-    for name in PAGES
-    for part in (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8").split("\n## ")
+    f"{page.stem}: {part.splitlines()[0]}": block
+    for page in PAGES
+    for part in page.read_text(encoding="utf-8").split("\n## ")
     for block in re.findall(r"```python\n(.*?)```", part, flags=re.DOTALL)
 }
 EXAMPLES = {
@@ -72,7 +78,7 @@ def test_a_quickstart_runs_as_it_is(heading, folder, run):
 
 
 def test_the_quickstart_with_opacus_runs_as_it_is(tmp_path, run):
-    page = (ROOT / "docs" / "quickstart-opacus.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "tutorials" / "quickstart-opacus.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     (tmp_path / "script.py").write_text(block, encoding="utf-8")
     said = run("script.py", folder=tmp_path).splitlines()[-1]

@@ -92,14 +92,18 @@ def test_attacks_on_a_classifier_agree_with_their_definitions():
 
 
 def test_the_page_names_every_attack():
-    page = (DOCS / "how-a-two-file-audit-works.md").read_text(encoding="utf-8")
+    page = (DOCS / "explanation" / "how-a-two-file-audit-works.md").read_text(encoding="utf-8")
     table = page.split("## The attacks")[1].split("\n## ")[0]
     named = re.findall(r"^\| `([^`]+)` \|", table, flags=re.MULTILINE)
-    assert set(named) == set(TEXT_ATTACKS), "the table of docs/how-a-two-file-audit-works.md"
-    commands = (DOCS / "commands.md").read_text(encoding="utf-8")
+    assert set(named) == set(TEXT_ATTACKS), (
+        "the table of docs/explanation/how-a-two-file-audit-works.md"
+    )
+    commands = (DOCS / "how-to" / "command-line.md").read_text(encoding="utf-8")
     rows = re.findall(
         r"^\| (?:sequence|image) classifier.*\| (.*?) \|$", commands, flags=re.MULTILINE
     )
     assert len(rows) == 2
     for row in rows:
-        assert set(re.findall(r"`([^`]+)`", row)) == set(CLASSIFIER_ATTACKS), "docs/commands.md"
+        assert set(re.findall(r"`([^`]+)`", row)) == set(CLASSIFIER_ATTACKS), (
+            "docs/how-to/command-line.md"
+        )

@@ -21,7 +21,7 @@ from remnant.studies.recipe_form.template import recipe_template
 from remnant.studies.registry import QUESTIONS, RECIPES, task_of
 from remnant.tasks.task import Task
 
-PAGE = Path(__file__).parents[3] / "docs" / "which-measure.md"
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "which-measure.md"
 
 
 def test_the_page_is_up_to_date():
@@ -77,5 +77,5 @@ def test_the_table_is_markdown():
     head, rule, *rows = question_table().splitlines()
     assert head.startswith("| question | images")
     assert {line.count("|") for line in (head, rule, *rows)} == {len(COLUMNS) + 2}
-    assert "[`one-run`](recipes.md#one-run) with `model.maker`" in question_table()
+    assert "[`one-run`](../reference/recipes.md#one-run) with `model.maker`" in question_table()
     assert OWN in COLUMNS

@@ -14,6 +14,7 @@ from remnant.canaries.natural.scanning import (
     ScannedFile,
     SkippedFile,
     find_secrets,
+    scan,
     scan_files,
 )
 
@@ -31,6 +32,7 @@ __all__ = [
     "SkippedFile",
     "find_secrets",
     "redact",
+    "scan",
     "scan_files",
     "write_cleaned",
 ]

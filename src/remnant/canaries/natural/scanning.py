@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from secrets import token_bytes
 
 from remnant.canaries.natural.files import files_of
 from remnant.canaries.natural.found import FoundSecret, Joining, Place
@@ -181,6 +182,49 @@ def scan_files(
             progress("files", done, len(chosen))
     ordered_kinds = tuple(kind for kind in KINDS if kind in kinds)
     return Scan(searched.joining.joined(salt=salt), tuple(files), tuple(skipped), ordered_kinds)
+
+
+def scan(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    kinds: Sequence[str] = KINDS,
+    exclude: Sequence[str] = (),
+    region: str = "US",
+    min_entropy: float | None = None,
+    fields: Sequence[str] = (),
+    as_text: bool = False,
+    progress: Progress | None = None,
+) -> Scan:
+    """Look for real secrets in files and folders.
+
+    ``scan_files`` with a fresh salt: fingerprints differ from call to call.
+
+    Args:
+        paths: A file or folder, or several.
+        kinds, exclude, region, min_entropy, fields, as_text, progress: See ``scan_files``.
+
+    Raises:
+        InvalidInput: A setting out of range, or a file that cannot be read.
+        MissingExtra: A library of the extra ``scan`` is not installed.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "mail.txt").write_text("Write to ann@uni.edu.")
+        >>> [secret.kind for secret in scan(folder).found]
+        ['email']
+    """
+    return scan_files(
+        [paths] if isinstance(paths, str | Path) else paths,
+        salt=token_bytes(16),
+        kinds=kinds,
+        exclude=exclude,
+        region=region,
+        min_entropy=min_entropy,
+        fields=fields,
+        as_text=as_text,
+        progress=progress,
+    )
 
 
 def _reason(fault: InvalidInput, path: Path) -> str:

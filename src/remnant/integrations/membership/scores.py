@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from remnant.data.scores import read_scores
 from remnant.errors import InvalidInput, require
 from remnant.integrations.membership.control import given_control
 from remnant.integrations.membership.outcome import MembershipAudit
@@ -53,6 +54,7 @@ def audit_scores(
     unseen: ArrayLike,
     rng: np.random.Generator,
     control: ArrayLike | None = None,
+    column: str | None = None,
     groups: Any = None,
     limit: float | None = None,
     success: Success = "auc",
@@ -62,11 +64,13 @@ def audit_scores(
     """Measure how well scores distinguish records that a model was trained on from others.
 
     Args:
-        seen: One score a record of the training data; higher = more likely seen.
+        seen: One score a record of the training data; higher = more likely seen. An array, a data
+            frame, or the path of a CSV, Parquet or npy file.
         unseen: The same of records drawn from the same source and held out.
         rng: Draws the resamples behind intervals and bounds.
         control: Scores of records that are known to be memorised, such as records that were
             trained on many times. A PASS needs them.
+        column: Of tables, the column with the scores; not needed where they have only one.
         groups: For records that come in clusters (several of one person, document or template): a
             pair ``(seen, unseen)`` of one label a record. Whole clusters are then resampled.
             Without it, scores that look clustered (``noticed_clusters``) allow no PASS; where
@@ -97,7 +101,7 @@ def audit_scores(
     given = {"seen": seen, "unseen": unseen} | ({} if control is None else {"control": control})
     faults: list[str] = []
     read = {
-        name: read_floats(name, scores, 1, faults, axes="(records,)")
+        name: read_floats(name, read_scores(scores, column), 1, faults, axes="(records,)")
         for name, scores in given.items()
     }
     require(faults, hint="Pass one finite number a record.")

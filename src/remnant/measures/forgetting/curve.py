@@ -389,6 +389,7 @@ def forgetting_curve(
 
     Args:
         seen_scores: Shape ``(lags, trials, n_seen)``, higher = more likely seen.
+            ``remnant.data.read_curve`` makes all three arrays of a file or a data frame.
         unseen_scores: Shape ``(lags, trials, n_unseen)``.
         lags: Strictly increasing steps since last seen; negative before planting.
         success: "accuracy" (balanced, at the pooled median), "precision" or "tpr" (at ``fpr``), or

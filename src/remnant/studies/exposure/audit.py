@@ -140,6 +140,18 @@ def measure_exposure(
         OutOfTime: ``max_seconds`` were over before the prefix was read.
         InvalidInput: Settings that contradict each other, or a secret outside the space.
         NotEnoughEvidence: No references where sampling needs them.
+
+    Example:
+        >>> import torch
+        >>> from remnant.models import LanguageModel, Vocabulary, lstm
+        >>> template = Template("the random number is {digits:4}")
+        >>> vocabulary = Vocabulary.of_characters(template.prefix + "0123456789")
+        >>> _ = torch.manual_seed(0)
+        >>> model = LanguageModel(lstm(vocabulary.size, units=8), vocabulary)  # nothing learnt
+        >>> rng = np.random.default_rng(0)
+        >>> audit = measure_exposure(model, template, secrets=["2812"], rng=rng, references=100)
+        >>> audit.method, audit.space, len(audit.each)
+        ('exact', 10000, 1)
     """
     faults = []
     if method not in get_args(Method):

@@ -30,7 +30,7 @@ NO_PROOF = (
 REMOVE = (
     "Remove these secrets from the text before a model is trained on it, and replace the keys that "
     "are still in use: remnant scan FILES --redact DIR writes a copy without them. "
-    "docs/defences.md compares what can be done about a model that was trained on them."
+    "docs/explanation/defences.md compares what can be done about a model that was trained on them."
 )
 ADVICE = {
     "PASS": NO_PROOF,

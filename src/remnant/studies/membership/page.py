@@ -50,8 +50,8 @@ ADVICE = {
     "the training changes.",
     "FAIL": "Do not release this model as it is. Remove duplicates and secrets from the training "
     "data (remnant scan FILES --redact DIR writes a copy without the secrets that it finds), train "
-    "for fewer epochs or with differential privacy, and audit again. docs/defences.md compares "
-    "remedies and what they cost.",
+    "for fewer epochs or with differential privacy, and audit again. docs/explanation/defences.md "
+    "compares remedies and what they cost.",
     "INCONCLUSIVE": "Do not treat this as a PASS. Do what the sentence above asks for, and audit "
     "again.",
 }

@@ -98,7 +98,8 @@ def with_table(page: str) -> str:
 
 def _cell(asks: str, task: str) -> str:
     suffix = " with `model.maker`" if task == OWN else ""
-    made = [f"[`{name}`](recipes.md#{name}){suffix}" for name in recipes_in(asks, task)]
+    page = "../reference/recipes.md"
+    made = [f"[`{name}`]({page}#{name}){suffix}" for name in recipes_in(asks, task)]
     return ", ".join(made) or EMPTY[asks, task]
 
 

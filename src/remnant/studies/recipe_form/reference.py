@@ -1,14 +1,9 @@
-"""The reference of all fields of all recipes, ``docs/recipes.md``, as Markdown.
-
-``make reference`` writes the file; a test compares it with what this module makes.
-"""
+"""The reference of all fields of all recipes as Markdown, a page of the site."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from dataclasses import MISSING
-from pathlib import Path
 from typing import Any
 
 from remnant.studies.recipe_form.fields import (
@@ -33,7 +28,7 @@ schema for editors, and `remnant run` runs a recipe.
 - `[scale.NAME]` has fields that replace those of the recipe with `remnant run --scale NAME`.
 - A value that is a table or a list, such as `training.options`, is replaced as a whole.
 
-This page is made from the code by `make reference`.
+This page is made from the code.
 """
 _COMPARES = (
     "`label` is what the study itself is called, `title` the title of the comparison. Each "
@@ -129,7 +124,3 @@ def _row(field: RecipeField) -> str:
 def _marked(text: str) -> str:
     """Return a text of a docstring with Markdown's marks of code."""
     return text.replace("``", "`")
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(recipe_reference(), encoding="utf-8")
