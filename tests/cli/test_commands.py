@@ -172,6 +172,32 @@ def test_show_runs_and_report_read_the_record(finished, tmp_path, command):
     assert listed.out.split()[:4] == ["tiny", "complete", "forgetting", "INCONCLUSIVE"]
 
 
+def test_show_lists_runs_and_writes_reports_as_runs_and_report_do(
+    finished, tmp_path, monkeypatch, command
+):
+    folder, _ = finished
+    monkeypatch.chdir(folder.parents[1])
+    assert command("show").out == command("runs").out == command("show", "runs", "--list").out
+    assert command("show", folder, "--list", "--json").out == command("runs", folder, "--json").out
+    page, text = tmp_path / "page.html", tmp_path / "text.md"
+    assert command("show", folder, "--html", page).out == f"{page}\n"
+    assert page.read_text().startswith("<!doctype html>")
+    assert command("show", folder, "--html").out == f"{folder / 'report.html'}\n"
+    assert command("show", "--html", folder).out == f"{folder / 'report.html'}\n"
+    assert command("show", folder, "--html", "--out", page).out == f"{page}\n"
+    printed = command("show", folder, "--md").out
+    assert command("show", "--md", folder).out == printed
+    assert command("show", folder, "--md", text).out == f"{text}\n"
+    assert text.read_text() == printed
+    text.write_text("mine")
+    assert "is not a summary in Markdown" in command("show", folder, "--md", text).err
+    assert "is not a report" in command("show", folder, "--html", text).err
+    assert text.read_text() == "mine"
+    for words in (("--md", "--html"), ("--json", "--md"), ("--list", "--html")):
+        assert "are two forms of one output" in command("show", folder, *words).err
+    assert "--gate needs a run" in command("show", "--gate").err
+
+
 def test_a_report_takes_the_place_of_no_other_file(finished, tmp_path, command):
     folder, _ = finished
     notes = tmp_path / "notes.txt"
@@ -202,6 +228,36 @@ def test_an_interrupted_run_says_so(recipe, tmp_path, monkeypatch, command):
         f"interrupted; run the command that began {out} again to go on.\n"
     )
     assert command("runs", out).out.split()[:2] == ["cut", "interrupted"]
+
+
+HOLDING = """
+import sys
+from remnant.records import Record
+record = Record.create(
+    sys.argv[1], question="forgetting", plan={}, plan_fingerprint="a", data_fingerprint="b",
+    execution={"groups": "1 of 3"}, provenance={},
+)
+print("begun", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_run_is_running_while_a_process_holds_it_and_interrupted_once_killed(tmp_path, command):
+    out = tmp_path / "live"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with holder:
+        assert holder.stdout.readline() == b"begun\n"
+        assert command("runs", out).out.split()[:3] == ["live", "running", "forgetting"]
+        assert command("show", out).out == (
+            f"running: a process is writing {out}, 1 of 3 groups trained.\n"
+        )
+        assert command("show", out, "--gate").code == 3
+        holder.kill()
+        holder.wait()
+    assert command("runs", out).out.split()[:2] == ["live", "interrupted"]
+    assert command("show", out).out.startswith("interrupted; run the command that began")
 
 
 def test_a_dry_run_writes_nothing(recipe, tmp_path, monkeypatch, command):

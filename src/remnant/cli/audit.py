@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import (
     naming_classifier,
@@ -49,7 +50,11 @@ _NAMES = declared.option_names(
 _OF_NETWORKS = ("architecture", "options", "maker", "mean", "std", "shape")
 
 
-@click.command(short_help="Compare a model's training records with held-out ones.")
+@click.command(
+    cls=Command,
+    one_of=(("model", "checkpoints"),),
+    short_help="Compare a model's training records with held-out ones.",
+)
 @declared.path(
     "--model",
     help="Folder of a Hugging Face model, a PEFT adapter or a Remnant checkpoint; weights "
@@ -127,6 +132,7 @@ _OF_NETWORKS = ("architecture", "options", "maker", "mean", "std", "shape")
 @declared.number("--seed", 0, help="Seed of resamples, folds and the control.")
 @declared.path(
     "--out",
+    "-o",
     help="New folder for a record and a report, or a .csv file for the risk of each record.",
 )
 @declared.flag("--allow-inconclusive", help="Exit with 0 instead of 3.")

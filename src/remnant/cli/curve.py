@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.out_files import check_inputs, check_report
 from remnant.cli.output import command_page
@@ -24,7 +25,7 @@ HOLDS = {  # what the file of each option holds
 }
 
 
-@click.command(short_help="Draw a forgetting curve from arrays of any framework.")
+@click.command(cls=Command, short_help="Draw a forgetting curve from arrays of any framework.")
 @declared.path(
     "--seen",
     required=True,
@@ -48,7 +49,7 @@ HOLDS = {  # what the file of each option holds
     show_default=True,
     help="Seed of the bootstrap.",
 )
-@declared.path("--out", help="New folder for a record and a report, or an .html file.")
+@declared.path("--out", "-o", help="New folder for a record and a report, or an .html file.")
 @declared.flag("--force", help="Overwrite a file that is not a report.")
 @declared.as_json
 def curve(

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
 
@@ -20,9 +21,12 @@ RECIPES = {
 }
 
 
-@click.command(short_help="A complete audit on data that is already there, in about a minute.")
+@click.command(
+    cls=Command, short_help="A complete audit on data that is already there, in about a minute."
+)
 @declared.path(
     "--out",
+    "-o",
     default=Path("demo"),
     show_default=True,
     help="Folder for the records and the report.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.cost import announce, sampled_is_cheaper
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import read_sets, secrets_of, sets_to_measure
@@ -31,7 +32,11 @@ METHODS = ("auto", "exact", "sampled")
 OPTIONS = declared.option_names("method", "references", "max_nodes", "max_seconds", "memory")
 
 
-@click.command(short_help="Measure how exposed canaries are in a model.")
+@click.command(
+    cls=Command,
+    one_of=(("model", "served"),),
+    short_help="Measure how exposed canaries are in a model.",
+)
 @served_options
 @declared.base
 @declared.path("--canaries", "file", required=True, help="File of the canaries.")
@@ -59,6 +64,7 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 )
 @click.option("--memory", type=int, help="Memory budget of an exact ranking, in MiB.")
 @declared.device
+@declared.threads(passed_on=False)
 @declared.device_map
 @declared.precision
 @declared.source

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.cost import announce
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import check_template, read_sets, secrets_of
@@ -29,7 +30,11 @@ MAX_NODES = 2_000_000
 QUERIES = 1000
 
 
-@click.command(short_help="Find the likeliest secrets of a model, with a proof.")
+@click.command(
+    cls=Command,
+    one_of=(("model", "served"),),
+    short_help="Find the likeliest secrets of a model, with a proof.",
+)
 @served_options
 @declared.base
 @click.option("--template", "pattern", required=True, help="Text with holes, such as {digits:4}.")
@@ -57,6 +62,7 @@ QUERIES = 1000
 @click.option("--top-k", type=int, help="Of the decoding whose queries are counted.")
 @click.option("--top-p", type=float, help="Of the decoding whose queries are counted.")
 @declared.device
+@declared.threads(passed_on=False)
 @declared.device_map
 @declared.precision
 @declared.source

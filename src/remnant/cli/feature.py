@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.cost import announce_images
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import (
@@ -41,7 +42,7 @@ _OPTIONS = declared.option_names(
 _SCORE = ("nulls", "control", "confidence", "significance", "limit", "batch")
 
 
-class _Discreet(click.Command):
+class _Discreet(Command):
     """A command whose error about an extra word does not repeat it: it may be the secret text."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -56,7 +57,11 @@ class _Discreet(click.Command):
             ) from None
 
 
-@click.command(cls=_Discreet, short_help="Test whether a model memorised a patch.")
+@click.command(
+    cls=_Discreet,
+    one_of=(("patch", "text", "text_file"),),
+    short_help="Test whether a model memorised a patch.",
+)
 @declared.path("--model", required=True, help="Weights, a program (.pt2) or a Hugging Face folder.")
 @declared.path("--twin", help="The same model trained without the patch; scored beside it.")
 @network_options
@@ -91,8 +96,9 @@ class _Discreet(click.Command):
 @declared.flag("--allow-inconclusive", help="With --limit, exit with 0 instead of 3.")
 @declared.number("--batch", 256, help="Images per batch.")
 @declared.device
+@declared.threads(passed_on=False)
 @declared.number("--seed", 0, help="Seed of everything that is drawn.")
-@declared.path("--out", help="Folder for a record and a report, which shows the patch.")
+@declared.path("--out", "-o", help="Folder for a record and a report, which shows the patch.")
 @declared.as_json
 @click.pass_context
 def feature(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.cost import announce_repeated
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import network_options, normalisation_options
@@ -30,7 +31,7 @@ DATA_SETS = ("digits", "framed-digits", "mnist", "fashion-mnist", "cifar10")
 FIRST = "index,label,predicted,loss,logit_gap,psmi"
 
 
-@click.command(short_help="Predict which samples a model will memorise.")
+@click.command(cls=Command, short_help="Predict which samples a model will memorise.")
 @declared.path("--model", help="Weights (.safetensors), a program (.pt2) or a Hugging Face folder.")
 @network_options
 @declared.path("--data", help="Training samples: .npz or .jsonl; a folder with --data-set.")
@@ -61,9 +62,11 @@ FIRST = "index,label,predicted,loss,logit_gap,psmi"
     "--batch", type=int, help=f"Samples per batch.  [default: {BATCH}; texts: {TEXT_BATCH}]"
 )
 @declared.device
+@declared.threads(passed_on=False)
 @declared.number("--seed", 0, help="Seed of the directions.")
 @declared.path(
     "--out",
+    "-o",
     help="New folder for a record, a report and samples.csv, or a .csv or .json file: one row per "
     "sample.",
 )

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import exit_by_gates, gate_options, require_gate
 from remnant.cli.options.naming import blaming
-from remnant.cli.options.workers import check_workers, executor_for, worker_options
+from remnant.cli.options.workers import check_workers, devices_of, executor_for, worker_options
 from remnant.cli.terminal import resumable
 from remnant.progress import ProgressBar
 
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
     from remnant.studies import Execution, Study
 
 
-@click.command(short_help="Run recipes; resumes interrupted runs.")
+@click.command(cls=Command, short_help="Run recipes; resumes interrupted runs.")
 @click.argument("recipes", type=click.Path(path_type=Path), nargs=-1, required=True)
 @declared.path(
     "--out",
+    "-o",
     help="Folder for the record and the report.  [default: runs/NAME OF THE RECIPE]",
 )
 @declared.path("--data", help="Folder that holds the data sets, and your own files.")
@@ -127,6 +129,7 @@ def run(
             hint="Leave --reveal out.",
         )
     declared.use_threads(threads)
+    device = devices_of(device, place)
     executor = executor_for(
         device=device,
         place=place,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.cost import announce, sampled_is_cheaper
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.exit_codes import exit_by_outcome, gate_options
@@ -44,7 +45,10 @@ _OPTIONS = declared.option_names(
 ) | {"fields": "--field"}
 
 
-@click.command(short_help="Find real secrets in text, and measure how exposed they are in a model.")
+@click.command(
+    cls=Command,
+    short_help="Find real secrets in text, and measure how exposed they are in a model.",
+)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILES")
 @click.option("--kinds", help="Kinds of secrets to find, separated by commas.  [default: all]")
 @click.option(
@@ -116,11 +120,13 @@ _OPTIONS = declared.option_names(
     help="Time budget of each ranking and search, including the text before the secret.",
 )
 @declared.device
+@declared.threads(passed_on=False)
 @declared.device_map
 @declared.precision
 @declared.number("--seed", 0, help="Seed of the references.")
 @declared.path(
     "--out",
+    "-o",
     help="New folder for a record and a report, or a .json file for the result; without secrets, "
     "unless --reveal is given.",
 )

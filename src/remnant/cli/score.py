@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.arrays import read_npy
 from remnant.cli.options.naming import naming
@@ -25,7 +26,7 @@ _OPTIONS = declared.option_names(
 )
 
 
-@click.command(short_help="Measure attack success from scores of any framework.")
+@click.command(cls=Command, short_help="Measure attack success from scores of any framework.")
 @declared.path(
     "--seen",
     required=True,
