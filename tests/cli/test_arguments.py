@@ -38,7 +38,7 @@ def test_all_that_is_missing_is_named_at_once(command, arguments, missing):
         (["audit", "--nonmembers", "x"], "'--unseen'"),
         (["audit", "--treshold", "x"], "'--limit'"),
         (["exposure", "--checkpoint", "x"], "'--model'"),
-        (["score", "--unsen", "x"], "'--unseen'"),
+        (["score", "--confidense", "x"], "'--confidence'"),
         (["run", "x.toml", "--output", "x"], "'--out'"),
         (["run", "x.toml", "--gpu"], "'--device'"),
         (["scan", "x", "--mask", "y"], "'--redact'"),
@@ -67,8 +67,7 @@ def test_suggestions_are_options_and_commands_that_exist():
         for name in param.opts
     }
     assert set(suggestions._COMMANDS) <= commands.commands.keys()
-    later = {"--html", "--files", "--quiet", "--verbose"}
-    assert set(suggestions._OPTIONS) - later <= options
+    assert set(suggestions._OPTIONS) - {"--files"} <= options, "--files is of recipe new"
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from remnant.cli.demo import RECIPES, SECONDS
 from remnant.cli.main import commands
 
 RECIPE = """
@@ -133,8 +134,9 @@ def test_every_command_has_an_example_and_is_in_the_docs():
 
 def test_a_run_prints_its_verdict_and_leaves_a_record_and_a_report(finished):
     folder, done = finished
-    assert done.stdout.startswith("INCONCLUSIVE: 12 steps after the canaries were last used, ")
-    assert done.stdout.splitlines()[-1] == f"report: {folder / 'report.html'}"
+    words = " ".join(done.stdout.split())
+    assert words.startswith("INCONCLUSIVE: 12 steps after the canaries were last used, ")
+    assert done.stdout.splitlines()[-1] == f"1 INCONCLUSIVE  →  {folder / 'report.html'}"
     assert done.stderr == "", "a short run says nothing to a log"
     assert {p.name for p in folder.iterdir()} == {
         "arrays",
@@ -151,7 +153,7 @@ def test_a_run_prints_its_verdict_and_leaves_a_record_and_a_report(finished):
 def test_a_finished_run_again_prints_the_same(finished, command):
     folder, done = finished
     again = command("run", folder.parents[1] / "tiny.toml", "--out", folder)
-    assert (again.code, again.out) == (0, done.stdout)
+    assert (again.code, again.out.split()) == (0, done.stdout.split())
 
 
 def test_show_runs_and_report_read_the_record(finished, tmp_path, command):
@@ -434,10 +436,22 @@ def _saved(folder: Path) -> int:
     return _saves.get(folder, (0.0, 0))[1]
 
 
+def test_the_demo_knows_how_long_each_of_its_runs_takes():
+    assert SECONDS.keys() == RECIPES.keys()
+
+
 def test_the_demo_writes_what_it_promises(tmp_path, command):
     done = command("demo", "--out", tmp_path / "demo")
     assert done.code == 0, done.err
-    assert done.out.startswith("PASS: 600 steps after the canaries were last used, ")
+    assert "PASS: 600 steps after the canaries were last used, " in done.out
     assert "'sanitising by scan' is the cheapest remedy that holds the limit" in done.out
+    lines = done.out.splitlines()
+    runs = [line.split(",")[0].split()[1] for line in lines if line.startswith("  run ")]
+    assert runs == [*sorted(SECONDS, key=SECONDS.get)[:-1], "demo"], "the quickest first"
+    report = tmp_path / "demo" / "report.html"
+    assert lines[-1] == f"1 FAIL  4 PASS  2 findings  →  {report}"
+    begun = [line.split(", about")[0] for line in done.err.splitlines() if " of 7" in line]
+    assert begun[0] == "one-run, 1 of 7"
+    assert begun[-1] == "forgetting, 7 of 7"
     assert (tmp_path / "demo" / "report.html").stat().st_size > 20_000
     assert (tmp_path / "demo" / "record.sqlite").exists()

@@ -40,8 +40,8 @@ class Command(click.Command):
         try:
             return super().parse_args(ctx, args)
         except click.NoSuchOption as fault:
-            fault.possibilities = meant_options(fault.option_name, of=_long_options(self))
-            raise
+            meant = meant_options(fault.option_name, of=_long_options(self))
+            raise click.NoSuchOption(fault.option_name, possibilities=meant, ctx=ctx) from None
         except click.MissingParameter:
             missing = self._missing(ctx, given)
             if len(missing) < 2:

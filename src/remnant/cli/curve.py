@@ -11,7 +11,7 @@ import click
 from remnant.cli.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.out_files import check_inputs, check_report
-from remnant.cli.output import command_page
+from remnant.cli.output import amount_options, command_page, print_page
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,6 +51,7 @@ HOLDS = {  # what the file of each option holds
 )
 @declared.path("--out", "-o", help="New folder for a record and a report, or an .html file.")
 @declared.flag("--force", help="Overwrite a file that is not a report.")
+@amount_options
 @declared.as_json
 def curve(
     seen: Path,
@@ -74,7 +75,7 @@ def curve(
 
     from remnant.measures import forgetting_curve
     from remnant.records.typed import plain
-    from remnant.report import html, terminal
+    from remnant.report import html
     from remnant.studies.command_record import array_digests
     from remnant.studies.forgetting.curve_page import QUESTION, recorded
     from remnant.studies.shared.curve_blocks import curve_page
@@ -103,7 +104,10 @@ def curve(
     page = command_page(f"{result.shown().label} against lag", curve_page(result))
     if out is not None and record_folder is None:
         html.write_page(out, html.render([page]))
-    click.echo(json.dumps(plain(result), indent=2) if as_json else terminal.detail(page))
+    if as_json:
+        click.echo(json.dumps(plain(result), indent=2))
+    else:
+        print_page(page)
     out_folder.write_out(
         record_folder,
         as_json=as_json,

@@ -9,6 +9,7 @@ import click
 from remnant.cli.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
+from remnant.cli.output import amount_options
 
 RECIPES = {
     ".": "digits-inject.toml",
@@ -19,6 +20,16 @@ RECIPES = {
     "prediction": "digits-prediction.toml",
     "features": "digits-features.toml",
 }
+SECONDS = {
+    "one-run": 2.0,
+    "training": 3.0,
+    "features": 4.0,
+    "exposure": 5.0,
+    "defences": 5.0,
+    "prediction": 6.0,
+    ".": 15.0,
+}
+"""What each takes on two cores; the quickest is run first."""
 
 
 @click.command(
@@ -33,6 +44,7 @@ RECIPES = {
 )
 @declared.threads(passed_on=False)
 @declared.flag("--json", "as_json", help="Print the outcome as JSON.")
+@amount_options
 @gate_options
 def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None:
     """Measure how classifiers forget, extract a secret, and predict what is memorised.
@@ -61,4 +73,5 @@ def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None
         as_json=as_json,
         gate=gate,
         allow_inconclusive=allow_inconclusive,
+        seconds=SECONDS,
     )

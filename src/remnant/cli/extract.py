@@ -15,9 +15,8 @@ from remnant.cli.options.models import bases, naming_model, placed
 from remnant.cli.options.naming import naming
 from remnant.cli.options.served import read_served, served_options
 from remnant.cli.options.templates import read_templates
-from remnant.cli.output import page_text, print_json
+from remnant.cli.output import amount_options, command_page, print_json, print_page
 from remnant.cli.redaction import hidden, withheld
-from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, require
 from remnant.progress import ProgressBar
 
@@ -69,6 +68,7 @@ QUERIES = 1000
 @declared.number("--seed", 0, help="Seed of the samples.")
 @out_folder.out
 @declared.reveal
+@amount_options
 @declared.as_json
 def extract(
     model: Path | None,
@@ -191,7 +191,7 @@ def extract(
     if as_json:
         print_json(result)
     else:
-        show(page_text(TITLE, extract_page(result)))
+        print_page(command_page(TITLE, extract_page(result)))
     out_folder.write_out(
         record_folder,
         as_json=as_json,

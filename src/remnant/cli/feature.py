@@ -19,7 +19,7 @@ from remnant.cli.options.classifier_options import (
 from remnant.cli.options.feature_models import ModelOptions, read_inputs, read_shape
 from remnant.cli.options.feature_patch import PatchOptions, ReadPatch, other_words, read_patch
 from remnant.cli.options.naming import blaming, naming
-from remnant.cli.output import json_text
+from remnant.cli.output import amount_options, json_text, print_page
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, RemnantError, require
 from remnant.progress import ProgressBar
@@ -99,6 +99,7 @@ class _Discreet(Command):
 @declared.threads(passed_on=False)
 @declared.number("--seed", 0, help="Seed of everything that is drawn.")
 @declared.path("--out", "-o", help="Folder for a record and a report, which shows the patch.")
+@amount_options
 @declared.as_json
 @click.pass_context
 def feature(
@@ -141,7 +142,6 @@ def feature(
 
 def _print(audit: PatchAudit, options: ModelOptions, out: Path | None, *, as_json: bool) -> None:
     """Print what was measured, after its record is written."""
-    from remnant.report import terminal
     from remnant.report.blocks import checks_json
     from remnant.studies.beside.features import of_audit
     from remnant.studies.features.audit import audit_result, feature_audit_result
@@ -158,9 +158,9 @@ def _print(audit: PatchAudit, options: ModelOptions, out: Path | None, *, as_jso
         checks = checks_json(of_audit(result))
         click.echo(json_text(audit_result(audit, report=report), beside=checks))
         return
-    shown = [terminal.summary(unrecorded_page(result, audit.arrays()))]
-    shown += [] if report is None else [f"report: {report} (it shows the patch)"]
-    show("\n".join(shown))
+    print_page(unrecorded_page(result, audit.arrays()))
+    if report is not None:
+        show(f"report: {report} (it shows the patch)")
 
 
 def _nulls(patch: ReadPatch, options: PatchOptions, settings: Settings) -> Patches | None:

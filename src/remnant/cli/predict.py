@@ -18,7 +18,7 @@ from remnant.cli.options.classifier_options import network_options, normalisatio
 from remnant.cli.options.naming import naming
 from remnant.cli.options.out_files import check_inputs, check_old_file, check_place, write_whole
 from remnant.cli.options.predict_inputs import BATCH, TEXT_BATCH, InputOptions, read_answers
-from remnant.cli.output import page_text, print_json
+from remnant.cli.output import amount_options, command_page, print_json, print_page
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
@@ -71,6 +71,7 @@ FIRST = "index,label,predicted,loss,logit_gap,psmi"
     "sample.",
 )
 @declared.flag("--force", help="Overwrite a file that is not a prediction.")
+@amount_options
 @declared.as_json
 def predict(
     memorised: Path | None,
@@ -135,7 +136,7 @@ def predict(
     if as_json:
         print_json(result)
     else:
-        show(page_text(TITLE, early_blocks(result)))
+        print_page(command_page(TITLE, early_blocks(result)))
         if out is not None and record_folder is None:
             show(f"written: {one_line(str(out))} (only its owner can read it)")
     if record_folder is None:

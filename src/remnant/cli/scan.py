@@ -18,7 +18,7 @@ from remnant.cli.options.exit_codes import exit_by_outcome, gate_options
 from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
 from remnant.cli.options.naming import blaming, naming
 from remnant.cli.options.out_files import check_old_file, check_place, write_whole
-from remnant.cli.output import json_text, outcome_and_page_text
+from remnant.cli.output import amount_options, command_page, json_text, print_page
 from remnant.cli.redaction import withheld
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, UnsupportedModel, require
@@ -138,6 +138,7 @@ _OPTIONS = declared.option_names(
 @declared.flag("--force", help="Overwrite a file that is not a scan.")
 @declared.flag("--reveal", help="Show the secrets, and write them to --out.")
 @gate_options
+@amount_options
 @declared.as_json
 def scan(
     paths: tuple[Path, ...],
@@ -235,7 +236,7 @@ def scan(
     if as_json:
         click.echo(json_text(result, checks=of_scan(result)))
     else:
-        show(outcome_and_page_text(TITLE, scan_page(result)))
+        print_page(command_page(TITLE, scan_page(result)))
     if out is not None and record_folder is None and (reveal or not as_json):
         holding = " (it holds the secrets; only its owner can read it)" * reveal
         show(f"written: {one_line(str(out))}{holding}", err=as_json)

@@ -13,6 +13,7 @@ from remnant.cli.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import exit_by_gates, gate_options, require_gated
 from remnant.cli.options.out_files import check_markdown, check_place, check_report
+from remnant.cli.output import amount, amount_options, page_text
 from remnant.cli.runs import print_runs
 from remnant.errors import InvalidInput
 
@@ -37,6 +38,7 @@ def _file(name: str, *, help: str) -> Callable[[declared.Command], declared.Comm
 @declared.path("--out", "-o", help="With --md or --html, the file to write.")
 @declared.flag("--force", help="Overwrite a file that --md or --html did not write.")
 @declared.flag("--json", "as_json", help="Print the whole summary as JSON.")
+@amount_options
 @gate_options
 def show(
     run: Path | None,
@@ -96,7 +98,8 @@ def show(
     elif as_markdown:
         _write_markdown(records, out)
     elif html is None:
-        click.echo("\n\n".join(_text(record, alone=len(records) == 1) for record in records))
+        between = "\n" if amount() == "quiet" else "\n\n"
+        click.echo(between.join(_text(record, alone=len(records) == 1) for record in records))
     if gate:
         exit_by_gates(records, allow_inconclusive=allow_inconclusive)
 
@@ -147,9 +150,8 @@ def _json(record: Record) -> dict[str, Any]:
 
 
 def _text(record: Record, *, alone: bool) -> str:
-    """A run's summary, with its tables if it is the only run."""
+    """A run's outcome; with its tables if these are wanted and it is the only run."""
     from remnant.records.listing import summarise
-    from remnant.report.terminal import detail, summary
     from remnant.studies.reporting import read_page
 
     entry = summarise(record.folder)
@@ -158,11 +160,7 @@ def _text(record: Record, *, alone: bool) -> str:
     if entry.status == "running":
         done = "" if entry.groups is None else f", {entry.groups} groups trained"
         return f"running: a process is writing {record.folder}{done}."
-    page = read_page(record)
-    if not alone:
-        return summary(page, named=True)
-    more = detail(page)
-    return summary(page) + (f"\n\n{more}" if more else "")
+    return page_text(read_page(record), named=not alone)
 
 
 def _write_markdown(records: list[Record], out: Path | None) -> None:

@@ -45,6 +45,7 @@ _OUTPUTS = ("out", "into", "report")
 _FOLDERS_OF_DATA = ("data", "pool")  # their contents have a fingerprint of their own
 _SHOWN = ("device", "served_model", "limit")  # texts that are no secrets
 _UNNAMED = ("scan",)  # names of the files that it reads may hold secrets
+_AMOUNTS = ("verbose", "quiet")  # they change nothing that is recorded
 _HIDDEN = "…"
 
 
@@ -170,6 +171,8 @@ def _given(context: click.Context) -> Iterator[tuple[click.Parameter, tuple[Any,
     """Each parameter on the command line with its values; a flag has none."""
     for param in context.command.params:
         value: Any = context.params.get(param.name or "")
+        if param.name in _AMOUNTS:
+            continue
         if context.get_parameter_source(param.name or "") != ParameterSource.COMMANDLINE:
             continue
         if isinstance(param, click.Option) and param.is_flag:
