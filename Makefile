@@ -3,17 +3,26 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
+DEMO_INSTALLED := $(VENV)/.installed-demo
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 .PHONY: install demo test test-gpu lint reference wheel pins browser voices bench factors papers clean
 
 install: $(INSTALLED)
 
-$(INSTALLED): pyproject.toml constraints.txt
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# A complete install has what the demo needs: its stamp says so, and make demo installs nothing more.
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[dev]'
+	touch $@ $(DEMO_INSTALLED)
+
+$(DEMO_INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[data,dp,scan]'
 	touch $@
 
-demo: install
+demo: $(DEMO_INSTALLED)
 	$(BIN)/remnant demo --out demo
 
 # Everything that must hold: style, types, the wheel, and the tests, the report in a real browser,

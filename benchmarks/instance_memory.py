@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from remnant.measures import auc_within_label, own_set_test
 from remnant.measures.statistics.success import trial_success
 from remnant.records import Record
-from remnant.studies import Execution, ForgettingStudy, run_forgetting
+from remnant.studies import Execution, ForgettingStudy, run_study
 from remnant.studies.forgetting.attack_curves import Attacks, attacks_of
 from remnant.studies.forgetting.recipe import runs_of
 from remnant.studies.recipe import study_from
@@ -93,7 +93,7 @@ def train(seeds: Sequence[int], folder: Path) -> None:
     for seed in seeds:
         study = study_from(recipe(seed))
         assert isinstance(study, ForgettingStudy)
-        run_forgetting(study, folder / f"seed-{seed}", Execution())
+        run_study(study, folder / f"seed-{seed}", Execution())
         print(f"seed {seed} is complete", flush=True)
 
 

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from remnant.measures.statistics.crossed_interval import crossed_mean
 from remnant.measures.statistics.paired_difference import paired_difference
+from remnant.measures.statistics.rank_sum import stratified_rank_test
 from remnant.measures.statistics.sign_flips import sign_flip_test
-from remnant.measures.statistics.stratified_ranks import stratified_rank_test
 from remnant.measures.statistics.trial_mean import trial_mean
 
 MOST = 20.0

@@ -50,7 +50,7 @@ MAY_IMPORT = {
     "cli": {"studies", "tasks", "report", "records", "integrations", "measures", "canaries"},
 }
 ROOM = 25  # files of a folder
-QUESTION_PARTS = ("recipe", "run", "estimate", "result", "page", "heading")
+QUESTION_PARTS = ("recipe", "result", "page", "heading")
 PICKLERS = {"pickle", "_pickle", "cloudpickle", "dill", "joblib", "marshal", "shelve"}
 
 
@@ -173,11 +173,11 @@ def test_imports_point_down(name):
     [
         ("remnant.measures.statistics.roc", "import remnant.plans"),
         ("remnant.measures.statistics.roc", "from remnant import InjectPlan"),
-        ("remnant.plans.order", "def f():\n    from remnant.population import Fit"),
-        ("remnant.plans.order", "if TYPE_CHECKING:\n    from remnant.models import mlp1"),
-        ("remnant.plans.order", "from ..data import cut"),
+        ("remnant.plans.schedule", "def f():\n    from remnant.population import Fit"),
+        ("remnant.plans.schedule", "if TYPE_CHECKING:\n    from remnant.models import mlp1"),
+        ("remnant.plans.schedule", "from ..data import cut"),
         ("remnant.data", "from ..plans import InjectPlan"),
-        ("remnant.plans.order", "import_module('remnant.cli.main')"),
+        ("remnant.plans.schedule", "import_module('remnant.cli.main')"),
         ("remnant.probes.classification", "from remnant.models import mlp1"),
         ("remnant.report.view", "from remnant.studies import read_recipe"),
         ("remnant.errors", "from remnant.plans import InjectPlan"),
@@ -193,7 +193,7 @@ def test_an_import_that_points_up_is_seen(name, source):
     [
         ("remnant.probes.classification", "from remnant.models.protocols import LogitModels"),
         ("remnant.probes.classification", "from remnant.models import protocols"),
-        ("remnant.plans.order", "from . import twins\nfrom .schedule import Trunk"),
+        ("remnant.plans.schedule", "from . import twins\nfrom .schedule import Trunk"),
         ("remnant.plans", "from .schedule import Trunk"),
         ("remnant.cli.main", "from remnant import __version__"),
         ("remnant.cli.main", "import numpy.random"),
@@ -212,14 +212,14 @@ def test_no_modules_import_each_other_in_a_circle():
 @pytest.mark.parametrize(
     ("source", "seen"),
     [
-        ("from remnant.plans import order", True),
-        ("if TYPE_CHECKING:\n    from remnant.plans import order", True),
-        ("def f():\n    from remnant.plans import order", False),
+        ("from remnant.plans import schedule", True),
+        ("if TYPE_CHECKING:\n    from remnant.plans import schedule", True),
+        ("def f():\n    from remnant.plans import schedule", False),
     ],
 )
 def test_a_circle_is_seen(source, seen):
     sources = {
-        "remnant.plans.order": "if True:\n    from remnant.plans.twins import whole",
+        "remnant.plans.schedule": "if True:\n    from remnant.plans.twins import whole",
         "remnant.plans.twins": source,
     }
     assert bool(cycle({name: module_imports(name, one) for name, one in sources.items()})) is seen
@@ -228,6 +228,8 @@ def test_a_circle_is_seen(source, seen):
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_every_question_has_its_files(name):
     places = [getattr(QUESTIONS[name], part) for part in QUESTION_PARTS]
+    if QUESTIONS[name].run:
+        places += [f"{QUESTIONS[name].run}:{part}" for part in ("prepare", "estimate")]
     for place in filter(None, places):  # what a command measures has no recipe
         module, _, wanted = place.partition(":")
         assert module in MODULES, f"{name} has no {module}"

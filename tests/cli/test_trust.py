@@ -16,7 +16,7 @@ import pytest
 from remnant.errors import PlanError
 from remnant.integrations.workers.device_workers import DeviceWorkers
 from remnant.records import Record
-from remnant.studies import Execution, read_recipe, run_forgetting, run_study
+from remnant.studies import Execution, read_recipe, run_study
 from remnant.studies.jobs.scheduling import Distributed
 from remnant.studies.own_code import trusted_file
 
@@ -365,7 +365,7 @@ def test_workers_get_the_bytes_of_the_file_and_give_the_same_arrays(home):
 
 def test_a_study_run_without_its_file_says_so(home):
     with pytest.raises(PlanError, match="runs only from a file that you trust"):
-        run_forgetting(read_recipe(home / "inject.toml"), home / "run", Execution())
+        run_study(read_recipe(home / "inject.toml"), home / "run", Execution())
     assert not (home / "run").exists()
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from remnant.errors import PlanError
 from remnant.plans import InsertPlan
-from remnant.plans.clean_last import CleanLast
+from remnant.plans.changed_rows import CleanLast
 
 EXAMPLES = 60
 

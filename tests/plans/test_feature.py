@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from remnant import FeaturePlan
 from remnant.errors import PlanError
-from remnant.plans.order import generator
 from remnant.plans.plan import FEATURE_ORDER
+from remnant.plans.schedule import generator
 
 PLAN = FeaturePlan(canaries=2, seeds=3, unplanted=2, epochs=4, batch=5, seed=7)
 

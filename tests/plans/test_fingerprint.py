@@ -10,7 +10,7 @@ import pytest
 
 from remnant import FeaturePlan, InjectPlan, PoisonPlan, ShadowPlan
 from remnant.plans import InsertPlan
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.plan import fingerprint
 
 TWINS = {
     "canaries": [3, 5],

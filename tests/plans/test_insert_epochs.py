@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from remnant.errors import PlanError
 from remnant.plans import InsertPlan
-from remnant.plans.insert_epochs import InsertEpochsPlan
-from remnant.plans.order import Order
+from remnant.plans.insert import InsertEpochsPlan
+from remnant.plans.schedule import Order
 
 
 @given(epochs=st.integers(1, 9), examples=st.integers(1, 400), batch=st.integers(1, 64))

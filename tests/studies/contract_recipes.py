@@ -48,6 +48,11 @@ SMALLER: dict[str, dict[str, Any]] = {
         "data": {"bands": 8},
         "hidden": {"relearn_steps": [1]},
     },
+    "text-one-run": {
+        "plan": {"starts": [20, 50], "window": 25, "steps": 90},
+        "text": {"characters": 8000},
+        "attack": {"checkpoints": 3},
+    },
     "speech-one-run": {
         "plan": {"starts": [8, 24], "window": 15, "steps": 45},
         "data": {"bands": 8},
@@ -70,6 +75,7 @@ SMALLER: dict[str, dict[str, Any]] = {
         "measure": {"references": 60},
     },
 }
+"""What makes the benchmark's recipe of a question run in a second or two."""
 LEFT_OUT = {"defences": ("dropout", "clipped", "levels", "pruned", "first", "tuned")}
 """Variants that are left out, by their label."""
 
@@ -83,13 +89,18 @@ def benchmark(name: str) -> Any:
         sys.path.remove(str(BENCHMARKS))
 
 
+def has_recipe(question: str) -> bool:
+    """Whether the benchmark has a recipe of a question."""
+    return RUNS.get(question, question) in benchmark("same_numbers_recipes").RECIPES
+
+
 def recipe(question: str) -> dict[str, Any]:
     """The small recipe of a question, as plain data."""
     name = RUNS.get(question, question)
     table = tomllib.loads(benchmark("same_numbers_recipes").RECIPES[name])
     for rows in (table.get("remedy", []), table.get("compare", [])):
         rows[:] = [row for row in rows if row["label"] not in LEFT_OUT.get(question, ())]
-    return with_changes(table, SMALLER[question])
+    return with_changes(table, SMALLER.get(question, {}))
 
 
 def with_changes(table: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from remnant.plans import InjectPlan
-from remnant.plans.fingerprint import added_later
+from remnant.plans.plan import added_later
 from remnant.studies import read_recipe, study_from
 from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
 from remnant.studies.prediction.shadow_pool import pool_key

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from remnant.errors import InvalidInput
-from remnant.studies import Execution, Study, estimate_study, read_recipe, run_study
+from remnant.studies import Study, read_recipe
 from remnant.studies.recipe_form.template import recipe_template
 from remnant.studies.registry import QUESTIONS, RECIPES, load, recipe_of
 from remnant.studies.shared.study import Recipe
@@ -23,11 +23,11 @@ def test_a_question_has_its_recipe_run_and_estimate(name):
     assert isinstance(recipe, Recipe)
     assert question.title.endswith("?")
     assert name == recipe.study.QUESTION
-    assert callable(load(question.run))
-    assert callable(load(question.estimate))
+    assert callable(load(f"{question.run}:prepare"))
+    assert callable(load(f"{question.run}:estimate"))
     room = question.recipe.split(":")[0].rpartition(".")[0]
     assert find_spec(room) is not None
-    for reference in (question.run, question.estimate, question.result, question.page):
+    for reference in (question.run, question.result, question.page):
         assert reference.startswith(f"{room}."), "all of a question's code is in its room"
 
 
@@ -37,7 +37,7 @@ def test_a_question_has_its_result_and_page(name):
     assert load(question.result).VERSION >= 1
     assert callable(load(question.page))
     assert isinstance(load(question.heading), str)
-    assert bool(question.recipe) == bool(question.run) == bool(question.estimate)
+    assert bool(question.recipe) == bool(question.run)
     assert question.recipe or not question.repeatable
 
 
@@ -58,23 +58,6 @@ def test_a_study_knows_its_question(name, tmp_path):
     assert isinstance(study, Study)
     assert (study.QUESTION, study.to_dict()["question"]) == (name, name)
     assert study == recipe_of(name).study(**vars(study)), "the name of the question is no field"
-
-
-def test_a_study_is_run_and_timed_by_its_own_question(monkeypatch, tmp_path):
-    path = tmp_path / "recipe.toml"
-    called = []
-    for name in RECIPES:
-        question = QUESTIONS[name]
-        path.write_text(recipe_template(name), encoding="utf-8")
-        study = read_recipe(path)
-        run, estimate = (one.replace(":", ".") for one in (question.run, question.estimate))
-        monkeypatch.setattr(run, lambda *args, progress: called.append((*args, progress)))
-        monkeypatch.setattr(estimate, lambda *args: {"minutes": args[0].QUESTION})
-        execution = Execution()
-        run_study(study, tmp_path, execution, progress=print)
-        assert called.pop() == (study, tmp_path, execution, print)
-        assert estimate_study(study, execution) == {"minutes": name}
-    assert not called
 
 
 def test_an_unknown_question_is_refused_with_the_known_ones():

@@ -10,8 +10,13 @@ from remnant.measures.epsilon.one_run import (
     one_run_epsilon,
     one_run_from_scores,
 )
-from remnant.measures.exposure.by_rank import Exposure, exposure
-from remnant.measures.exposure.calibrated_exposure import calibrated_losses
+from remnant.measures.exposure.by_rank import (
+    Exposure,
+    PooledExposureTest,
+    calibrated_losses,
+    exposure,
+    pooled_exposure_test,
+)
 from remnant.measures.exposure.curve import ExposureCurve, exposure_curve, null_exposure
 from remnant.measures.exposure.disagreement import disagreeing_windows
 from remnant.measures.exposure.extraction_odds import (
@@ -20,23 +25,24 @@ from remnant.measures.exposure.extraction_odds import (
     queries_to_leak,
 )
 from remnant.measures.exposure.extrapolation import ExtrapolatedExposure, extrapolated_exposure
-from remnant.measures.exposure.pooled_exposure import PooledExposureTest, pooled_exposure_test
-from remnant.measures.features.divergence import kl_divergences
 from remnant.measures.features.feature_score import MScore, adjusted_p_values, feature_score
-from remnant.measures.features.unique_features import m_score, probability_gain, white_box_m_score
+from remnant.measures.features.unique_features import (
+    kl_divergences,
+    m_score,
+    probability_gain,
+    white_box_m_score,
+)
 from remnant.measures.forgetting.calibration import calibrated_scores
 from remnant.measures.forgetting.curve import ForgettingCurve, forgetting_curve
 from remnant.measures.forgetting.decay import Decay, Forecast
 from remnant.measures.forgetting.decision import Decision, forgetting_decision
 from remnant.measures.forgetting.instance_scores import InstanceScores, instance_scores
 from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
-from remnant.measures.forgetting.own_set import OwnSetTest, own_set_test
-from remnant.measures.forgetting.protect_last import ProtectLast
 from remnant.measures.forgetting.residual_memory import HiddenTest, hidden_test
 from remnant.measures.forgetting.returning import Returning, returning
-from remnant.measures.forgetting.safe_after import SafeAfter
+from remnant.measures.forgetting.safe_after import ProtectLast, SafeAfter
+from remnant.measures.forgetting.second_tests import OwnSetTest, auc_within_label, own_set_test
 from remnant.measures.forgetting.verdict import Verdict, exposure_curve_verdict, forgetting_verdict
-from remnant.measures.forgetting.within_label import auc_within_label
 from remnant.measures.prediction.counterfactual import (
     CounterfactualMemorization,
     counterfactual_memorization,
@@ -66,6 +72,7 @@ from remnant.measures.prediction.signals import cross_entropy, log_odds, logit_g
 from remnant.measures.statistics.checks import unseen_needed
 from remnant.measures.statistics.intervals import clopper_pearson, controls_needed
 from remnant.measures.statistics.rank_agreement import RankAgreement, rank_agreement
+from remnant.measures.statistics.rank_sum import StratifiedRankTest, stratified_rank_test
 from remnant.measures.statistics.roc import (
     AttackSuccess,
     Roc,
@@ -78,7 +85,6 @@ from remnant.measures.statistics.roc import (
 from remnant.measures.statistics.sign_flips import SignFlipTest, sign_flip_test
 from remnant.measures.statistics.skew_normal import SkewNormal
 from remnant.measures.statistics.skew_normal_fit import SkewNormalFit, fit_skew_normal
-from remnant.measures.statistics.stratified_ranks import StratifiedRankTest, stratified_rank_test
 from remnant.measures.statistics.success import SUCCESSES, Success
 
 __all__ = [

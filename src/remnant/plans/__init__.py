@@ -2,8 +2,7 @@
 
 from remnant.plans.feature import FeaturePlan
 from remnant.plans.inject import InjectPlan
-from remnant.plans.insert import InsertPlan
-from remnant.plans.insert_epochs import InsertEpochsPlan
+from remnant.plans.insert import InsertEpochsPlan, InsertPlan
 from remnant.plans.poison import PoisonPlan
 from remnant.plans.schedule import ArraySchedule, Ledger, Schedule, Trunk
 from remnant.plans.shadow import ShadowPlan

@@ -12,8 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import PlanError
 from remnant.plans.bounds import Count, FromZero, Share, at_least
-from remnant.plans.fingerprint import added_later
-from remnant.plans.order import EMPTY, generator, make_order
 from remnant.plans.plan import (
     FEATURE_DROPOUT,
     FEATURE_INIT,
@@ -21,8 +19,9 @@ from remnant.plans.plan import (
     Plan,
     Precision,
     Sampling,
+    added_later,
 )
-from remnant.plans.schedule import Batch, Ledger, Schedule, ledger_of
+from remnant.plans.schedule import EMPTY, Batch, Ledger, Schedule, generator, ledger_of, make_order
 
 Ints = NDArray[np.int64]
 

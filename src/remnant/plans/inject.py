@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput
 from remnant.plans.bounds import whole_or_several
-from remnant.plans.order import Order
 from remnant.plans.plan import FILL
-from remnant.plans.schedule import Batch, Ledger, Schedule, Trunk, ledger_of
+from remnant.plans.schedule import Batch, Ledger, Order, Schedule, Trunk, ledger_of
 from remnant.plans.twins import TwinPlan
 
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, require
-from remnant.plans.order import EMPTY
-from remnant.plans.schedule import Batch, Schedule, Trunk
+from remnant.plans.schedule import EMPTY, Batch, Schedule, Trunk
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,10 +10,8 @@ from numpy.typing import NDArray
 
 from remnant.errors import PlanError, require
 from remnant.plans.bounds import Count, whole_or_several
-from remnant.plans.fingerprint import added_later
-from remnant.plans.order import Order, generator
-from remnant.plans.plan import PLACES
-from remnant.plans.schedule import Batch, Ledger, Schedule, ledger_of
+from remnant.plans.plan import PLACES, added_later
+from remnant.plans.schedule import Batch, Ledger, Order, Schedule, generator, ledger_of
 from remnant.plans.twins import TwinPlan
 
 

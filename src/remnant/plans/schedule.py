@@ -1,14 +1,173 @@
-"""Who is given which rows at which step: the one thing in which plans differ; and their ledger."""
+"""Who is given which rows at which step, in which order, and the ledger of it.
+
+The rows of each step: shuffled epochs, draws with replacement, the given order, Poisson batches.
+
+All are random access: the rows of step ``s`` come from a counter-based generator keyed by the
+stream and by the epoch (or block of steps) that holds ``s``, never from the steps before it.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import InvalidInput, require
+from remnant.errors import InvalidInput, PlanError, require
+
+FULL_BATCHES = ("epoch", "replacement", "fixed")
+SAMPLINGS = (*FULL_BATCHES, "poisson")
+EMPTY = -1  # a place of a Poisson batch that holds no row
+_BLOCK = 128  # steps drawn at once; part of the numbers, so never change it
+_KEPT = 3  # epochs or blocks kept in memory
+
+
+def generator(*key: int) -> np.random.Generator:
+    """Return the counter-based generator of this key; equal keys give equal streams."""
+    return np.random.Generator(np.random.Philox(np.random.SeedSequence(list(key))))
+
+
+class Order:
+    """Batches of several streams over pools of one size.
+
+    Args:
+        keys: One key per stream; a stream depends on its own key alone.
+        pool: Size of the pool that each stream draws from.
+        batch: Rows a step.
+        sampling: ``"epoch"`` walks through one permutation after another, so that every row of
+            the pool is used once before any is used twice, also across a batch's border;
+            ``"replacement"`` draws each row independently; ``"fixed"`` shuffles nothing and walks
+            through the pool as it stands, again and again.
+
+    Attributes:
+        width: Places in a step: the batch.
+    """
+
+    def __init__(self, *, keys: Sequence[tuple[int, ...]], pool: int, batch: int, sampling: str):
+        self._keys = list(keys)
+        self._pool = pool
+        self._batch = self.width = batch
+        self._by_epoch = sampling != "replacement"
+        self._shuffled = sampling != "fixed"
+        self._kept: OrderedDict[int, NDArray[np.int32]] = OrderedDict()
+
+    def rows(self, step: int) -> NDArray[np.int64]:
+        """Return the pool's rows at ``step``, shape ``(streams, batch)``."""
+        first = step * self._batch
+        length = self._pool if self._by_epoch else _BLOCK * self._batch
+        parts = []
+        position, end = first, first + self._batch
+        while position < end:
+            part, offset = divmod(position, length)
+            taken = min(end - position, length - offset)
+            parts.append(self._part(part, length)[:, offset : offset + taken])
+            position += taken
+        return np.concatenate(parts, axis=1).astype(np.int64)
+
+    def _part(self, part: int, length: int) -> NDArray[np.int32]:
+        part = part if self._shuffled else 0
+        if part in self._kept:
+            self._kept.move_to_end(part)
+            return self._kept[part]
+        drawn = np.empty((len(self._keys), length), dtype=np.int32)
+        for row, key in zip(drawn, self._keys, strict=True):
+            rng = generator(*key, part)
+            if not self._by_epoch:
+                row[:] = rng.integers(0, self._pool, size=length)
+            else:
+                row[:] = rng.permutation(self._pool) if self._shuffled else np.arange(self._pool)
+        self._kept[part] = drawn
+        while len(self._kept) > _KEPT:
+            self._kept.popitem(last=False)
+        return drawn
+
+
+class PoissonOrder(Order):
+    """Poisson batches: each row of the pool is in each batch with probability ``batch / pool``.
+
+    A batch's size is binomial and its rows are a uniform subset of that size, which is the same law
+    as one coin per row. Sizes of all steps are drawn first, so that the width is known.
+
+    Args:
+        keys, pool: As for ``Order``.
+        batch: Expected rows in a step, at most the pool's size.
+        steps: Steps that will be asked for.
+
+    Attributes:
+        width: Places in a step: the largest batch of any stream and step, at least 1.
+
+    Guarantees:
+        * A stream's batches depend on its own key alone. Other streams, and steps after the one
+          asked for, change only the number of empty places behind its rows.
+
+    Raises:
+        PlanError: The batch is larger than the pool.
+    """
+
+    def __init__(
+        self, *, keys: Sequence[tuple[int, ...]], pool: int, batch: int, steps: int
+    ) -> None:
+        if batch > pool:
+            raise PlanError(
+                f"batch={batch} is more than the {pool} examples that Poisson batches draw from.",
+                hint="Give a smaller batch, or more examples.",
+            )
+        super().__init__(keys=keys, pool=pool, batch=batch, sampling="poisson")
+        rate = batch / pool
+        drawn = [generator(*key, 0).binomial(pool, rate, size=steps) for key in self._keys]
+        self._sizes = np.stack(drawn)
+        self.width = max(1, int(self._sizes.max()))
+        self._blocks: OrderedDict[int, list[list[NDArray[np.int64]]]] = OrderedDict()
+
+    def rows(self, step: int) -> NDArray[np.int64]:
+        """Return the pool's rows at ``step``, shape ``(streams, width)``, padded with -1."""
+        block, within = divmod(step, _BLOCK)
+        rows = np.full((len(self._keys), self.width), EMPTY, dtype=np.int64)
+        for row, subsets in zip(rows, self._block(block), strict=True):
+            row[: len(subsets[within])] = subsets[within]
+        return rows
+
+    def _block(self, block: int) -> list[list[NDArray[np.int64]]]:
+        if block in self._blocks:
+            self._blocks.move_to_end(block)
+            return self._blocks[block]
+        first, drawn = block * _BLOCK, []
+        for key, sizes in zip(self._keys, self._sizes, strict=True):
+            rng = generator(*key, 1 + block)
+            drawn.append(
+                [
+                    rng.choice(self._pool, size=size, replace=False, shuffle=False)
+                    for size in sizes[first : first + _BLOCK]
+                ]
+            )
+        self._blocks[block] = drawn
+        while len(self._blocks) > _KEPT:
+            self._blocks.popitem(last=False)
+        return drawn
+
+
+def make_order(
+    *, keys: Sequence[tuple[int, ...]], pool: int, batch: int, sampling: str, steps: int
+) -> Order:
+    """Return the batches of several streams under any of ``SAMPLINGS``."""
+    if sampling == "poisson":
+        return PoissonOrder(keys=keys, pool=pool, batch=batch, steps=steps)
+    return Order(keys=keys, pool=pool, batch=batch, sampling=sampling)
+
+
+def rows_of(pools: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the store's rows at places of each stream's pool; an empty place stays empty.
+
+    Args:
+        pools: The store's rows that each stream draws from, ``(streams, pool)``.
+        places: Within the pool, ``(streams, width)``.
+    """
+    rows = np.take_along_axis(pools, np.maximum(places, 0), axis=1)
+    return np.where(places == EMPTY, EMPTY, rows)
+
 
 Batch = tuple[NDArray[np.int64], NDArray[np.bool_]]
 

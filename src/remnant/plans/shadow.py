@@ -11,9 +11,17 @@ from numpy.typing import NDArray
 
 from remnant.errors import PlanError
 from remnant.plans.bounds import Count, FromZero, Share
-from remnant.plans.order import EMPTY, generator, make_order, rows_of
 from remnant.plans.plan import SHADOW_INIT, SHADOW_ORDER, SPLIT, Plan, Precision, Sampling
-from remnant.plans.schedule import Batch, Ledger, Schedule, ledger_of
+from remnant.plans.schedule import (
+    EMPTY,
+    Batch,
+    Ledger,
+    Schedule,
+    generator,
+    ledger_of,
+    make_order,
+    rows_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput
 from remnant.plans.bounds import Count, FromZero, at_least, list_of
-from remnant.plans.order import Order, generator
 from remnant.plans.plan import COHORTS, DROPOUT, INIT, ORDER, PLACES, FullBatches, Plan, Precision
-from remnant.plans.schedule import Batch, Ledger, Schedule, ledger_of
+from remnant.plans.schedule import Batch, Ledger, Order, Schedule, generator, ledger_of
 
 Ints = NDArray[np.int64]
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from remnant.plans.bounds import Count, FromZero, one_of, whole_or_several
-from remnant.plans.order import generator
 from remnant.plans.plan import DROPOUT, INIT, ORDER, FullBatches, Plan, Precision
+from remnant.plans.schedule import generator
 
 TWINS = ("shared", "fresh")
 

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
     from remnant.population.augmentation import Augmentation
     from remnant.population.checkpoint import Checkpoint, remove_checkpoint
     from remnant.population.early_stop import EarlyStop
-    from remnant.population.fit import Fit
-    from remnant.population.learning_rates import LearningRate
     from remnant.population.lora import Lora
+    from remnant.population.optimizers import LearningRate
     from remnant.population.population import Population
+    from remnant.population.training import Fit
 
 _HOME = {
     "AdapterPopulation": "remnant.population.adapter_population",
     "Augmentation": "remnant.population.augmentation",
     "Checkpoint": "remnant.population.checkpoint",
     "EarlyStop": "remnant.population.early_stop",
-    "Fit": "remnant.population.fit",
+    "Fit": "remnant.population.training",
     "FrozenModel": "remnant.population.adapters",
-    "LearningRate": "remnant.population.learning_rates",
+    "LearningRate": "remnant.population.optimizers",
     "Lora": "remnant.population.lora",
     "Population": "remnant.population.population",
     "remove_checkpoint": "remnant.population.checkpoint",

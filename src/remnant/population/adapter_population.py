@@ -16,17 +16,13 @@ from remnant.plans import ArraySchedule
 from remnant.population import checkpoint as files
 from remnant.population.adapters import PADDING, Adapters, FrozenModel
 from remnant.population.checkpoint import Checkpoint
-from remnant.population.fit import Fit
-from remnant.population.learning_rates import LearningRate
 from remnant.population.lora import Lora
 from remnant.population.memory import Footprint, fitting_split, free_bytes, kept_bytes
-from remnant.population.optimizers import Optimizer, make_optimizer
-from remnant.population.per_member import whole_numbers
+from remnant.population.optimizers import LearningRate, Optimizer, make_optimizer, whole_numbers
 from remnant.population.precision import arithmetic, dtype_of
-from remnant.population.prefetch import as_schedule, probe_times, walked_steps
 from remnant.population.state import State
-from remnant.population.store import ExampleStore, as_tensor
-from remnant.population.training import Training
+from remnant.population.store import ExampleStore, as_schedule, as_tensor, probe_times, walked_steps
+from remnant.population.training import Fit, Training
 from remnant.population.update_rules import attach, set_clip
 
 _OVERHEAD = 1.5  # a backward pass holds gradients of activations beside the activations

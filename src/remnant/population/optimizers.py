@@ -1,16 +1,95 @@
-"""The names, options and settings of optimizers, checked before anything is trained.
+"""The names, options, rates and settings of optimizers, checked before anything is trained.
 
 What an update does is in ``update_rules``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
-from remnant.errors import InvalidInput, require
-from remnant.population.per_member import per_member
+import numpy as np
+
+from remnant.errors import InvalidInput, PlanError, require
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+def per_member(
+    name: str,
+    value: Any,
+    members: int,
+    faults: list[str],
+    *,
+    least: float = 0.0,
+    most: float = float("inf"),
+    open_below: bool = False,
+    open_above: bool = False,
+) -> list[float]:
+    """Spread a number over the members, or check that there is one for each.
+
+    Args:
+        name: The argument, for faults.
+        value: A number, or a sequence, array or tensor of them.
+        members: How many.
+        faults: Takes what is wrong.
+        least, most: Bounds.
+        open_below, open_above: Whether a bound itself is outside.
+
+    Returns:
+        One per member; zeros where a fault was noted.
+    """
+    nothing = [0.0] * members
+    try:
+        numbers = np.array(_plain(value), dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        faults.append(f"{name}={value!r} is not a number or one per member")
+        return nothing
+    if numbers.ndim == 0:
+        numbers = np.full(members, numbers)
+    if numbers.shape != (members,):
+        faults.append(f"{name} has shape {numbers.shape}, not one value per member ({members})")
+        return nothing
+    above = (numbers > least) if open_below else (numbers >= least)
+    below = (numbers < most) if open_above else (numbers <= most)
+    if not bool((np.isfinite(numbers) & above & below).all()):
+        low = f"above {least:g}" if open_below else f"at least {least:g}"
+        high = (
+            "" if most == float("inf") else f" and {'below' if open_above else 'at most'} {most:g}"
+        )
+        faults.append(f"{name}={value!r} is not finite and {low}{high}")
+    return [float(number) for number in numbers]
+
+
+def _plain(value: Any) -> Any:
+    """Return a number, or nested lists of them; NumPy alone would also read text and None.
+
+    Raises:
+        TypeError: Something else is in it.
+    """
+    if hasattr(value, "tolist"):  # of NumPy or PyTorch
+        value = value.tolist()
+    if isinstance(value, Real):
+        return value
+    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+        raise TypeError(type(value).__name__)
+    return [_plain(number) for number in value]
+
+
+def whole_numbers(name: str, values: Any) -> list[int]:
+    """Return whole numbers as plain ``int``; anything else is a fault."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InvalidInput(f"{name}={values!r} is not a sequence of whole numbers.")
+    numbers = [v.item() if hasattr(v, "item") else v for v in values]  # of NumPy or PyTorch
+    wrong = [v for v in numbers if isinstance(v, bool) or not isinstance(v, int)]
+    if wrong:
+        raise InvalidInput(f"{name} holds {wrong[0]!r}, which is not a whole number.")
+    return numbers
+
 
 _PRIVATE = "dp-"
 
@@ -162,3 +241,72 @@ def _moments(name: str, flags: dict[str, bool], used: frozenset[str]) -> tuple[s
     if name in ("adagrad", "adadelta"):
         return ("square",) if name == "adagrad" else ("square", "moved")
     return ("mean", "square", "peak") if flags["amsgrad"] else ("mean", "square")
+
+
+_RATE_KINDS = ("constant", "step", "cosine")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningRate:
+    """A factor on the learning rate, as a function of the member's own clock.
+
+    The clock counts the updates that the member took: a skipped update does not move it.
+
+    Attributes:
+        kind: ``constant``; ``step``: times ``gamma`` at each milestone; ``cosine``: from 1 down to
+            ``floor`` over ``total`` updates.
+        warmup: Updates over which the factor first rises linearly, from ``1 / warmup``.
+        milestones: Clock readings from which another factor ``gamma`` holds.
+        total: Length of the cosine, warm-up included; afterwards the factor stays at ``floor``.
+
+    Example:
+        >>> LearningRate(kind="step", milestones=(2,), gamma=0.1).table(4).tolist()
+        [1.0, 1.0, 0.1, 0.1]
+    """
+
+    kind: str = "constant"
+    warmup: int = 0
+    milestones: tuple[int, ...] = ()
+    gamma: float = 0.1
+    total: int | None = None
+    floor: float = 0.0
+
+    def __post_init__(self) -> None:
+        whole = [self.warmup, *([] if self.total is None else [self.total])]
+        whole += self.milestones if isinstance(self.milestones, list | tuple) else ["?"]
+        if any(isinstance(v, bool) or not isinstance(v, int) for v in whole):
+            raise PlanError(
+                f"warmup={self.warmup!r}, milestones={self.milestones!r}, total={self.total!r}: "
+                "not whole numbers.",
+                hint="Fix the learning-rate schedule.",
+            )
+        object.__setattr__(self, "milestones", tuple(self.milestones))
+        faults = []
+        if self.kind not in _RATE_KINDS:
+            faults.append(f"kind={self.kind!r} is not one of {', '.join(_RATE_KINDS)}")
+        if self.warmup < 0:
+            faults.append(f"warmup={self.warmup} is negative")
+        if self.kind == "step" and not self.milestones:
+            faults.append("a step schedule needs milestones")
+        if self.kind == "cosine" and (self.total is None or self.total <= self.warmup):
+            faults.append(f"a cosine needs total above warmup={self.warmup}, not {self.total}")
+        if not 0 < self.gamma <= 1 or not 0 <= self.floor <= 1:
+            faults.append(f"gamma={self.gamma} or floor={self.floor} is outside 0 to 1")
+        require(faults, error=PlanError, hint="Fix the learning-rate schedule.")
+
+    def factor(self, clock: int) -> float:
+        """Return the factor for the update after ``clock`` updates."""
+        if clock < self.warmup:
+            return (clock + 1) / self.warmup
+        if self.kind == "step":
+            return self.gamma ** sum(1 for m in self.milestones if m <= clock)
+        if self.kind == "cosine" and self.total is not None:
+            done = min((clock - self.warmup) / (self.total - self.warmup), 1.0)
+            return self.floor + (1 - self.floor) * (1 + math.cos(math.pi * done)) / 2
+        return 1.0
+
+    def table(self, updates: int) -> Tensor:
+        """Return the factors for clocks 0 to ``updates - 1``."""
+        import torch  # which a recipe is checked without
+
+        return torch.tensor([self.factor(c) for c in range(updates)], dtype=torch.float64)

@@ -19,18 +19,19 @@ from remnant.population.backends import Backend, Serial, Stacked, choose_backend
 from remnant.population.blueprint import Blueprint, Loss, Traits, cross_entropy, observe
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import EarlyStop, Watch
-from remnant.population.fit import Fit
-from remnant.population.learning_rates import LearningRate
 from remnant.population.memory import fitting_split, footprint, free_bytes
-from remnant.population.optimizers import check_clip, make_optimizer
-from remnant.population.per_member import per_member, whole_numbers
+from remnant.population.optimizers import (
+    LearningRate,
+    check_clip,
+    make_optimizer,
+    per_member,
+    whole_numbers,
+)
 from remnant.population.precision import arithmetic, dtype_of
-from remnant.population.prefetch import as_schedule, probe_times, walked_steps
-from remnant.population.private.checks import check_examples_apart
-from remnant.population.private.choice import private_gradients
+from remnant.population.private.choice import check_examples_apart, private_gradients
 from remnant.population.state import State
-from remnant.population.store import ExampleStore, as_tensor
-from remnant.population.training import Training
+from remnant.population.store import ExampleStore, as_schedule, as_tensor, probe_times, walked_steps
+from remnant.population.training import Fit, Training
 from remnant.population.update_rules import attach, set_clip
 
 # Numbers that one pass may hold: all members together, and one member alone; how examples are cut

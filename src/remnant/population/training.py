@@ -23,14 +23,40 @@ from remnant.population.augmentation import Augmentation
 from remnant.population.backends import Backend
 from remnant.population.checkpoint import Checkpoint
 from remnant.population.early_stop import Watch
-from remnant.population.fit import Fit
 from remnant.population.graphs import CaptureFailed, GraphedStep
 from remnant.population.optimizers import Optimizer
-from remnant.population.prefetch import feed
 from remnant.population.private.clipping import PrivateGradients
 from remnant.population.state import State
-from remnant.population.store import ExampleStore, as_array
+from remnant.population.store import ExampleStore, as_array, feed
 from remnant.population.update_rules import update
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Fit:
+    """The result of a fit.
+
+    Attributes:
+        steps: Steps walked (fewer than asked for when every member stopped early).
+        backend, reason: Which backend ran and the rule that chose it.
+        split: Members per pass.
+        precision: The arithmetic, ``None`` for the model's own.
+        memory: Bytes that the population needs at its peak, estimated from one member.
+        probe_steps: Updates done whenever a probe was called.
+        probes: What each probe returned, stacked: ``(its probe steps, ...)``.
+        stopped_at: Updates after which each member stopped early, -1 where it did not, or ``None``
+            without early stopping.
+    """
+
+    steps: int
+    backend: str
+    reason: str
+    split: int
+    precision: str | None
+    memory: int
+    probe_steps: tuple[int, ...]
+    probes: dict[str, NDArray[Any]]
+    stopped_at: NDArray[np.int64] | None
+
 
 _OWN = ("seeds", "hyper", "rates")  # what a member has for itself also while it shares a trunk
 Probe = Callable[[State], Any]

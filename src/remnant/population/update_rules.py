@@ -13,8 +13,7 @@ from torch import Tensor
 
 from remnant.errors import require
 from remnant.population import fused
-from remnant.population.optimizers import Optimizer
-from remnant.population.per_member import per_member
+from remnant.population.optimizers import Optimizer, per_member
 from remnant.population.state import State
 
 Update = Callable[[Optimizer, State, dict[str, Tensor], Tensor], None]

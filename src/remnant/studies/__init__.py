@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from remnant.studies.choices.recipe import ExposureTrainingStudy
-    from remnant.studies.choices.run import estimate_choices, run_choices
     from remnant.studies.exposure.audit import ExposureAudit, measure_exposure
     from remnant.studies.exposure.recipe import ExposureStudy
     from remnant.studies.exposure.result import CanaryExposure
-    from remnant.studies.exposure.run import estimate_exposure, run_exposure
     from remnant.studies.forgetting.recipe import ForgettingStudy
-    from remnant.studies.forgetting.run import estimate_forgetting, run_forgetting
+    from remnant.studies.pipeline import estimate_study, run_study
     from remnant.studies.recipe import read_recipe, study_from
-    from remnant.studies.registry import estimate_study, run_study
     from remnant.studies.shared.settings import Execution
     from remnant.studies.shared.study import Study
     from remnant.studies.text_forgetting.recipe import TextForgettingStudy
-    from remnant.studies.text_forgetting.run import estimate_text_forgetting, run_text_forgetting
 
 _HOME = {
     "CanaryExposure": "remnant.studies.exposure.result",
@@ -34,25 +30,25 @@ _HOME = {
     "ForgettingStudy": "remnant.studies.forgetting.recipe",
     "Study": "remnant.studies.shared.study",
     "TextForgettingStudy": "remnant.studies.text_forgetting.recipe",
-    "estimate_choices": "remnant.studies.choices.run",
-    "estimate_exposure": "remnant.studies.exposure.run",
-    "estimate_forgetting": "remnant.studies.forgetting.run",
-    "estimate_study": "remnant.studies.registry",
-    "estimate_text_forgetting": "remnant.studies.text_forgetting.run",
+    "estimate_study": "remnant.studies.pipeline",
     "measure_exposure": "remnant.studies.exposure.audit",
     "read_recipe": "remnant.studies.recipe",
-    "run_choices": "remnant.studies.choices.run",
-    "run_exposure": "remnant.studies.exposure.run",
-    "run_forgetting": "remnant.studies.forgetting.run",
-    "run_study": "remnant.studies.registry",
-    "run_text_forgetting": "remnant.studies.text_forgetting.run",
+    "run_study": "remnant.studies.pipeline",
     "study_from": "remnant.studies.recipe",
 }
 
 _RENAMED = {
     "SecretExposure": "CanaryExposure",
-    "estimate_exposure_training": "estimate_choices",
-    "run_exposure_training": "run_choices",
+    "estimate_choices": "estimate_study",
+    "estimate_exposure": "estimate_study",
+    "estimate_exposure_training": "estimate_study",
+    "estimate_forgetting": "estimate_study",
+    "estimate_text_forgetting": "estimate_study",
+    "run_choices": "run_study",
+    "run_exposure": "run_study",
+    "run_exposure_training": "run_study",
+    "run_forgetting": "run_study",
+    "run_text_forgetting": "run_study",
 }
 
 __all__ = [
@@ -64,18 +60,10 @@ __all__ = [
     "ForgettingStudy",
     "Study",
     "TextForgettingStudy",
-    "estimate_choices",
-    "estimate_exposure",
-    "estimate_forgetting",
     "estimate_study",
-    "estimate_text_forgetting",
     "measure_exposure",
     "read_recipe",
-    "run_choices",
-    "run_exposure",
-    "run_forgetting",
     "run_study",
-    "run_text_forgetting",
     "study_from",
 ]
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from remnant.errors import RecordError, write_error
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.plan import fingerprint
 from remnant.records import Record, gather_provenance
 from remnant.records.database import plain
 from remnant.records.folder import LOCK_FILE, RECORD_FILE, REPORT_FILE, WriterLock, undo

@@ -8,16 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from remnant.errors import InvalidInput, RecordError
-from remnant.progress import Progress
 from remnant.studies.shared.study import Recipe, Study
 
 if TYPE_CHECKING:
     from remnant.records import Record
-    from remnant.studies.shared.settings import Execution
     from remnant.tasks.task import Task
 
 ASSUMED = "forgetting"  # the question of a recipe that names none
@@ -25,7 +22,7 @@ ASSUMED = "forgetting"  # the question of a recipe that names none
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Where the code of one question is, each as ``"module:name"``.
+    """Where the code of one question is, each as ``"module:name"``; ``run`` is a module.
 
     Attributes:
         title: The question in one sentence.
@@ -34,10 +31,9 @@ class Question:
         heading: The heading of the page, a text.
         beside: Returns the controls beside the outcome and what contradicts it:
             ``beside(result)``.
-        recipe: The room's ``Recipe``: study, plans and sections. Empty, as are the next two, for
-            what a command measures without a recipe.
-        run: Runs a study: ``run(study, folder, execution, *, progress=None)``.
-        estimate: Times a few steps: ``estimate(study, execution)``.
+        recipe: The room's ``Recipe``: study, plans and sections. Empty, as is the next, for what a
+            command measures without a recipe.
+        run: The module that prepares and times a study; see ``pipeline.Room``.
         repeatable: Whether a record of it holds the whole recipe.
         asks: What is asked of the arrays: the row of ``recipe_form.question_table``. Empty, as are
             the next two, for what a command measures without a recipe.
@@ -53,7 +49,6 @@ class Question:
     beside: str
     recipe: str = ""
     run: str = ""
-    estimate: str = ""
     repeatable: bool = True
     asks: str = ""
     task: str = ""
@@ -64,7 +59,6 @@ def _room(
     room: str,
     title: str,
     *,
-    run: str,
     result: str,
     repeatable: bool = True,
     beside: str = "",
@@ -79,7 +73,6 @@ def _room(
     Args:
         room: The folder in ``remnant.studies``.
         title: The question in one sentence.
-        run: What ``run_`` and ``estimate_`` are followed by.
         result: The result class.
         repeatable: Whether a record of it holds the whole recipe.
         beside: The module in ``studies.beside``, where it is that of another room.
@@ -95,8 +88,7 @@ def _room(
         heading=f"{home}.page:{heading}",
         beside=f"remnant.studies.beside.{beside or room}:beside",
         recipe=f"{home}.{recipe}:RECIPE",
-        run=f"{home}.run:run_{run}",
-        estimate=f"{home}.run:estimate_{run}",
+        run=f"{home}.run",
         repeatable=repeatable,
         asks=asks,
         task=task,
@@ -128,7 +120,6 @@ QUESTIONS: dict[str, Question] = {
     "forgetting": _room(
         "forgetting",
         "How fast does a classifier forget examples that it was trained on?",
-        run="forgetting",
         result="ForgettingResult",
         asks="forgetting",
         task="images",
@@ -137,7 +128,6 @@ QUESTIONS: dict[str, Question] = {
     "one-run": _room(
         "one_run",
         "How fast does one ordinary training run forget?",
-        run="one_run",
         result="OneRunResult",
         asks="one-run",
         task="images",
@@ -146,7 +136,6 @@ QUESTIONS: dict[str, Question] = {
     "text-forgetting": _room(
         "text_forgetting",
         "How fast does a language model forget sequences that it was trained on?",
-        run="text_forgetting",
         result="TextForgettingResult",
         asks="forgetting",
         task="text",
@@ -154,7 +143,6 @@ QUESTIONS: dict[str, Question] = {
     "speech-forgetting": _room(
         "speech_forgetting",
         "How fast does a recogniser of speech forget utterances that it was trained on?",
-        run="speech_forgetting",
         result="SpeechForgettingResult",
         beside="text_forgetting",
         asks="forgetting",
@@ -163,7 +151,6 @@ QUESTIONS: dict[str, Question] = {
     "text-one-run": _room(
         "one_run",
         "How fast does one ordinary training run of a language model forget?",
-        run="one_run",
         result="TextOneRunResult",
         recipe="text_recipe",
         heading="TEXT_TITLE",
@@ -173,7 +160,6 @@ QUESTIONS: dict[str, Question] = {
     "speech-one-run": _room(
         "one_run",
         "How fast does one ordinary training run of a recogniser of speech forget?",
-        run="one_run",
         result="SpeechOneRunResult",
         recipe="speech_recipe",
         heading="SPEECH_TITLE",
@@ -183,7 +169,6 @@ QUESTIONS: dict[str, Question] = {
     "prediction": _room(
         "prediction",
         "Which samples will a classifier memorise, and can they be predicted early?",
-        run="prediction",
         result="PredictionResult",
         asks="prediction",
         task="images",
@@ -191,7 +176,6 @@ QUESTIONS: dict[str, Question] = {
     "text-prediction": _room(
         "prediction",
         "Which samples will a fine-tuned language model memorise?",
-        run="prediction",
         result="PredictionResult",
         recipe="text_recipe",
         heading="TEXT_TITLE",
@@ -201,7 +185,6 @@ QUESTIONS: dict[str, Question] = {
     "unique-features": _room(
         "features",
         "Does a classifier memorise a feature that only one training image has?",
-        run="features",
         result="FeaturesResult",
         repeatable=False,  # the record has the pixels of the patch, not its text or file
         asks="features",
@@ -210,7 +193,6 @@ QUESTIONS: dict[str, Question] = {
     "exposure": _room(
         "exposure",
         "How exposed is a secret in the training text, and can it be extracted?",
-        run="exposure",
         result="ExposureResult",
         asks="exposure",
         task="text",
@@ -218,7 +200,6 @@ QUESTIONS: dict[str, Question] = {
     "translation-exposure": _room(
         "translation",
         "How exposed is a secret in a translator's training pairs?",
-        run="translation",
         result="TranslationResult",
         beside="exposure",
         asks="exposure",
@@ -231,8 +212,7 @@ QUESTIONS: dict[str, Question] = {
         heading="remnant.studies.choices.remedy_page:TITLE",
         beside="remnant.studies.beside.choices:of_defences",
         recipe="remnant.studies.choices.recipe:DEFENCES",
-        run="remnant.studies.choices.run:run_choices",
-        estimate="remnant.studies.choices.run:estimate_choices",
+        run="remnant.studies.choices.run",
         asks="choices",
         task="text",
     ),
@@ -243,8 +223,7 @@ QUESTIONS: dict[str, Question] = {
         heading="remnant.studies.choices.page:TITLE",
         beside="remnant.studies.beside.choices:beside",
         recipe="remnant.studies.choices.recipe:EXPOSURE_TRAINING",
-        run="remnant.studies.choices.run:run_choices",
-        estimate="remnant.studies.choices.run:estimate_choices",
+        run="remnant.studies.choices.run",
         asks="choices",
         task="text",
     ),
@@ -298,14 +277,16 @@ RECIPES = tuple(name for name, question in QUESTIONS.items() if question.recipe)
 
 
 def load(reference: str) -> Any:
-    """Import the module of a ``"module:name"`` reference and return what it names.
+    """Import the module of a ``"module:name"`` reference and return what it names, or the module.
 
     Example:
         >>> load("remnant.errors:InvalidInput").__name__
         'InvalidInput'
+        >>> load("remnant.errors").__name__
+        'remnant.errors'
     """
     module, _, name = reference.partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name) if name else import_module(module)
 
 
 def question_of(record: Record) -> Question:
@@ -352,36 +333,3 @@ def task_of(study: Study) -> Task[Any, Any]:
     from remnant.tasks import load_task
 
     return load_task(QUESTIONS[study.QUESTION].task)
-
-
-def run_study(
-    study: Study, folder: Path, execution: Execution, *, progress: Progress | None = None
-) -> None:
-    """Run a study in ``folder``. Skips a completed run and resumes an interrupted one.
-
-    Args:
-        study: Of any question.
-        folder: Where the record is written.
-        execution: Device, data folder and what else does not change numbers.
-        progress: Called with the name of a stage, the steps done and the steps in all.
-
-    Raises:
-        RemnantError: Anything that the user can fix.
-    """
-    from remnant.data.own_code import explained
-    from remnant.studies.own_code import with_digests
-
-    study = with_digests(study, execution)
-    with explained(execution.trusted):
-        load(QUESTIONS[study.QUESTION].run)(study, folder, execution, progress=progress)
-
-
-def estimate_study(study: Study, execution: Execution) -> dict[str, Any]:
-    """Time a few steps of a study and return what the whole run would take; writes nothing."""
-    from remnant.data.own_code import explained
-    from remnant.studies.own_code import with_digests
-
-    study = with_digests(study, execution)
-    with explained(execution.trusted):
-        estimate: dict[str, Any] = load(QUESTIONS[study.QUESTION].estimate)(study, execution)
-    return estimate

@@ -16,8 +16,7 @@ from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.models.conformer_ctc import SUBSAMPLED
 from remnant.models.recogniser import frames_needed, pack
-from remnant.plans.order import generator
-from remnant.plans.schedule import Batch, Schedule
+from remnant.plans.schedule import Batch, Schedule, generator
 from remnant.studies.shared.speech_settings import (
     Cell,
     SpeechStudy,

@@ -30,7 +30,7 @@ from remnant.data.speech.wav import TABLES, read_wav_folder
 from remnant.errors import InvalidInput, PlanError, RemnantError, require
 from remnant.models.conformer_ctc import SUBSAMPLED
 from remnant.models.recogniser import frames_needed
-from remnant.plans.order import generator
+from remnant.plans.schedule import generator
 from remnant.progress import Progress
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.speech_settings import (

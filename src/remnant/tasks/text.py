@@ -18,8 +18,8 @@ from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.models.protocols import LogitModels
 from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
-from remnant.plans.order import generator
 from remnant.plans.plan import COHORTS, SEQUENCES
+from remnant.plans.schedule import generator
 from remnant.population import Checkpoint, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals

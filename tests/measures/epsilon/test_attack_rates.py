@@ -13,8 +13,7 @@ from scipy import integrate, stats
 
 from remnant import epsilon_lower_bound
 from remnant.errors import InvalidInput
-from remnant.measures.epsilon.attack_rates import METHODS
-from remnant.measures.epsilon.joint_beta import private_probability
+from remnant.measures.epsilon.attack_rates import METHODS, private_probability
 
 COUNTS = {"true_positives": 90, "seen": 100, "false_positives": 5, "unseen": 100, "delta": 1e-5}
 

@@ -10,8 +10,7 @@ import pytest
 from remnant.errors import InvalidInput
 from remnant.measures import forgetting_curve, forgetting_decision
 from remnant.measures.forgetting.decay import fit_decay
-from remnant.measures.forgetting.protect_last import protect_last
-from remnant.measures.forgetting.safe_after import SafeAfter
+from remnant.measures.forgetting.safe_after import SafeAfter, protect_last
 
 LAGS = np.array([0.0, 25, 50, 100, 200, 400])
 

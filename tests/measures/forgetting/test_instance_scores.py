@@ -5,8 +5,7 @@ import pytest
 
 from remnant import forgetting_curve, instance_scores
 from remnant.errors import InvalidInput, NotEnoughEvidence
-from remnant.measures.forgetting.own_set import own_set_test
-from remnant.measures.forgetting.within_label import auc_within_label
+from remnant.measures.forgetting.second_tests import auc_within_label, own_set_test
 
 LAGS = [0, 10, 100]
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from remnant.measures.membership.verbatim import window_rows
+from remnant.measures.membership.attacks import window_rows
 
 
 def rows(lengths, width, seed=0, unpredicted=0):

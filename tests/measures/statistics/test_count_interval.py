@@ -3,7 +3,7 @@ import pytest
 from scipy import special
 
 from remnant.measures import clopper_pearson
-from remnant.measures.statistics.count_interval import LARGE, MANY, count_ends
+from remnant.measures.statistics.intervals import LARGE, MANY, count_ends
 
 
 @pytest.mark.parametrize("n", [1, 7, 601, 5000, 10**7])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence
-from remnant.measures.statistics.linear_agreement import linear_agreement
+from remnant.measures.statistics.rank_agreement import linear_agreement
 
 
 @settings(max_examples=50)

@@ -41,7 +41,7 @@ def results(record):
 
 @pytest.fixture(scope="module")
 def runs():
-    return module.prepare(STUDY, Execution())
+    return module.planted_runs(STUDY, Execution())
 
 
 def bits_by_hand(run, trial, state):

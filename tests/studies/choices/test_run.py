@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 
-from remnant import studies
 from remnant.errors import InvalidInput, PlanError
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from
@@ -498,10 +497,3 @@ def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
 ):
     assert len(killed_after_each_job(STUDY, tmp_path / "again")) > 1
     same_run(folder, tmp_path / "again")
-
-
-@pytest.mark.parametrize("verb", ["run", "estimate"])
-def test_the_old_names_warn(verb):
-    with pytest.warns(DeprecationWarning, match=f"is called {verb}_choices now"):
-        old = getattr(studies, f"{verb}_exposure_training")
-    assert old is getattr(studies, f"{verb}_choices")

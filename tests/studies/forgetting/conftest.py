@@ -7,7 +7,7 @@ import dataclasses
 import pytest
 
 from remnant import InjectPlan, PoisonPlan
-from remnant.studies import Execution, ForgettingStudy, run_forgetting
+from remnant.studies import Execution, ForgettingStudy, run_study
 from remnant.studies.forgetting.recipe import AttackSettings
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import DataSettings, ModelSettings
@@ -48,7 +48,7 @@ def whole_run(tmp_path_factory):
         ],
     )
     folder = tmp_path_factory.mktemp("forgetting") / "whole"
-    run_forgetting(study, folder, Execution())
+    run_study(study, folder, Execution())
     return folder
 
 
@@ -57,7 +57,7 @@ def twin_run(tmp_path_factory):
     """The folder of a run that compares the planted model with its twin, as in the paper."""
     study = _study(attack=AttackSettings(against="twin"))
     folder = tmp_path_factory.mktemp("forgetting") / "twin"
-    run_forgetting(study, folder, Execution())
+    run_study(study, folder, Execution())
     return folder
 
 
@@ -67,5 +67,5 @@ def poison_run(tmp_path_factory):
     plan = PoisonPlan(canaries=16, step=10, watch_steps=5, trials=3, batch=32, aa=False)
     study = _study(plan=plan, attack=AttackSettings(success="auc", limit=0.9))
     folder = tmp_path_factory.mktemp("forgetting") / "poison"
-    run_forgetting(study, folder, Execution())
+    run_study(study, folder, Execution())
     return folder

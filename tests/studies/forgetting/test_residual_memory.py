@@ -10,7 +10,7 @@ import pytest
 from remnant import InjectPlan, PoisonPlan
 from remnant.errors import PlanError
 from remnant.records import Record
-from remnant.studies import Execution, ForgettingStudy, run_forgetting, study_from
+from remnant.studies import Execution, ForgettingStudy, run_study, study_from
 from remnant.studies.forgetting.attack_scores import RunScores
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import AttackSettings
@@ -49,14 +49,14 @@ def forgetting_curve_of(record, study):
 
 
 def results(study, folder):
-    run_forgetting(study, folder, Execution())
+    run_study(study, folder, Execution())
     return Record.open(folder).results()
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hidden") / "run"
-    run_forgetting(study_of(), folder, Execution())
+    run_study(study_of(), folder, Execution())
     return folder
 
 
@@ -123,7 +123,7 @@ def test_results_can_be_measured_again_and_a_second_run_is_the_same(run, tmp_pat
 def test_a_longer_variant_beside_it_does_not_move_the_disturbed_models(run, tmp_path):
     """In one population the shorter study trains on; it is disturbed at its own last lag."""
     longer = study_of(plan=dataclasses.replace(PLAN, watch_steps=25))
-    run_forgetting(study_of(compare=(Variant("longer", longer),)), tmp_path / "both", Execution())
+    run_study(study_of(compare=(Variant("longer", longer),)), tmp_path / "both", Execution())
     both, alone = Record.open(tmp_path / "both"), Record.open(run)
     for name in ("primary.hidden", "primary.hidden_accuracy"):
         np.testing.assert_allclose(both.array(name), alone.array(name), atol=1e-4)
@@ -140,7 +140,7 @@ def test_controls_are_the_neighbours_where_they_are_enough(tmp_path, monkeypatch
 def test_references_had_the_same_disturbance(made, tmp_path):
     plan = made(canaries=16, step=10, watch_steps=6, trials=3, batch=32, twins="fresh")
     study = study_of(plan=plan)
-    run_forgetting(study, tmp_path / "run", Execution())
+    run_study(study, tmp_path / "run", Execution())
     record = Record.open(tmp_path / "run")
     odds = record.array("primary.hidden")[:, :, 1]
     scores = odds[:, 0] - odds[:, [4, 5, 7, 8]].mean(axis=1)  # twins and A/A twins of the others
@@ -187,7 +187,7 @@ def test_other_kinds_of_canary_have_neighbours_too(kind, tmp_path):
 def test_what_cannot_be_done_is_refused_before_anything_is_written(tmp_path):
     many = study_of(hidden=HiddenSettings(neighbours=500))
     with pytest.raises(PlanError, match=r"hidden\.neighbours=500 are more than the 491 examples"):
-        run_forgetting(many, tmp_path / "run", Execution())
+        run_study(many, tmp_path / "run", Execution())
     assert not (tmp_path / "run").exists()
     with pytest.raises(PlanError, match=r"\[hidden\] compares trials .* needs trials >= 2"):
         study_of(plan=dataclasses.replace(PLAN, trials=1))

@@ -18,7 +18,7 @@ from remnant.errors import (
     RemnantWarning,
 )
 from remnant.records import Record
-from remnant.studies import Execution, ForgettingStudy, estimate_forgetting, run_forgetting
+from remnant.studies import Execution, ForgettingStudy, estimate_study, run_study
 from remnant.studies.forgetting.attack_curves import Attacks, attacks_of
 from remnant.studies.forgetting.attack_scores import RunScores
 from remnant.studies.forgetting.grid import check_comparable
@@ -61,7 +61,7 @@ def varied(label="varied", **changes):
 
 
 def results(study, folder):
-    run_forgetting(study, folder, Execution())
+    run_study(study, folder, Execution())
     return Record.open(folder).results()
 
 
@@ -165,7 +165,7 @@ def test_every_kind_of_canary_runs(kind, tmp_path):
 @pytest.fixture(scope="module")
 def tiny_run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny") / "run"
-    run_forgetting(tiny(), folder, Execution())
+    run_study(tiny(), folder, Execution())
     return folder
 
 
@@ -265,7 +265,7 @@ def test_an_attacker_that_cannot_be_measured_passes_nothing(tiny_run):
 def test_poison_has_the_other_trials_as_references(tmp_path):
     plan = PoisonPlan(canaries=16, step=10, watch_steps=5, trials=3, batch=32, aa=False)
     study = tiny(plan=plan)
-    run_forgetting(study, tmp_path / "run", Execution())
+    run_study(study, tmp_path / "run", Execution())
     record = Record.open(tmp_path / "run")
     odds = record.array("primary.signals")[1:, :, 1]
     found = attacks_of(record, "primary", study).inside()
@@ -333,13 +333,13 @@ def test_a_run_that_an_earlier_version_began_is_refused_with_what_to_do(tmp_path
         )
     other = tiny(attack=AttackSettings(against="twin"))
     with pytest.raises(RecordError, match="another plan") as fault:
-        run_forgetting(other, folder, Execution())
+        run_study(other, folder, Execution())
     assert "Version 0.2.0 began that run" in fault.value.hint
 
 
 def test_the_estimate_writes_nothing_and_counts_right(tmp_path, monkeypatch, a_minute_a_step):
     monkeypatch.chdir(tmp_path)
-    found = estimate_forgetting(varied(repeats=5), Execution())
+    found = estimate_study(varied(repeats=5), Execution())
     assert found["members"] == 6 + 6, "a variant has its own twins and A/A twins"
     assert found["steps"] == 10 + 5 + 10, "one population, as long as its longest run"
     assert found["memory_mib"] > 0
@@ -359,7 +359,7 @@ def test_the_estimate_writes_nothing_and_counts_right(tmp_path, monkeypatch, a_m
 )
 def test_what_cannot_be_run_is_refused_before_anything_is_written(changes, words, tmp_path):
     with pytest.raises((PlanError, InvalidInput), match=words):
-        run_forgetting(tiny(**changes), tmp_path / "run", Execution())
+        run_study(tiny(**changes), tmp_path / "run", Execution())
     assert not (tmp_path / "run").exists()
 
 
@@ -432,4 +432,4 @@ def test_too_few_canaries_for_the_fpr_are_refused_before_training():
 def test_a_diverged_training_says_so(tmp_path):
     study = tiny(model=ModelSettings(name="mlp1"), training=TrainingSettings(options={"lr": 1e6}))
     with pytest.raises(InvalidInput, match="diverged"):
-        run_forgetting(study, tmp_path / "run", Execution())
+        run_study(study, tmp_path / "run", Execution())

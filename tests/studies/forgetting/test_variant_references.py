@@ -9,7 +9,7 @@ import pytest
 
 from remnant import InjectPlan, PoisonPlan
 from remnant.records import Record
-from remnant.studies import Execution, ForgettingStudy, run_forgetting, study_from
+from remnant.studies import Execution, ForgettingStudy, run_study, study_from
 from remnant.studies.forgetting.attack_curves import attacks_of
 from remnant.studies.forgetting.recipe import AttackSettings, runs_of
 from remnant.studies.shared.settings import (
@@ -59,7 +59,7 @@ def test_all_variants_train_and_report_equally_many_references(aa, each, tmp_pat
     plan = dataclasses.replace(PLAN, aa=aa)
     compare = [Variant(label, other) for label, other in variants(plan).items()]
     study = study_of(plan, compare=compare)
-    run_forgetting(study, tmp_path / "run", Execution())
+    run_study(study, tmp_path / "run", Execution())
     record, parts = Record.open(tmp_path / "run"), study.parts()
     runs = runs_of(parts)
     names = dict(zip(parts, ["as planned", *variants(plan)], strict=True))
@@ -90,8 +90,8 @@ def test_references_of_a_variant_are_its_own_models(tmp_path):
     plan = dataclasses.replace(PLAN, repeats=3)
     faster = study_of(plan, training=TrainingSettings(options={"lr": 0.3}))
     study = study_of(compare=[Variant("faster", faster)])
-    run_forgetting(study, tmp_path / "both", Execution())
-    run_forgetting(faster, tmp_path / "alone", Execution())
+    run_study(study, tmp_path / "both", Execution())
+    run_study(faster, tmp_path / "alone", Execution())
     both, alone = Record.open(tmp_path / "both"), Record.open(tmp_path / "alone")
     together = attacks_of(both, "variant1", study.parts()["variant1"]).curve()
     by_itself = attacks_of(alone, "primary", faster).curve()

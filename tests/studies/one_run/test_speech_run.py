@@ -15,8 +15,8 @@ from remnant.errors import InvalidInput, MissingExtra, NotEnoughEvidence, PlanEr
 from remnant.measures import OneRunForgetting, Verdict
 from remnant.models import conformer
 from remnant.models.recogniser import PackedRecogniser, ctc_loss
-from remnant.plans.order import generator
 from remnant.plans.plan import COHORTS
+from remnant.plans.schedule import generator
 from remnant.probes import transcript_costs
 from remnant.records import Record
 from remnant.studies import Execution, estimate_study, run_study, study_from

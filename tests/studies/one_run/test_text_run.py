@@ -14,8 +14,8 @@ import torch
 
 from remnant.errors import NotEnoughEvidence, PlanError
 from remnant.measures import OneRunForgetting, Verdict
-from remnant.plans.order import generator
 from remnant.plans.plan import COHORTS, SEQUENCES
+from remnant.plans.schedule import generator
 from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.report.blocks import Figure, Table, walk

@@ -10,7 +10,7 @@ import torch
 
 from remnant.errors import PlanError
 from remnant.models.recogniser import ctc_loss
-from remnant.plans.order import generator
+from remnant.plans.schedule import generator
 from remnant.population import Population
 from remnant.records import Record
 from remnant.records.typed import Absent, read_result

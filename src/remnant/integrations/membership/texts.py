@@ -42,11 +42,16 @@ from remnant.integrations.membership.text_models import (
 )
 from remnant.integrations.placement import Placement
 from remnant.measures import Success
-from remnant.measures.membership.attacks import ATTACKS, WITH_REFERENCE, attack_scores
+from remnant.measures.membership.attacks import (
+    ATTACKS,
+    HALVES,
+    WITH_REFERENCE,
+    attack_scores,
+    window_rows,
+)
 from remnant.measures.membership.blind import blind_baseline
-from remnant.measures.membership.verbatim import HALVES, window_rows
 from remnant.measures.statistics.checks import check_share
-from remnant.measures.statistics.design.noticed_clusters import noticed_clusters
+from remnant.measures.statistics.design import noticed_clusters
 from remnant.measures.statistics.success import chance_level
 from remnant.probes.token_scores import TokenScores
 from remnant.progress import Progress

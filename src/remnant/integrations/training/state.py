@@ -16,7 +16,7 @@ from remnant.canaries import CanarySet, OwnImages, OwnTexts, write_canary_sets
 from remnant.canaries.canary_set import random_seed
 from remnant.errors import InvalidInput, RecordError
 from remnant.integrations.training.processes import Processes
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.plan import fingerprint
 from remnant.records import Record, gather_provenance
 from remnant.records.folder import RECORD_FILE
 from remnant.records.provenance import used_libraries

@@ -32,15 +32,19 @@ from scipy import special, stats
 from remnant.errors import InvalidInput, require
 from remnant.measures.exposure.by_rank import FOUND
 from remnant.measures.forgetting.attackers import OtherBounds, hold_for_all
+from remnant.measures.forgetting.between_lags import last_crossing
 from remnant.measures.forgetting.control import Control, positive_control
-from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.safe_after import SafeAfter, check_claim, safe_after
 from remnant.measures.forgetting.verdict import REVERSED, LastLag, Verdict, judge
 from remnant.measures.statistics.checks import check_draws, check_rng, check_share, read_floats
 from remnant.measures.statistics.counting import at_or_under
-from remnant.measures.statistics.design.copied_trainings import COPIED, copied_trainings
-from remnant.measures.statistics.design.noticed_clusters import noticed_clusters
-from remnant.measures.statistics.design.shared_canaries import Resampling, read_shared
+from remnant.measures.statistics.design import (
+    COPIED,
+    Resampling,
+    copied_trainings,
+    noticed_clusters,
+    read_shared,
+)
 from remnant.measures.statistics.groups import GroupPair, clusters_of, read_group_pair
 from remnant.measures.statistics.intervals import beta_ends, student_inflation
 from remnant.measures.statistics.skewed_trials import upper_quantile

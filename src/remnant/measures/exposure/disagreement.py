@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import require
-from remnant.measures.exposure.losses import read_losses
+from remnant.measures.exposure.by_rank import read_losses
 from remnant.measures.statistics.checks import check_share
 
 

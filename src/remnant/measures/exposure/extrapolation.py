@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from remnant.errors import InvalidInput, require
-from remnant.measures.exposure.losses import read_losses
+from remnant.measures.exposure.by_rank import read_losses
 from remnant.measures.statistics.checks import check_rng, read_floats
 from remnant.measures.statistics.skew_normal import SkewNormal
 from remnant.measures.statistics.skew_normal_fit import SkewNormalFit, fit_checked

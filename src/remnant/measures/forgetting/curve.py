@@ -14,22 +14,25 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.forgetting.attackers import BLIND, OtherBounds, hold_for_all
+from remnant.measures.forgetting.between_lags import last_crossing, moving_average
 from remnant.measures.forgetting.control import Control, positive_control
-from remnant.measures.forgetting.crossing import last_crossing
 from remnant.measures.forgetting.decay import Decay, Law, fit_decay
-from remnant.measures.forgetting.protect_last import ProtectLast, protect_last
-from remnant.measures.forgetting.safe_after import SafeAfter, check_claim, safe_after
+from remnant.measures.forgetting.safe_after import (
+    ProtectLast,
+    SafeAfter,
+    check_claim,
+    protect_last,
+    safe_after,
+)
 from remnant.measures.forgetting.verdict import REVERSED, LastLag, Verdict, judge
 from remnant.measures.statistics.checks import (
     check_share,
     read_floats,
     unseen_needed,
 )
-from remnant.measures.statistics.design.copied_trainings import COPIED
-from remnant.measures.statistics.design.shared_canaries import Shared, read_shared
+from remnant.measures.statistics.design import COPIED, Shared, read_shared
 from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.groups import NO_GROUPS, read_group_pair
-from remnant.measures.statistics.smoothing import moving_average
 from remnant.measures.statistics.success import (
     NAMES,
     Success,

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from remnant.errors import NotEnoughEvidence
 from remnant.measures.forgetting.curve import ForgettingCurve
 from remnant.measures.forgetting.decay import Decay, Forecast
-from remnant.measures.forgetting.protect_last import ProtectLast, protect_last
-from remnant.measures.forgetting.safe_after import SafeAfter
+from remnant.measures.forgetting.safe_after import ProtectLast, SafeAfter, protect_last
 
 
 @dataclass(frozen=True, slots=True, eq=False)

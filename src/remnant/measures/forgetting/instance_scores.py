@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
-from remnant.measures.forgetting.references import against_references
+from remnant.measures.forgetting.calibration import against_references
 from remnant.measures.statistics.checks import read_floats
 
 Floats = NDArray[np.float64]

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.measures.forgetting.attackers import BLIND
+from remnant.measures.forgetting.calibration import against_references
 from remnant.measures.forgetting.instance_scores import FEW_REFERENCES
-from remnant.measures.forgetting.references import against_references
 from remnant.measures.forgetting.verdict import REVERSED
 from remnant.measures.membership.saw_them import reference_fault, suspected
 from remnant.measures.statistics.checks import read_floats

@@ -52,9 +52,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from remnant.measures.statistics.design.copied_trainings import copied_trainings
-from remnant.measures.statistics.design.noticed_clusters import noticed_clusters
-from remnant.measures.statistics.design.shared_canaries import Resampling, paired_places
+from remnant.measures.statistics.design import (
+    Resampling,
+    copied_trainings,
+    noticed_clusters,
+    paired_places,
+)
 from remnant.measures.statistics.evidence_faults import tied_pairs
 from remnant.measures.statistics.groups import GroupPair, clusters_of
 from remnant.measures.statistics.intervals import beta_ends, student_inflation

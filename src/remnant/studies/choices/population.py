@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from remnant.plans.bounds import is_number
-from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
+from remnant.plans.plan import fingerprint
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.studies.choices.prepared import PreparedVariant, Runs

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from remnant.errors import PlanError
-from remnant.plans.order import Order
 from remnant.plans.plan import ORDER
+from remnant.plans.schedule import Order
 from remnant.population import Population
 from remnant.studies.choices.prepared import PreparedVariant
 from remnant.studies.choices.remedies import RemedySettings

@@ -15,9 +15,8 @@ from remnant.canaries import Template
 from remnant.data import corpus_fingerprint
 from remnant.data.own_files import Origin
 from remnant.plans import InsertPlan
-from remnant.plans.clean_last import CleanLast
-from remnant.plans.fingerprint import fingerprint
-from remnant.plans.replaced import ReplacedRows
+from remnant.plans.changed_rows import CleanLast, ReplacedRows
+from remnant.plans.plan import fingerprint
 from remnant.plans.schedule import Schedule
 from remnant.population import EarlyStop
 from remnant.population.optimizers import make_optimizer

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from remnant.canaries import Canary, Template
 from remnant.models import LanguageModel, Vocabulary
-from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
+from remnant.plans.schedule import generator
 from remnant.population import Population
 from remnant.probes import Asked, PathTree, lay_out, window_signals
 from remnant.search import compile_template, extract

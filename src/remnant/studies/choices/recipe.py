@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar
 from remnant.canaries import Template
 from remnant.errors import InvalidInput, PlanError, RemnantError, require
 from remnant.plans.bounds import Count, FromZero, NotNegative, Share, one_of
-from remnant.plans.insert_epochs import InsertEpochsPlan
+from remnant.plans.insert import InsertEpochsPlan
 from remnant.studies.choices.remedies import RemedySettings
 from remnant.studies.choices.variant_grid import Cell, grid_cells
 from remnant.studies.shared.section import Section

@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,46 +39,36 @@ from remnant.studies.exposure.audit import Progress
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, Workload
 from remnant.studies.jobs.running import run_jobs
+from remnant.studies.pipeline import Prepared, joint_fingerprint
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.recording import joint_fingerprint, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import Remedy
 
 Study = ExposureTrainingStudy | DefencesStudy
 
 
-def run_choices(
-    study: Study,
-    folder: Path,
-    execution: Execution,
-    *,
-    progress: Progress | None = None,
-) -> None:
-    """Run the study in ``folder``: train, apply remedies, measure. Resumes an interrupted run.
+def prepare(study: Study, execution: Execution, progress: Progress | None) -> Prepared:
+    """Plant the text of every training.
 
     The canaries follow from the plan's seed and are nowhere written down.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
     """
-    runs = prepare(study, execution)
-    run_in_record(
-        study,
-        folder,
-        execution,
+    runs = planted_runs(study, execution)
+    base = runs[BASE]
+    return Prepared(
         data_fingerprint=joint_fingerprint(run.text_fingerprint for run in runs.values()),
         seeds={"plan": study.plan.seed, "text": study.text.seed},
-        work=lambda record: _work(study, runs, execution, record, progress),
         origins=[run.origin for run in runs.values()],
+        work=lambda record: _work(study, runs, execution, record, progress),
+        ledger=base.plan.ledger(examples=base.planted.examples),
     )
 
 
-def estimate_choices(study: Study, execution: Execution) -> dict[str, Any]:
+def estimate(study: Study, execution: Execution) -> dict[str, Any]:
     """Time a few steps of training and estimate what the study takes; writes nothing.
 
     Remedies that change trained models are counted as the measurement of their models.
     """
-    runs, remedies = prepare(study, execution), study.named()
+    runs, remedies = planted_runs(study, execution), study.named()
     halves = [name for name, remedy in remedies.items() if _sanitises(remedy, "disagreement")]
     for name in halves:  # which rows will be left out is not known, and takes no time
         none = [np.array([], dtype=np.int64)] * study.plan.trials
@@ -113,7 +102,7 @@ def estimate_choices(study: Study, execution: Execution) -> dict[str, Any]:
     }
 
 
-def prepare(study: Study, execution: Execution) -> dict[str, PreparedVariant]:
+def planted_runs(study: Study, execution: Execution) -> dict[str, PreparedVariant]:
     """Plant the text of every training; refuse what cannot be planted, trained or ranked.
 
     Returns:
@@ -211,10 +200,7 @@ def _work(
         progress=progress,
         whole=Workload.of(every),
     )
-    first = runs[BASE]
-    put_ledger(record, first.plan.ledger(examples=first.planted.examples))
     put_results(record, study, runs)
-    record.finish()
 
 
 def _jobs(

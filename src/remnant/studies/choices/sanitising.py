@@ -17,9 +17,8 @@ from remnant.canaries.natural import redact
 from remnant.canaries.natural.redacting import PLACEHOLDERS
 from remnant.errors import PlanError
 from remnant.measures.exposure.disagreement import disagreeing_windows
-from remnant.plans.order import Order, generator
 from remnant.plans.plan import ORDER
-from remnant.plans.schedule import ArraySchedule
+from remnant.plans.schedule import ArraySchedule, Order, generator
 from remnant.population import Population
 from remnant.probes import window_signals
 from remnant.studies.choices.prepared import PreparedVariant

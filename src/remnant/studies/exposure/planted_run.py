@@ -21,8 +21,8 @@ from remnant.canaries import CanarySet
 from remnant.data.own_files import Origin
 from remnant.models import Vocabulary, load_language_model, save_language_model
 from remnant.plans import InsertPlan
-from remnant.plans.order import generator
 from remnant.plans.plan import SPLIT
+from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.records import Record
@@ -35,19 +35,20 @@ from remnant.studies.exposure.saturated import measure_each
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, Workload
 from remnant.studies.jobs.running import run_jobs
+from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.insertions import keep_insertions
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.recording import Recorded, run_in_record
 from remnant.studies.shared.result_parts import LanguageTask, Tested
 from remnant.studies.shared.settings import Execution, TrainingSettings
+from remnant.studies.shared.study import Study
 from remnant.studies.shared.text_settings import MeasureSettings
 
 MODELS = "models"
 _CHECKPOINT = "checkpoint-training.safetensors"
 
 
-class PlantedStudy(Recorded, Protocol):
+class PlantedStudy(Study, Protocol):
     """A study that plants secrets: its plan, and how it trains and measures."""
 
     @property
@@ -107,38 +108,29 @@ class PlantedRun:
         same = execution.device == self.execution.device
         return self if same else self.rebuild(execution)
 
-    def run(
-        self,
-        folder: Path,
-        *,
-        data_fingerprint: str,
-        origin: Origin | None,
-        progress: Progress | None,
-    ) -> None:
-        """Train, measure and extract in ``folder``; check first what can be checked.
+    def prepared(
+        self, *, data_fingerprint: str, origin: Origin | None, progress: Progress | None
+    ) -> Prepared:
+        """Check what can be checked; the work trains, measures and extracts.
 
         Args:
-            folder: Of the record.
             data_fingerprint: A digest of the training data.
             origin: The user's own files that these were read from, or None.
             progress: The progress callback.
 
         Raises:
-            RemnantError: Anything the user can fix; the folder then holds nothing new.
+            RemnantError: Anything the user can fix.
         """
         training = self.study.training
         make_optimizer(training.optimizer, members=1, options=training.options)
         self.make()
         automaton = compile_template(self.vocabulary.encode, self.sets[0].template)
         Budget(max_nodes=self.study.measure.max_nodes).check(automaton)
-        run_in_record(
-            self.study,
-            folder,
-            self.execution,
+        return Prepared(
             data_fingerprint=data_fingerprint,
             seeds={"plan": self.study.plan.seed},
-            work=lambda record: self._work(record, progress),
             origins=[origin],
+            work=lambda record: self._work(record, progress),
         )
 
     def estimate(self) -> dict[str, Any]:
@@ -213,8 +205,6 @@ class PlantedRun:
             scope=self.scope,
             given=None if self.source is None else "source" if self.source_of else "beginning",
         )
-        record.finish()
-        record.remove_checkpoints()
 
     def _kept(self, record: Record, uses: NDArray[Any], key: str) -> dict[int, TrialExposure]:
         """What was measured of the trials before the study was cut short."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,10 +13,11 @@ from torch import nn
 
 from remnant.data import Corpus, corpus_fingerprint
 from remnant.population import Population
-from remnant.studies.exposure.audit import Progress
+from remnant.progress import Progress
 from remnant.studies.exposure.measure import insertion_scope
 from remnant.studies.exposure.planted_run import PlantedRun
 from remnant.studies.exposure.recipe import ExposureStudy, check_space
+from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.planted_text import plant_text
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.wording import counted
@@ -31,28 +31,19 @@ from remnant.tasks.language_models import (
 _TOGETHER = 64
 
 
-def run_exposure(
-    study: ExposureStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
-) -> None:
-    """Run the study in ``folder``: train, measure, extract. Resumes an interrupted run.
+def prepare(study: ExposureStudy, execution: Execution, progress: Progress | None) -> Prepared:
+    """Load and plant the text; the work trains, measures and extracts.
 
     The folder also keeps the trained models (``models/``) and the canaries with their secrets
     (``canaries.jsonl``, readable by its owner alone), for the other commands to be tried on.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
     """
     text = load_text(study.text, study.data, execution)
-    planted_run = _planted_run(study, text, execution)
-    planted_run.run(
-        folder,
-        data_fingerprint=corpus_fingerprint(text),
-        origin=text.origin,
-        progress=progress,
+    return _planted_run(study, text, execution).prepared(
+        data_fingerprint=corpus_fingerprint(text), origin=text.origin, progress=progress
     )
 
 
-def estimate_exposure(study: ExposureStudy, execution: Execution) -> dict[str, Any]:
+def estimate(study: ExposureStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     return _planted_run(study, load_text(study.text, study.data, execution), execution).estimate()
 

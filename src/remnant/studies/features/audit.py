@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from remnant.measures import adjusted_p_values, m_score, probability_gain, white_box_m_score
-from remnant.measures.features.divergence import FLOOR
+from remnant.measures.features.unique_features import FLOOR
 from remnant.measures.statistics.mean_interval import mean_interval
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import plain

@@ -14,8 +14,7 @@ from remnant.measures.statistics.crossed_interval import (
     crossed_mean,
     crossed_share,
 )
-from remnant.measures.statistics.linear_agreement import linear_agreement
-from remnant.measures.statistics.rank_agreement import rank_agreement
+from remnant.measures.statistics.rank_agreement import linear_agreement, rank_agreement
 from remnant.plans import FeaturePlan
 from remnant.records import Record
 from remnant.studies.features.recipe import FeatureStudy, ScoreSettings

@@ -7,7 +7,6 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,8 @@ from numpy.typing import NDArray
 from remnant.data import AuditData
 from remnant.data.image_shapes import other_images
 from remnant.errors import PlanError
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.plan import fingerprint
+from remnant.progress import Progress
 from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.features.measure import variant_result
@@ -46,9 +46,9 @@ from remnant.studies.features.verdict import feature_gate, feature_scope
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, Workload
 from remnant.studies.jobs.running import run_jobs
+from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.classifiers import check_training, load_data, task_fields
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.recording import Progress, run_in_record
 from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import difference
@@ -70,22 +70,11 @@ class _Run:
     progress: Progress | None
 
 
-def run_features(
-    study: FeatureStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
-) -> None:
-    """Run the study in ``folder``: train every variant's members, ask them, measure.
-
-    A run that was cut short goes on, from the last checkpoint of the variant it was at.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
-    """
+def prepare(study: FeatureStudy, execution: Execution, progress: Progress | None) -> Prepared:
+    """Load the images; the work trains every variant's members and asks them."""
     data = load_data(study, execution)
     images = _check(study, data, execution)
-    run_in_record(
-        study,
-        folder,
-        execution,
+    return Prepared(
         data_fingerprint=fingerprint([data.fingerprint, _digest(images)]),
         seeds={"plan": study.plan.seed, "data": study.data.seed, "images": study.images.seed},
         origins=[data.origin],
@@ -127,7 +116,6 @@ def _work(study: FeatureStudy, data: AuditData, images: NDArray[np.float32], run
         verdict=feature_gate(study, features.plain, majority=task["majority"]),
         scope=feature_scope(study, variants),
     )
-    record.finish()
 
 
 def _variant(study: FeatureStudy, name: str, key: str, stamped: Stamped) -> Job:
@@ -297,7 +285,7 @@ def _digest(images: NDArray[np.float32]) -> str:
     return hashlib.sha256(images.tobytes()).hexdigest()[:16]
 
 
-def estimate_features(study: FeatureStudy, execution: Execution) -> dict[str, Any]:
+def estimate(study: FeatureStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take at most.
 
     Members stop early, as a rule long before the plan's last epoch.

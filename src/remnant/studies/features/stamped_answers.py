@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from remnant.canaries import Patch, Patches
 from remnant.errors import NotEnoughEvidence, PlanError
-from remnant.measures.features.divergence import FLOOR
+from remnant.measures.features.unique_features import FLOOR
 from remnant.population import Population
 from remnant.probes.one_pass import one_pass
 from remnant.studies.features.recipe import ScoreSettings

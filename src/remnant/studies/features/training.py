@@ -14,8 +14,8 @@ from torch import nn
 from remnant.canaries import Patch
 from remnant.data import AuditData, Images
 from remnant.errors import NotEnoughEvidence
-from remnant.plans.order import generator
 from remnant.plans.plan import FEATURE_CANARIES
+from remnant.plans.schedule import generator
 from remnant.population import (
     Augmentation,
     Checkpoint,

@@ -23,8 +23,8 @@ from remnant.data import AuditData, Images
 from remnant.errors import NotEnoughEvidence
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.bounds import is_number
-from remnant.plans.fingerprint import fingerprint
 from remnant.plans.joined import JoinedSchedule, Joint
+from remnant.plans.plan import fingerprint
 from remnant.studies.forgetting.attack_scores import own_examples, usable_examples
 from remnant.studies.forgetting.recipe import ForgettingStudy
 from remnant.studies.forgetting.residual_memory_probe import hidden_probe, kept_disturbed

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ForgettingCurve, Success, Verdict, auc_within_label, own_set_test
-from remnant.measures.forgetting.within_label import mean_over_trials
+from remnant.measures.forgetting.second_tests import mean_over_trials
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts

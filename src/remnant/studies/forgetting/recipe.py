@@ -12,7 +12,7 @@ from remnant.errors import PlanError, RemnantWarning, require
 from remnant.measures import SUCCESSES
 from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.bounds import FromZero, Share, one_of
-from remnant.plans.fingerprint import fingerprint
+from remnant.plans.plan import fingerprint
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.compared_study import ComparedStudy, check_threshold
 from remnant.studies.shared.section import Section

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from remnant.data import AuditData
+from remnant.progress import Progress
 from remnant.records import Record
 from remnant.studies.forgetting.grid import GridData, grid_job, grids, time_grid
 from remnant.studies.forgetting.measure import measure_forgetting
@@ -14,6 +14,7 @@ from remnant.studies.forgetting.residual_memory_probe import check_neighbours
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Workload
 from remnant.studies.jobs.running import run_jobs
+from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.classifiers import (
     check_classifier,
     judge_jobs,
@@ -21,23 +22,20 @@ from remnant.studies.shared.classifiers import (
     load_data,
     task_fields,
 )
-from remnant.studies.shared.recording import Progress, put_ledger, run_on_images
 from remnant.studies.shared.settings import Execution
 
 
-def run_forgetting(
-    study: ForgettingStudy,
-    folder: Path,
-    execution: Execution,
-    *,
-    progress: Progress | None = None,
-) -> None:
-    """Run the study in ``folder``: train, probe, measure. Resumes an interrupted run.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
-    """
-    run_on_images(study, folder, execution, progress, check=check_fit, work=_work)
+def prepare(study: ForgettingStudy, execution: Execution, progress: Progress | None) -> Prepared:
+    """Load the images and refuse what cannot be planted or trained."""
+    data = load_data(study, execution)
+    check_fit(study, data, execution)
+    return Prepared(
+        data_fingerprint=data.fingerprint,
+        seeds={"plan": study.plan.seed, "data": study.data.seed},
+        origins=[data.origin],
+        work=lambda record: _work(study, data, execution, record, progress),
+        ledger=study.plan.ledger(examples=len(data.clean)),
+    )
 
 
 def _work(
@@ -60,13 +58,11 @@ def _work(
         progress=progress,
         whole=Workload.of(every),
     )
-    put_ledger(record, study.plan.ledger(examples=len(data.clean)))
     record.put_result("task", task_fields(record.array("primary.test_accuracy"), data))
     measure_forgetting(record, study)
-    record.finish()
 
 
-def estimate_forgetting(study: ForgettingStudy, execution: Execution) -> dict[str, Any]:
+def estimate(study: ForgettingStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps, write nothing, and return the time and memory of the whole run."""
     data = load_data(study, execution)
     check_fit(study, data, execution)

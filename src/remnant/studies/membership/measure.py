@@ -11,10 +11,9 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures import Success, clopper_pearson, leak_probability
-from remnant.measures.membership.attacks import DESCRIPTIONS
+from remnant.measures.membership.attacks import DESCRIPTIONS, WindowRows
 from remnant.measures.membership.blind import BlindBaseline
 from remnant.measures.membership.saw_them import suspected
-from remnant.measures.membership.verbatim import WindowRows
 from remnant.measures.statistics.checks import (
     check_gate_confidence,
     check_rng,

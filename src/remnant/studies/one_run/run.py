@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from pathlib import Path
 from typing import Any
 
+from remnant.progress import Progress
 from remnant.records import Record
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext
 from remnant.studies.jobs.running import run_jobs
 from remnant.studies.one_run.measure import measure_one_run
 from remnant.studies.one_run.recipe import StaggeredStudy
+from remnant.studies.pipeline import Prepared
 from remnant.studies.registry import task_of
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.recording import Progress, put_ledger, run_in_record
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.task import Source
 
@@ -24,27 +24,20 @@ CHECKPOINT = "checkpoint.safetensors"
 _JUDGED = "pool_losses"  # the array of the study's judges
 
 
-def run_one_run(
-    study: StaggeredStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
-) -> None:
-    """Run the study in ``folder``: load, plant, train, measure. Resumes an interrupted run.
+def prepare(study: StaggeredStudy, execution: Execution, progress: Progress | None) -> Prepared:
+    """Load and plant what the study's task does.
 
     The canaries follow from the plan's seed, and the record holds none of them.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
     """
     task = task_of(study)
     source = task.load(study, execution, progress)
     planted = task.plant(study, source, execution)
-    run_in_record(
-        study,
-        folder,
-        execution,
+    return Prepared(
         data_fingerprint=task.fingerprint(source, planted),
         seeds=task.seeds(study),
-        work=lambda record: _work(study, source, planted, execution, record, progress),
         origins=[source.origin],
+        work=lambda record: _work(study, source, planted, execution, record, progress),
+        ledger=study.plan.ledger(),
     )
 
 
@@ -72,11 +65,9 @@ def _work(
             execution=execution,
             progress=progress,
         )
-    put_ledger(record, study.plan.ledger())
     judged = record.array(f"run.{task.USEFUL}")
     record.put_result("task", task.useful(study, source, planted, judged))
     measure_one_run(record, study)
-    record.finish()
 
 
 def _job(study: StaggeredStudy, key: str) -> Job:
@@ -106,7 +97,7 @@ def _train(study: StaggeredStudy, key: str, planted: Any, context: JobContext) -
     context.output.put_array("scores", trained.scores[:, 0])
 
 
-def estimate_one_run(study: StaggeredStudy, execution: Execution) -> dict[str, Any]:
+def estimate(study: StaggeredStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps, write nothing, and return the time and memory of the whole run."""
     task = task_of(study)
     source = task.load(study, execution, imagined=True)

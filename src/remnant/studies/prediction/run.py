@@ -5,19 +5,20 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import lasting
+from remnant.plans.plan import lasting
 from remnant.probes import MARGINS
+from remnant.progress import Progress
 from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, Workload
 from remnant.studies.jobs.running import run_jobs
+from remnant.studies.pipeline import Prepared
 from remnant.studies.prediction.early_looks import (
     Bools,
     EarlyLooks,
@@ -42,44 +43,31 @@ from remnant.studies.prediction.task import PredictionTask, checkpoint_file
 from remnant.studies.prediction.text_recipe import TextPredictionStudy
 from remnant.studies.shared.classifiers import Probe, how_trained
 from remnant.studies.shared.machine import StepClock
-from remnant.studies.shared.recording import Progress, run_in_record
 from remnant.studies.shared.settings import Execution
 
 _DIRECTIONS = 3  # of the plan's streams: directions are the same for all targets and moments
 
 
-def run_prediction(
-    study: PredictionStudy | TextPredictionStudy,
-    folder: Path,
-    execution: Execution,
-    *,
-    progress: Progress | None = None,
-) -> None:
-    """Run the study in ``folder``: look at targets, fill the pool, measure.
+def prepare(
+    study: PredictionStudy | TextPredictionStudy, execution: Execution, progress: Progress | None
+) -> Prepared:
+    """Load and plant; the work looks at targets, fills the pool and measures.
 
-    Resumes an interrupted run; the pool is a record of its own, in ``folder/pool``, and tops
-    up where the plan asks for more models than it has. No text of a question is written down.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
+    The pool is a record of its own, in ``folder/pool``, and tops up where the plan asks for more
+    models than it has. No text of a question is written down.
     """
-    task = _prepared(study, execution)
-    run_in_record(
-        study,
-        folder,
-        execution,
+    task = _loaded(study, execution)
+    return Prepared(
         data_fingerprint=task.fingerprint,
         seeds=task.seeds,
-        work=lambda record: _work(task, record, progress),
         origins=[task.origin],
+        work=lambda record: _work(task, record, progress),
     )
 
 
-def estimate_prediction(
-    study: PredictionStudy | TextPredictionStudy, execution: Execution
-) -> dict[str, Any]:
+def estimate(study: PredictionStudy | TextPredictionStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real training, write nothing, and estimate the whole."""
-    task = _prepared(study, execution)
+    task = _loaded(study, execution)
     models, targets = study.plan.models, study.predict.targets
     block = min(task.block, models)
     clock = StepClock(execution.device)
@@ -97,7 +85,7 @@ def estimate_prediction(
     }
 
 
-def _prepared(study: PredictionStudy | TextPredictionStudy, execution: Execution) -> PredictionTask:
+def _loaded(study: PredictionStudy | TextPredictionStudy, execution: Execution) -> PredictionTask:
     """Load and plant; refuse what cannot be trained or looked at before anything is written."""
     task: PredictionTask
     if isinstance(study, TextPredictionStudy):
@@ -139,7 +127,6 @@ def _work(task: PredictionTask, record: Record, progress: Progress | None) -> No
         what=task.what,
     )
     measure_prediction(record, study.plan, study.predict, study.truth, evidence)
-    record.finish()
 
 
 def _shadow_jobs(task: PredictionTask, blocks: Sequence[Block]) -> list[Job]:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, RecordError
 from remnant.plans import ShadowPlan
-from remnant.plans.fingerprint import fingerprint, lasting
+from remnant.plans.plan import fingerprint, lasting
 from remnant.records import Record, gather_provenance
 from remnant.records.folder import RECORD_FILE
 from remnant.records.listing import SHADOW_POOL

@@ -7,7 +7,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 from remnant.plans.bounds import bound_of
-from remnant.plans.fingerprint import plain_value
+from remnant.plans.plan import plain_value
 from remnant.studies.recipe_form.fields import (
     RecipeField,
     fields_of,

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 
 from remnant.errors import InvalidInput
 from remnant.plans import ArraySchedule, InjectPlan, PoisonPlan
-from remnant.plans.order import Order
-from remnant.plans.schedule import Schedule
+from remnant.plans.schedule import Order, Schedule
 from remnant.population import Population
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings

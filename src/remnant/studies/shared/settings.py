@@ -27,7 +27,7 @@ from remnant.plans.bounds import (
     one_of,
     text,
 )
-from remnant.plans.fingerprint import added_later
+from remnant.plans.plan import added_later
 from remnant.population import LearningRate
 from remnant.population.optimizers import check_clip, make_optimizer
 from remnant.studies.jobs.execution import Execution as Execution

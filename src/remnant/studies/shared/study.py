@@ -55,7 +55,7 @@ class SectionedStudy:
     @property
     def fingerprint(self) -> str:
         """A digest of everything that changes numbers."""
-        from remnant.plans.fingerprint import fingerprint, lasting  # NumPy, which a list need not
+        from remnant.plans.plan import fingerprint, lasting  # NumPy, which a list need not
 
         return fingerprint(lasting(self, self.to_dict()))
 

@@ -19,7 +19,7 @@ from remnant.plans.bounds import (
     one_of,
     text,
 )
-from remnant.plans.fingerprint import added_later
+from remnant.plans.plan import added_later
 from remnant.studies.shared.section import Section
 from remnant.studies.shared.settings import option_faults
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,11 @@ import numpy as np
 
 from remnant.data.speech.synthesis import spoken
 from remnant.data.speech.wav import RATE, read_wav
+from remnant.progress import Progress
 from remnant.records import Record
 from remnant.records.typed import Absent, plain, put_parts
+from remnant.studies.pipeline import Prepared, joint_fingerprint
 from remnant.studies.reporting import PRIVATE, REVEALED
-from remnant.studies.shared.recording import (
-    Progress,
-    joint_fingerprint,
-    put_ledger,
-    run_in_record,
-)
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.speech_settings import FSDD
 from remnant.studies.speech_forgetting.measure import measure_speech_forgetting, speech_task
@@ -54,20 +51,13 @@ _HEARD = 3  # canaries that the page lets one hear
 _FULL = 2**15 - 1
 
 
-def run_speech_forgetting(
-    study: SpeechForgettingStudy,
-    folder: Path,
-    execution: Execution,
-    *,
-    progress: Progress | None = None,
-) -> None:
-    """Run the study in ``folder``: speak, train, probe, measure. Resumes an interrupted run.
+def prepare(
+    study: SpeechForgettingStudy, execution: Execution, progress: Progress | None
+) -> Prepared:
+    """Speak and plant the sentences; refuse what cannot be trained.
 
     The canaries follow from the plan's seed. The record holds none of them, unless
     ``execution.reveal`` asks for three.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
     """
     parts, origins = {}, []
     for name, part in study.parts().items():
@@ -76,24 +66,20 @@ def run_speech_forgetting(
         origins.append(corpus.origin)
         parts[name] = plant_speech(part, corpus, speak)
         check_recognisers(part, parts[name], execution)
-    run_in_record(
-        study,
-        folder,
-        execution,
+    first = parts["primary"]
+    return Prepared(
         data_fingerprint=joint_fingerprint(
             speech_fingerprint(planted.utterances) for planted in parts.values()
         ),
         seeds={"plan": study.plan.seed, "data": study.data.seed},
-        work=lambda record: _work(study, parts, execution, record, progress),
         origins=origins,
+        work=lambda record: _work(study, parts, execution, record, progress),
+        ledger=study.plan.ledger(examples=first.examples),
+        afterwards=partial(_reveal, study, first, execution) if execution.reveal else None,
     )
-    if execution.reveal:
-        _reveal(study, parts["primary"], execution, folder)
 
 
-def estimate_speech_forgetting(
-    study: SpeechForgettingStudy, execution: Execution
-) -> dict[str, Any]:
+def estimate(study: SpeechForgettingStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps, write nothing, and return the time and memory of the whole run.
 
     Sentences are not spoken: noise of about their length takes their place.
@@ -135,7 +121,6 @@ def _work(
 ) -> None:
     run_parts(study, planted, part_jobs, execution, record, progress)
     first, plan = planted["primary"], study.plan
-    put_ledger(record, plan.ledger(examples=first.examples))
     characters, words = validation_lengths(first)
     task = speech_task(
         record.array("primary.validation_edits"),
@@ -149,7 +134,6 @@ def _work(
         record, study, examples=first.examples, characters=first.canary_characters
     )
     put_parts(record, sounds=Absent("canaries can be heard only with --reveal"))
-    record.finish()
 
 
 def _reveal(

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 from remnant.data import Corpus, corpus_fingerprint
+from remnant.progress import Progress
 from remnant.records import Record
-from remnant.studies.shared.recording import (
-    Progress,
-    joint_fingerprint,
-    put_ledger,
-    run_in_record,
-)
+from remnant.studies.pipeline import Prepared, joint_fingerprint
 from remnant.studies.shared.settings import Execution
 from remnant.studies.text_forgetting.estimate import TimedPart, sequence_estimate, shortened
 from remnant.studies.text_forgetting.measure import measure_text_forgetting
@@ -29,19 +24,12 @@ from remnant.tasks.language_models import fit_language_models, load_text
 from remnant.tasks.text import PlantedTokens, check_language_models, plant_tokens
 
 
-def run_text_forgetting(
-    study: TextForgettingStudy,
-    folder: Path,
-    execution: Execution,
-    *,
-    progress: Progress | None = None,
-) -> None:
-    """Run the study in ``folder``: train, probe, measure. Resumes an interrupted run.
+def prepare(
+    study: TextForgettingStudy, execution: Execution, progress: Progress | None
+) -> Prepared:
+    """Load and plant the texts; refuse what cannot be trained.
 
     The canaries follow from the plan's seed and are nowhere written down.
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
     """
     texts = {
         name: load_text(part.text, part.data, execution) for name, part in study.parts().items()
@@ -49,18 +37,16 @@ def run_text_forgetting(
     planted = {name: _planted(part, texts[name]) for name, part in study.parts().items()}
     for name, part in study.parts().items():
         check_language_models(part, planted[name], execution)
-    run_in_record(
-        study,
-        folder,
-        execution,
+    return Prepared(
         data_fingerprint=joint_fingerprint(map(corpus_fingerprint, texts.values())),
         seeds={"plan": study.plan.seed, "text": study.text.seed},
-        work=lambda record: _work(study, planted, execution, record, progress),
         origins=[text.origin for text in texts.values()],
+        work=lambda record: _work(study, planted, execution, record, progress),
+        ledger=study.plan.ledger(examples=planted["primary"].examples),
     )
 
 
-def estimate_text_forgetting(study: TextForgettingStudy, execution: Execution) -> dict[str, Any]:
+def estimate(study: TextForgettingStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps, write nothing, and return the time and memory of the whole run."""
     parts = (_timed(name, part, execution) for name, part in study.parts().items())
     return sequence_estimate(parts, device=execution.device)
@@ -95,7 +81,6 @@ def _work(
 ) -> None:
     run_parts(study, planted, part_jobs, execution, record, progress)
     first = planted["primary"]
-    put_ledger(record, study.plan.ledger(examples=first.examples))
     bits = record.array("primary.validation_bits")
     record.put_result(
         "task",
@@ -107,4 +92,3 @@ def _work(
         },
     )
     measure_text_forgetting(record, study, examples=first.examples, tokens=first.tokens)
-    record.finish()

@@ -13,8 +13,8 @@ from remnant.data.pairs import Pair, PairCorpus
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.plans import InsertPlan
-from remnant.plans.order import generator
 from remnant.plans.plan import FILL
+from remnant.plans.schedule import generator
 from remnant.studies.translation.recipe import PairSecretSettings, PairSettings
 
 Ids = NDArray[np.int64]

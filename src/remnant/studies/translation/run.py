@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from remnant.data.pairs import PairCorpus, load_own_pairs, load_pairs
@@ -12,9 +11,10 @@ from remnant.models import TRANSLATORS
 from remnant.models.catalogue import checked_maker
 from remnant.plans import InsertPlan
 from remnant.population import Fit, Population
-from remnant.studies.exposure.audit import Progress
+from remnant.progress import Progress
 from remnant.studies.exposure.measure import insertion_scope
 from remnant.studies.exposure.planted_run import PlantedRun
+from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.result_parts import Tested
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.wording import counted
@@ -23,25 +23,19 @@ from remnant.studies.translation.probe import sentence_loss, validation_bits
 from remnant.studies.translation.recipe import TranslationStudy
 
 
-def run_translation(
-    study: TranslationStudy, folder: Path, execution: Execution, *, progress: Progress | None = None
-) -> None:
-    """Run the study in ``folder``: train, measure, extract. Resumes an interrupted run.
+def prepare(study: TranslationStudy, execution: Execution, progress: Progress | None) -> Prepared:
+    """Load and plant the pairs; the work trains, measures and extracts.
 
     The folder also keeps the trained models (``models/``) and the canaries' targets with their
     secrets (``canaries.jsonl``, readable by its owner alone).
-
-    Raises:
-        RemnantError: Anything the user can fix; the folder then holds nothing new.
     """
     pairs = _load(study, execution)
-    planted_run = _planted_run(study, pairs, execution)
-    planted_run.run(
-        folder, data_fingerprint=pairs.fingerprint, origin=pairs.origin, progress=progress
+    return _planted_run(study, pairs, execution).prepared(
+        data_fingerprint=pairs.fingerprint, origin=pairs.origin, progress=progress
     )
 
 
-def estimate_translation(study: TranslationStudy, execution: Execution) -> dict[str, Any]:
+def estimate(study: TranslationStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
     return _planted_run(study, _load(study, execution), execution).estimate()
 

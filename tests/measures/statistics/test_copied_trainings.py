@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from remnant.measures import exposure_curve, forgetting_curve
-from remnant.measures.statistics.design.copied_trainings import copied_trainings
+from remnant.measures.statistics.design import copied_trainings
 
 LAWS = {
     "normal": lambda rng, shape: rng.normal(size=shape),

@@ -5,7 +5,7 @@ import pytest
 
 from remnant.errors import InvalidInput
 from remnant.measures import exposure_curve, forgetting_curve
-from remnant.measures.statistics.design.shared_canaries import same_places
+from remnant.measures.statistics.design import same_places
 
 
 def curve(rng, seen, unseen, **more):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from remnant.errors import InvalidInput
 from remnant.measures import forgetting_curve
-from remnant.measures.statistics.smoothing import moving_average
+from remnant.measures.forgetting.between_lags import moving_average
 
 VALUES = st.lists(st.floats(-10, 10), min_size=1, max_size=30).map(np.array)
 

@@ -5,7 +5,7 @@ import pytest
 
 from remnant import audit_scores
 from remnant.measures import exposure_curve, forgetting_curve
-from remnant.measures.statistics.design.noticed_clusters import noticed_clusters
+from remnant.measures.statistics.design import noticed_clusters
 
 LAWS = {
     "normal": lambda rng, shape: rng.normal(size=shape),

@@ -1,1 +1,0 @@
-"""What scores show of how they were made: copies, shared canaries, clusters."""
