@@ -76,6 +76,15 @@ def test_outcomes_are_counted_in_the_order_of_what_matters():
     assert counted_outcomes([unfinished]) == "1 INCONCLUSIVE"
 
 
+def test_a_notice_is_never_left_out():
+    notice = prose("This shows secrets.", tone="notice", depth="summary")
+    page = _page(Headline("PASS", "t", "s"), notice, prose("More.", depth="summary"))
+    assert outcome(page).splitlines() == ["PASS: s", "  This shows secrets."]
+    assert summary(page).splitlines() == ["PASS: s", "  This shows secrets.", "  More."]
+    alone = _page(notice, question="")
+    assert summary(alone) == "  This shows secrets."
+
+
 LONG = Headline(
     "PASS",
     "Within",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -41,7 +41,8 @@ class Command(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as fault:
             meant = meant_options(fault.option_name, of=_long_options(self))
-            raise click.NoSuchOption(fault.option_name, possibilities=meant, ctx=ctx) from None
+            said = f"No such option {fault.option_name!r}.{_suggestion(meant)}"
+            raise click.UsageError(said, ctx) from None
         except click.MissingParameter:
             missing = self._missing(ctx, given)
             if len(missing) < 2:
@@ -142,8 +143,11 @@ class Group(click.Group):
 
     def _meant(self, word: str) -> str:
         names = [name for name, command in self.commands.items() if not command.hidden]
-        meant = " or ".join(f"'{name}'" for name in meant_commands(word, of=names))
-        return f" Did you mean {meant}?" if meant else ""
+        return _suggestion(meant_commands(word, of=names))
+
+
+def _suggestion(meant: Sequence[str]) -> str:
+    return f" Did you mean {' or '.join(map(repr, meant))}?" if meant else ""
 
 
 def _refuse_repeated(context: click.Context, arguments: list[str]) -> None:

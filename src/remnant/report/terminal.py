@@ -134,6 +134,8 @@ def _blocks(page: Page, depth: Depth, screen: Screen) -> list[str]:
     room -= len(_INDENT) if depth == "summary" else 0
     lines: list[str] = []
     for block in walk(page.blocks):
+        if judged(page) and _is_notice(block):  # it is beside the outcome
+            continue
         more = _block(block, depth, room)
         apart = depth == "show" and lines and more and isinstance(block, Table)
         lines += ["", *more] if apart else more
@@ -161,7 +163,13 @@ def _headline(page: Page, *, named: bool) -> list[str]:
         *run,
         *([] if block.reading is None else [_number(block.reading)]),
         *(f"{name}: {text}" for name, text in under if text),
+        *(block.text for block in walk(page.blocks) if _is_notice(block)),
     ]
+
+
+def _is_notice(block: Block) -> bool:
+    """Whether a block warns of something, such as secrets that are shown; it is never left out."""
+    return isinstance(block, Prose) and block.tone == "notice" and block.depth == "summary"
 
 
 def _joined(checks: Sequence[Check]) -> str:

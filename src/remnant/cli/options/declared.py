@@ -246,6 +246,7 @@ def _check_threads(
         if threads < 1:
             raise InvalidInput(f"--threads {threads} is less than 1.", hint="Pass 1 or more.")
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+        context.meta["threads"] = threads  # for the command line in the record
     return threads
 
 

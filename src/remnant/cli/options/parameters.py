@@ -170,7 +170,8 @@ def _noting(callback: Callable[..., Any]) -> Callable[..., Any]:
 def _given(context: click.Context) -> Iterator[tuple[click.Parameter, tuple[Any, ...]]]:
     """Each parameter on the command line with its values; a flag has none."""
     for param in context.command.params:
-        value: Any = context.params.get(param.name or "")
+        name = param.name or ""
+        value: Any = context.params.get(name, context.meta.get(name))
         if param.name in _AMOUNTS:
             continue
         if context.get_parameter_source(param.name or "") != ParameterSource.COMMANDLINE:
