@@ -26,9 +26,11 @@ demo: $(DEMO_INSTALLED)
 	$(BIN)/remnant demo --out demo
 
 # Everything that must hold: style, types, the wheel, and the tests, the report in a real browser,
-# speech from real voices.
+# speech from real voices. Neighbours in a file stay on one worker, which makes what they share once;
+# bytecode is kept, since many tests start processes.
 test: install lint wheel browser voices
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 4
+	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 \
+	  $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 # Where there is a GPU: what only it can show.
 test-gpu:

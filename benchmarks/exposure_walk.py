@@ -21,8 +21,8 @@ from torch import Tensor
 from remnant import Template
 from remnant.integrations import HuggingFaceCausalLM
 from remnant.integrations.arithmetic import full_precision
+from remnant.integrations.decoder import joined, slices
 from remnant.integrations.key_values import KeyValues, put_in, taken_out
-from remnant.integrations.row_batches import joined, slices
 from remnant.models import LanguageModel, Vocabulary
 from remnant.models.decoder_only import Gpt
 from remnant.probes import Asked

@@ -507,6 +507,40 @@ draws = 2
 relearn_steps = [1, 3]
 neighbours = 12
 """,
+    "translation-forgetting": """
+question = "translation-forgetting"
+[plan]
+kind = "inject"
+canaries = 12
+copies = [1, 6]
+step = 40
+watch_steps = 30
+trials = 3
+batch = 48
+fresh_canaries = true
+[pairs]
+source = "pairs.en"
+target = "pairs.de"
+longest = 8
+words = 30
+[canaries]
+tokens = 5
+references = 60
+[model]
+options = { units = 16, layers = 1, heads = 2 }
+[training]
+optimizer = "adam"
+options = { lr = 0.02 }
+[attack]
+calibration = "twins"
+limit = 3.0
+lags = [0, 10, 30]
+[hidden]
+noise = [0.2]
+draws = 2
+relearn_steps = [1, 3]
+neighbours = 10
+""",
     "text-one-run": """
 question = "text-one-run"
 [plan]
@@ -557,3 +591,9 @@ limit = 0.9
 checkpoints = 5
 """,
 }
+
+
+def recipe_name(question: str) -> str | None:
+    """Return the name of the first recipe here that asks a question; None where none does."""
+    asking = f'question = "{question}"\n'
+    return next((name for name, text in RECIPES.items() if asking in text), None)

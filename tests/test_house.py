@@ -25,7 +25,7 @@ BELOW_STUDIES = {
 # Tasks read the sections of a recipe that say what a model is fed. Those of images take data,
 # canaries and training from where all studies of classifiers have them.
 FED_BY = (
-    *("settings", "text_settings", "speech_settings", "wording"),
+    *("settings", "text_settings", "speech_settings", "pair_settings", "wording"),
     *("classifiers", "image_canaries"),
 )
 # Every package may also import itself and EVERYONES; ``remnant/__init__.py`` is exempt.

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from remnant.canaries.holes import Slot
-from remnant.canaries.numbering import Place, mirrored, mixed_radix, one_way_only, places_of
+from remnant.canaries.template import Place, mirrored, mixed_radix, one_way_only, places_of
 
 CHOICES = st.lists(st.text(alphabet="ab ", max_size=3), min_size=1, max_size=4, unique=True)
 

@@ -30,18 +30,18 @@ with Path(__file__).with_name("ran.txt").open("a") as log:
     log.write("ran ")
 
 class Net(nn.Module):
-    def __init__(self, width=4):
+    def __init__(self, width=4, side=3):
         super().__init__()
         self.inner = nn.Conv2d(1, width, 3, stride=2)
         self.norm = nn.BatchNorm2d(width)
-        self.head = nn.Linear(width * 9, 10)
+        self.head = nn.Linear(width * side**2, 10)
 
     def forward(self, images):
         return self.head(torch.relu(self.norm(self.inner(images))).flatten(1))
 
-def make(width=4):
+def make(width=4, side=3):
     print("made")
-    return Net(width)
+    return Net(width, side)
 
 class Constant(nn.Module):
     def __init__(self):
@@ -128,6 +128,52 @@ limit = 0.7
 checkpoints = 3
 """
 
+PREDICTION = """
+question = "prediction"
+[plan]
+kind = "shadow"
+models = 8
+steps = 40
+batch = 16
+[data]
+examples = 120
+[canaries]
+mislabelled = 10
+[model]
+maker = "networks:make"
+options = { hidden = "norm" }
+[predict]
+targets = 2
+moments = [2.0, 4.0]
+directions = 50
+"""
+FEATURES = """
+question = "unique-features"
+[plan]
+kind = "feature"
+canaries = 2
+seeds = 2
+unplanted = 1
+epochs = 3
+batch = 32
+[data]
+name = "framed-digits"
+examples = 100
+[images]
+count = 20
+[score]
+nulls = 19
+[influence]
+on = true
+checkpoints = 2
+[model]
+maker = "networks:make"
+options = { side = 9, hidden = "norm" }
+[training]
+optimizer = "adam"
+options = { lr = 0.01 }
+"""
+
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
@@ -139,6 +185,8 @@ def home(tmp_path, monkeypatch):
         + '[[compare]]\nlabel = "ours"\nmodel = { name = "logistic", options = {} }\n'
     )
     (tmp_path / "one.toml").write_text(ONE_RUN)
+    (tmp_path / "prediction.toml").write_text(PREDICTION)
+    (tmp_path / "features.toml").write_text(FEATURES)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -148,7 +196,7 @@ def ran(home):
     return log.exists() and bool(log.read_text())
 
 
-@pytest.mark.parametrize("recipe", ["inject", "poison", "one"])
+@pytest.mark.parametrize("recipe", ["inject", "poison", "one", "prediction", "features"])
 def test_a_network_of_ones_own_is_measured_recorded_shown_and_left_alone(command, home, recipe):
     arguments = ("run", f"{recipe}.toml", "--trust", "networks.py", "--out", "run")
     done = command(*arguments, "--json")
@@ -173,11 +221,12 @@ def test_a_network_of_ones_own_is_measured_recorded_shown_and_left_alone(command
     assert Record.open(home / "run").attempts() == record.attempts()
 
 
-@pytest.mark.parametrize("recipe", ["inject", "one"])
+@pytest.mark.parametrize("recipe", ["inject", "one", "prediction"])
 @pytest.mark.parametrize(("model", "data"), [("Tokens", "tokens"), ("Reader", "sequences")])
 def test_tensors_of_ones_own_go_through_a_network_of_ones_own(command, home, recipe, model, data):
     text = (home / f"{recipe}.toml").read_text().replace("options = { width = 3 }\n", "")
     text = text.replace("networks:make", f"networks:{model}")
+    text = text.replace('"norm"', '"table"' if model == "Tokens" else '"reader"')
     text = re.sub(r"examples = \d+", f'maker = "networks:{data}"', text)
     (home / "own.toml").write_text(text)
     assert command("run", "own.toml").code == 2
@@ -339,6 +388,55 @@ def test_a_name_and_a_function_together_are_refused_and_so_is_no_function(home):
         assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("hidden", "words"),
+    [
+        ('"trunk"', "model.options.hidden: the model has no layer 'trunk'. It has, among others: "),
+        ("64", "model.options.hidden=64 is not the name of a submodule"),
+        ('""', "model.options.hidden='' is not the name of a submodule"),
+    ],
+)
+@pytest.mark.parametrize("recipe", ["inject", "prediction", "features"])
+def test_a_hidden_layer_that_is_not_there_is_refused(command, home, recipe, hidden, words):
+    text = (home / f"{recipe}.toml").read_text().replace('"norm"', hidden)
+    text = text.replace("options = { width = 3 }", f"options = {{ width = 3, hidden = {hidden} }}")
+    (home / "bad.toml").write_text(text)
+    done = command("run", "bad.toml", "--trust", "networks.py", "--out", "bad")
+    assert done.code == 2
+    assert done.err.replace("made\n", "").startswith(f"remnant: {words}")
+    assert not (home / "bad").exists()
+
+
+def test_prediction_needs_a_hidden_layer_and_features_do_without(command, home):
+    text = PREDICTION.replace('options = { hidden = "norm" }\n', "")
+    (home / "prediction.toml").write_text(text)
+    for more in ((), ("--dry-run",)):
+        done = command("run", "prediction.toml", "--trust", "networks.py", *more)
+        assert done.code == 2
+        assert done.err == (
+            "remnant: model.maker='networks:make': prediction reads hidden "
+            "states, and the recipe does not say which layer gives them. Name a submodule of the "
+            'network, such as options = { hidden = "body.norm" }.\n'
+        )
+    assert not ran(home)
+    (home / "features.toml").write_text(FEATURES.replace(', hidden = "norm"', ""))
+    done = command("run", "features.toml", "--trust", "networks.py", "--out", "run")
+    assert done.code == 0, done.err
+    record = Record.open(home / "run")
+    assert record.result("features")["variants"][0]["activations"] is None
+    assert "plain.unique" in record.array_names()
+    assert "plain.influence_after" in record.array_names()
+
+
+def test_tensors_have_no_place_for_a_patch(command, home):
+    text = FEATURES.replace('name = "framed-digits"', 'maker = "networks:sequences"')
+    text = re.sub("examples = .*", "", text).replace("networks:make", "networks:Reader")
+    (home / "features.toml").write_text(re.sub("options = { side.*", "", text))
+    done = command("run", "features.toml", "--trust", "networks.py")
+    assert done.code == 2
+    assert "A patch is stamped on images, and networks:sequences has tensors" in done.err
+
+
 @pytest.mark.parametrize("recipe", ["inject", "one"])
 def test_a_network_that_learns_nothing_never_passes(command, home, recipe):
     text = (home / f"{recipe}.toml").read_text().replace("options = { width = 3 }", "")
@@ -350,9 +448,10 @@ def test_a_network_that_learns_nothing_never_passes(command, home, recipe):
     assert outcome["outcome"] != "PASS"
 
 
-def test_workers_get_the_bytes_of_the_file_and_give_the_same_arrays(home):
+@pytest.mark.parametrize("recipe", ["inject", "features"])
+def test_workers_get_the_bytes_of_the_file_and_give_the_same_arrays(home, recipe):
     file = trusted_file(home / "networks.py")
-    study = read_recipe(home / "inject.toml")
+    study = read_recipe(home / f"{recipe}.toml")
     run_study(study, home / "here", Execution(trusted=(file,)))
     os.chdir(home / "here")  # where no networks.py is
     with Distributed(DeviceWorkers(["cpu"], threads=1), say=print) as executor:
@@ -369,12 +468,13 @@ def test_a_study_run_without_its_file_says_so(home):
     assert not (home / "run").exists()
 
 
-@pytest.mark.parametrize("recipe", ["inject", "one"])
+@pytest.mark.parametrize("recipe", ["inject", "one", "prediction", "features"])
 def test_a_killed_run_goes_on_to_the_same_arrays(command, home, recipe):
     text = (home / f"{recipe}.toml").read_text()
     text = text.replace("watch_steps = 8", "watch_steps = 300").replace(
         "window = 10\n", "window = 10\nsteps = 600\n"
     )
+    text = text.replace("steps = 40", "steps = 80").replace("epochs = 3", "epochs = 12")
     (home / "long.toml").write_text(text)
     arguments = ["run", "long.toml", "--trust", "networks.py", "--threads", "1"]
     more = ["--checkpoint-seconds", "0", "--out", "killed"]

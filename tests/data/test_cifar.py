@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from remnant.data import load_images
-from remnant.data.cifar import read_cifar10
+from remnant.data.catalogue import read_cifar10
 from remnant.errors import InvalidInput
 
 ROWS = 4  # images a sheet

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from remnant.data import load_images
-from remnant.data.idx import read_idx, read_mnist
+from remnant.data.catalogue import read_idx, read_mnist
 from remnant.errors import InvalidInput
 
 VALUES = np.random.default_rng(0).integers(0, 256, (6, 3, 5), dtype=np.uint8)

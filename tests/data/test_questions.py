@@ -7,7 +7,7 @@ import json
 import pytest
 
 from remnant.data import QUESTION_SETS, MultipleChoice, load_questions
-from remnant.data.question_files import read_questions
+from remnant.data.questions import read_questions
 from remnant.errors import InvalidInput, PlanError
 
 INSTRUCTION = (

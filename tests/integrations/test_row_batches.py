@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remnant.integrations import row_batches
-from remnant.integrations.row_batches import fitting_rows, joined, slices, widest_output
+from remnant.integrations import decoder
+from remnant.integrations.decoder import fitting_rows, joined, slices, widest_output
 
 CPU = torch.device("cpu")
 
@@ -33,7 +33,7 @@ def test_parts_are_joined_place_by_place(lengths):
     [(4 * 700 * 5, 4), (4 * 700 * 8, 8), (4 * 700, 1), (0, 1), (10**15, 4096)],
 )
 def test_a_power_of_two_of_rows_fits_a_quarter_of_what_is_free(free, rows, monkeypatch):
-    monkeypatch.setattr(row_batches, "free_bytes", lambda device: free)
+    monkeypatch.setattr(decoder, "free_bytes", lambda device: free)
     need = {"widest": 10, "tokens": 5, "state_bytes": 100, "logit_bytes": 100}  # 300 + 100 + 300
     assert fitting_rows(**need, device=CPU) == rows
 

@@ -9,8 +9,13 @@ from torch.nn import functional as F
 
 from remnant.errors import InvalidInput
 from remnant.models import conformer
-from remnant.models.ctc_recursion import costs_and_gradient
-from remnant.models.recogniser import PackedRecogniser, ctc_loss, frames_needed, pack
+from remnant.models.recogniser import (
+    PackedRecogniser,
+    costs_and_gradient,
+    ctc_loss,
+    frames_needed,
+    pack,
+)
 from remnant.population import Population
 
 

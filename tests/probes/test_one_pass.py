@@ -13,7 +13,7 @@ from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.measures import cross_entropy, logit_gap
 from remnant.models.catalogue import model_maker
 from remnant.probes import hidden_states
-from remnant.probes.one_pass import one_pass
+from remnant.probes.one_pass import check_layer, one_pass
 
 IMAGES = torch.rand(23, 1, 8, 8, generator=torch.Generator().manual_seed(0))
 LABELS = torch.arange(23) % 4
@@ -155,3 +155,80 @@ def test_faults_are_named():
             one_pass(model, inputs, labels, layers=layers)
     with pytest.raises(InvalidInput, match="batch=0"):
         one_pass(made(), IMAGES, LABELS, batch=0)
+
+
+class Several(nn.Module):
+    """A network whose layers give tuples, run twice, put time first, or never run."""
+
+    def __init__(self):
+        super().__init__()
+        self.reader = nn.GRU(8, 5, batch_first=True)
+        self.turned = nn.GRU(8, 5)
+        self.shared = nn.Linear(5, 5)
+        self.table = nn.Embedding(3, 4)
+        self.bins = Bins()
+        self.idle = nn.Linear(5, 5)
+        self.last = nn.ReLU()
+        self.head = nn.Linear(5, 4)
+
+    def forward(self, images):
+        rows = images[:, 0]
+        states = self.reader(rows)[0][:, -1] + self.turned(rows.transpose(0, 1))[0][-1]
+        self.bins(rows)
+        return self.head(self.last(self.shared(self.shared(states))))
+
+
+class Bins(nn.Module):
+    def forward(self, rows):
+        return (rows > 0.5).long()
+
+
+def test_whole_states_are_all_that_a_layer_gives_whatever_its_axes():
+    torch.manual_seed(0)
+    model = Several()
+    found = one_pass(model, IMAGES, LABELS, layers=["reader", "last"], batch=7, whole=True)
+    with torch.no_grad():
+        rows, _ = model.reader(IMAGES[:, 0])
+        turned, _ = model.turned(IMAGES[:, 0].transpose(0, 1))
+        deep = model.shared(model.shared(rows[:, -1] + turned[-1])).relu()
+    torch.testing.assert_close(found.hidden[0], rows.flatten(1))
+    torch.testing.assert_close(found.hidden[1], deep)  # a layer may be called last
+    assert found.layers == ("reader", "last")
+    convolved = made()
+    (first,) = one_pass(convolved, IMAGES, LABELS, layers=["0"], whole=True).hidden
+    with torch.no_grad():
+        torch.testing.assert_close(first, convolved[0](IMAGES).flatten(1))
+
+
+def test_a_layer_that_is_overwritten_in_place_is_read_as_it_was():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 6), nn.ReLU(inplace=True), nn.Linear(6, 4))
+    expected = model[:2](IMAGES).detach()
+    for whole in (False, True):
+        (found,) = one_pass(model, IMAGES, LABELS, layers=["1"], whole=whole).hidden
+        torch.testing.assert_close(found, expected)
+    assert bool((expected < 0).any())
+
+
+def test_a_layer_that_gives_one_state_an_example_passes_and_leaves_the_model_alone():
+    model = Several().train()
+    for layer in ("reader", "last", "head"):
+        check_layer(model, IMAGES[:8], layer)
+    assert model.training
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+@pytest.mark.parametrize(
+    ("layer", "words"),
+    [
+        ("body", "the model has no layer 'body'. It has, among others: reader, turned, shared"),
+        ("idle", "the layer 'idle' does not run"),
+        ("shared", "the layer 'shared' runs 2 times in a pass. Name one that runs once"),
+        # Time is as long as there are examples, so that one pass alone would not show it.
+        ("turned", r"gives float32 of shape \(8, 7, 5\) for 7 examples, not a state for each"),
+        ("bins", r"gives int64 of shape \(8, 8, 8\) for 8 examples, not a state for each"),
+    ],
+)
+def test_a_layer_without_one_state_an_example_is_refused_in_one_sentence(layer, words):
+    with pytest.raises(UnsupportedModel, match=words):
+        check_layer(Several(), IMAGES[:8], layer)

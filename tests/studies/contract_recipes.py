@@ -16,13 +16,6 @@ else:
     import tomli as tomllib
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-RUNS = {
-    "forgetting": "forgetting-inject",
-    "exposure": "exposure-exact",
-    "translation-exposure": "translation-source",
-    "exposure-training": "exposure-training-compare",
-}
-"""The recipe of the benchmark, where it is not called as its question."""
 SMALLER: dict[str, dict[str, Any]] = {
     "forgetting": {
         "plan": {"step": 10, "watch_steps": 10, "trials": 2},
@@ -46,6 +39,11 @@ SMALLER: dict[str, dict[str, Any]] = {
         "plan": {"step": 12, "watch_steps": 6, "trials": 2},
         "attack": {"lags": [0, 6]},
         "data": {"bands": 8},
+        "hidden": {"relearn_steps": [1]},
+    },
+    "translation-forgetting": {
+        "plan": {"step": 10, "watch_steps": 10, "trials": 2, "canaries": 8},
+        "attack": {"lags": [0, 5, 10]},
         "hidden": {"relearn_steps": [1]},
     },
     "text-one-run": {
@@ -91,13 +89,13 @@ def benchmark(name: str) -> Any:
 
 def has_recipe(question: str) -> bool:
     """Whether the benchmark has a recipe of a question."""
-    return RUNS.get(question, question) in benchmark("same_numbers_recipes").RECIPES
+    return benchmark("same_numbers_recipes").recipe_name(question) is not None
 
 
 def recipe(question: str) -> dict[str, Any]:
     """The small recipe of a question, as plain data."""
-    name = RUNS.get(question, question)
-    table = tomllib.loads(benchmark("same_numbers_recipes").RECIPES[name])
+    small = benchmark("same_numbers_recipes")
+    table = tomllib.loads(small.RECIPES[small.recipe_name(question)])
     for rows in (table.get("remedy", []), table.get("compare", [])):
         rows[:] = [row for row in rows if row["label"] not in LEFT_OUT.get(question, ())]
     return with_changes(table, SMALLER.get(question, {}))

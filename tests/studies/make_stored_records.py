@@ -4,7 +4,8 @@
 
 runs the recipes and commands of ``benchmarks/same_numbers.py`` that ask each question, and the
 example of an audited training, in the new or earlier folder WORK (some ten minutes on one core),
-and packs what they wrote. Of the arrays only those that a page reads are packed.
+and packs what they wrote; ``make WORK QUESTION`` does so for one question with a recipe. Of the
+arrays only those that a page reads are packed.
 
 Records of an older version are made by its own code, in a worktree of its commit, where the
 benchmark is one of that commit, and packed by this one (``runs`` prints the names of the runs):
@@ -20,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import runpy
 import subprocess
 import sys
 import zipfile
@@ -30,26 +32,15 @@ import remnant
 from remnant.records import Record
 from remnant.records.arrays import file_sha256
 from remnant.report.html import render
-from remnant.studies.registry import QUESTIONS
+from remnant.studies.registry import QUESTIONS, RECIPES
 from remnant.studies.reporting import read_page
 
 ROOT = Path(__file__).parents[2]
 STORED = Path(__file__).parent / "stored_records"
 TRAINED = "out/training-audit"
+RECIPE_NAME = runpy.run_path(str(ROOT / "benchmarks" / "same_numbers_recipes.py"))["recipe_name"]
 RECORDS = {
-    "forgetting": "runs/forgetting-inject",
-    "one-run": "runs/one-run",
-    "text-forgetting": "runs/text-forgetting",
-    "speech-forgetting": "runs/speech-forgetting",
-    "text-one-run": "runs/text-one-run",
-    "speech-one-run": "runs/speech-one-run",
-    "prediction": "runs/prediction",
-    "text-prediction": "runs/text-prediction",
-    "unique-features": "runs/unique-features",
-    "exposure": "runs/exposure-exact",
-    "translation-exposure": "runs/translation-source",
-    "defences": "runs/defences",
-    "exposure-training": "runs/exposure-training-compare",
+    **{question: f"runs/{RECIPE_NAME(question)}" for question in RECIPES},
     "training-audit": TRAINED,
     "feature-audit": "out/feature/audit",
     **{
@@ -65,8 +56,6 @@ RECORDS = {
     },
 }
 """The folder of each question's record, in WORK/work."""
-SINCE = {"text-one-run": "0.3"}
-"""The version with which a question came that 0.2 did not have."""
 RUNS = [
     *(folder.removeprefix("runs/") for folder in RECORDS.values() if folder.startswith("runs/")),
     *("calls", "other-calls", "feature-command", "command-records"),
@@ -74,16 +63,17 @@ RUNS = [
 """The runs of ``same_numbers.py`` that write them, but for the example's."""
 
 
-def questions_of(version: str) -> set[str]:
-    """Return the questions that a version has; of 0.2 and later."""
-    return {name for name in QUESTIONS if SINCE.get(name, "0.2") <= version}
+def make(work: Path, questions: list[str]) -> None:
+    """Run everything that is not there yet, and pack it as this version's records.
 
-
-def make(work: Path) -> None:
-    """Run everything that is not there yet, and pack it as this version's records."""
-    save = [str(ROOT / "benchmarks" / "same_numbers.py"), "save", str(work), "--only", *RUNS]
+    Args:
+        work: The folder in which it is run.
+        questions: Only these, which have a recipe; all if there is none.
+    """
+    runs = [RECORDS[name].removeprefix("runs/") for name in questions] or RUNS
+    save = [str(ROOT / "benchmarks" / "same_numbers.py"), "save", str(work), "--only", *runs]
     subprocess.run([sys.executable, *save], check=True)
-    if not (work / "work" / TRAINED).exists():
+    if not questions and not (work / "work" / TRAINED).exists():
         example = str(ROOT / "examples" / "audit_plain_loop.py")
         subprocess.run(
             [sys.executable, example, "--out", TRAINED],
@@ -132,6 +122,7 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("runs", help="print the runs of the benchmark that write the records")
     making = commands.add_parser("make", help="run all, and pack the records of this version")
+    making.add_argument("questions", nargs="*", help="only these, which have a recipe")
     packing = commands.add_parser("pack", help="pack the records that an older version wrote")
     for one in (making, packing):
         one.add_argument("work", type=Path)
@@ -140,7 +131,7 @@ def main() -> None:
     if given.command == "runs":
         print(" ".join(RUNS))
     elif given.command == "make":
-        make(given.work.resolve())
+        make(given.work.resolve(), given.questions)
     else:
         pack(given.work.resolve(), given.version)
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -25,11 +24,9 @@ from remnant.studies import Execution, estimate_study, run_study, study_from
 from remnant.studies.registry import QUESTIONS, RECIPES, load, recipe_of
 from remnant.studies.reporting import read_page
 from remnant.studies.shared.pages import read_run
-from remnant.tasks import speech  # noqa: F401  (a module that speaks)
-from remnant.tasks.speech_corpus import speaker
 
 from .contract_recipes import has_recipe, recipe, with_changes, write_data
-from .speech_forgetting.conftest import patterns
+from .forgetting.speech_patterns import patterns
 
 EXPECTED = Path(__file__).with_name("contract_expected.json")
 LEDGER = "When the canaries were used"
@@ -49,11 +46,7 @@ def data(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def _speech_is_patterns(monkeypatch):
     """Recipes of speech name voices, which take longer than a test."""
-    for name in RECIPES:
-        load(QUESTIONS[name].run)
-    for module in [module for name, module in sys.modules.items() if name.startswith("remnant.")]:
-        if vars(module).get("speaker") is speaker:
-            monkeypatch.setattr(module, "speaker", patterns)
+    monkeypatch.setattr("remnant.tasks.speech.speaker", patterns)
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +251,7 @@ HIGHEST = {  # limits under which anything would be, and trials enough to say so
     "one-run": {"attack": {"limit": 0.99}},
     "text-forgetting": {"plan": {"trials": 4}, "attack": {"limit": 5.8}, "compare": []},
     "speech-forgetting": {"plan": {"trials": 4}, "attack": {"limit": 4.6}},
+    "translation-forgetting": {"plan": {"trials": 4}, "attack": {"limit": 5.8}},
     "text-one-run": {"attack": {"limit": 0.99}},
     "speech-one-run": {"attack": {"limit": 0.99}},
     "exposure": {"measure": {"limit": 9.9}},

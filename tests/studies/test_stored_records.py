@@ -17,8 +17,6 @@ from remnant.report.terminal import summary
 from remnant.studies.registry import QUESTIONS, load
 from remnant.studies.reporting import read_page
 
-from .make_stored_records import questions_of
-
 FOLDER = Path(__file__).parent / "stored_records"
 STORED = {f"{path.parent.name}/{path.stem}": path for path in FOLDER.glob("*/*.zip")}
 
@@ -29,13 +27,6 @@ def record(request, tmp_path):
     with zipfile.ZipFile(STORED[request.param]) as stored:
         stored.extractall(folder)
     return Record.open(folder)
-
-
-@pytest.mark.parametrize("version", ["0.2", "0.3"])  # 0.1 had fewer questions
-def test_every_question_has_a_stored_record(version):
-    assert {name for name in STORED if name.startswith(version)} == {
-        f"{version}/{question}" for question in questions_of(version)
-    }
 
 
 def test_a_record_names_the_version_that_wrote_it(record, request):

@@ -1,8 +1,12 @@
 """What is planted: text templates and their spaces, image canaries, and putting them into data."""
 
 from remnant.canaries.canary_file import read_canary_sets, write_canary_sets
-from remnant.canaries.canary_set import CanarySet, make_canary_set
-from remnant.canaries.equal_canaries import DistinctCanaries, distinct_canaries
+from remnant.canaries.canary_set import (
+    CanarySet,
+    DistinctCanaries,
+    distinct_canaries,
+    make_canary_set,
+)
 from remnant.canaries.hf_dataset import insert_into_dataset
 from remnant.canaries.holes import Slot
 from remnant.canaries.images import (

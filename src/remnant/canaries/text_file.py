@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,9 +16,48 @@ from numpy.typing import ArrayLike
 from remnant.canaries.already_present import Standing
 from remnant.canaries.canary_set import CanarySet
 from remnant.canaries.insertion import Where, place_canaries
-from remnant.canaries.json_lines import escaped, new_row, rewritten, row_of
 from remnant.canaries.whole_file import writing_whole
 from remnant.errors import InvalidInput
+
+
+def row_of(line: str) -> dict[str, Any] | None:
+    """Return the object that a line of JSON holds; None where it is anything else.
+
+    Example:
+        >>> row_of('{"text": "a"}'), row_of("[1]"), row_of("plain text")
+        ({'text': 'a'}, None, None)
+    """
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def new_row(field: str, text: str) -> str:
+    """Return a line of JSON that holds one text, without the line's ending.
+
+    Example:
+        >>> new_row("text", 'say "é"')
+        '{"text": "say \\\\"é\\\\""}'
+    """
+    return json.dumps({field: text}, ensure_ascii=False)
+
+
+def escaped(text: str) -> str:
+    """Return a text as it stands between the quotes of JSON.
+
+    Guarantees:
+        * A part of a text is written as a part of what the text is written as.
+    """
+    return json.dumps(text, ensure_ascii=False)[1:-1]
+
+
+def rewritten(line: str) -> str:
+    """Return a line of JSON with every text written as ``escaped`` writes it."""
+    row = row_of(line)
+    return line if row is None else json.dumps(row, ensure_ascii=False)
+
 
 _MARK = "\ufeff"  # the byte-order mark that some editors put before UTF-8
 

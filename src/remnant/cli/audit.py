@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from remnant.integrations.membership.outcome import MembershipAudit
     from remnant.progress import ProgressBar
 
-ATTACKS = ("loss", "ratio", "min-k", "ez", "zlib", "bits", "gap")
 INCONCLUSIVE = 3
 SUCCESSES = ("auc", "tpr", "precision", "accuracy")
 Kind = Literal["language model", "text classifier", "image classifier"]
@@ -104,10 +103,9 @@ _OF_NETWORKS = ("architecture", "options", "maker", "mean", "std", "shape")
 )
 @click.option(
     "--attack",
-    type=click.Choice(ATTACKS),
-    help="Attack that is judged; all of the kind of model are measured: loss, ratio, gap for "
-    "classifiers, all but gap for language models.  [default: ratio with a reference model, else "
-    "loss]",
+    type=declared.NamesIn("remnant.measures.membership.attacks:NAMES"),
+    help="Attack that is judged; all of the kind of model are measured.  [default: ratio with a "
+    "reference model, else loss]",
 )
 @click.option(
     "--limit",

@@ -265,7 +265,7 @@ def _fields(
     sets: list[CanarySet], out: Path, into: Path | None, lines: Lines | None, *, reveal: bool
 ) -> dict[str, Any]:
     """The plain data that ``--json`` prints."""
-    from remnant.studies.shared.stated_numbers import whole
+    from remnant.studies.shared.wording import whole
 
     rows = []
     for number, canary_set in enumerate(sets):

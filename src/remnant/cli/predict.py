@@ -25,7 +25,6 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 if TYPE_CHECKING:
     from remnant.studies.prediction.early_measure import EarlyPrediction, SampleAnswers
 
-PREDICTORS = ("psmi", "loss", "logit_gap", "mahalanobis")
 _TIMED = 50  # projections on which PSMI is timed
 DATA_SETS = ("digits", "framed-digits", "mnist", "fashion-mnist", "cifar10")
 FIRST = "index,label,predicted,loss,logit_gap,psmi"
@@ -49,7 +48,12 @@ FIRST = "index,label,predicted,loss,logit_gap,psmi"
 )
 @declared.path("--start", help="The model before training: checks whether the loss has dropped.")
 @declared.path("--memorised", help="npy file of booleans, the truth: evaluates the prediction.")
-@declared.choice("--by", PREDICTORS, help="Predictor that orders the samples.")
+@declared.choice(
+    "--by",
+    declared.NamesIn("remnant.measures.prediction.predicted:PREDICTORS"),
+    help="Predictor that orders the samples.",
+    default="psmi",
+)
 @click.option("--protect", "share", type=float, help="List this share of samples, the riskiest.")
 @click.option("--top", type=int, help="List this many samples, the riskiest.")
 @declared.flag(

@@ -327,7 +327,7 @@ def _refuse_blind_gate(looked_for: dict[str, Any]) -> None:
     Raises:
         InvalidInput: The positive control of a kind is not found.
     """
-    from remnant.canaries.natural.control import undetected_kinds
+    from remnant.canaries.natural.scanning import undetected_kinds
 
     settings = {name: looked_for[name] for name in ("region", "min_entropy")}
     unseen = undetected_kinds(looked_for["kinds"], **settings)
@@ -406,7 +406,7 @@ def _load_models(model: Path, given: dict[str, Any], *, device: str) -> _Models:
         UnsupportedModel: It returns NaN, or no log-probabilities.
     """
     from remnant.integrations import load_sequence_model
-    from remnant.studies.found_secrets.reasons import check_answers
+    from remnant.studies.found_secrets.measure import check_answers
 
     placement = placed(device, given["device_map"], given["precision"])
     refuse_the_same(model, given["reference_models"])

@@ -69,6 +69,13 @@ class AuditData:
         """Whether canaries can be drawn as images among the examples."""
         return not self.tensors and self.clean.images.ndim == 4 and not self.are_features
 
+    @property
+    def form(self) -> str:
+        """What an example is, in words."""
+        if self.are_images:
+            return "images"
+        return "tensors" if self.tensors else "rows of features"
+
     def flat(self) -> AuditData:
         """Return rows of features as they are given to a network of the user's own, (n, features).
 

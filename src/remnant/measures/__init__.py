@@ -32,11 +32,14 @@ from remnant.measures.features.unique_features import (
     probability_gain,
     white_box_m_score,
 )
-from remnant.measures.forgetting.calibration import calibrated_scores
 from remnant.measures.forgetting.curve import ForgettingCurve, forgetting_curve
 from remnant.measures.forgetting.decay import Decay, Forecast
 from remnant.measures.forgetting.decision import Decision, forgetting_decision
-from remnant.measures.forgetting.instance_scores import InstanceScores, instance_scores
+from remnant.measures.forgetting.instance_scores import (
+    InstanceScores,
+    calibrated_scores,
+    instance_scores,
+)
 from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.forgetting.residual_memory import HiddenTest, hidden_test
 from remnant.measures.forgetting.returning import Returning, returning

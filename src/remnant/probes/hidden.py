@@ -133,7 +133,8 @@ def watching(
     seen: dict[str | None, tuple[str, Any]] = {}
 
     def after(_: nn.Module, given: Any, made: Any, *, name: str) -> None:
-        seen[name] = (name, made)
+        # A copy: a later layer may overwrite it in place.
+        seen[name] = (name, first_tensor(made, name).clone())
 
     def before(_: nn.Module, given: Any, *, name: str) -> None:
         seen[None] = (f"entering {name or 'the model'}", given)
@@ -190,6 +191,22 @@ def logits_of(outputs: Any) -> Tensor:
     if given is None and isinstance(outputs, Mapping):
         given = outputs.get("logits")
     return given if isinstance(given, Tensor) else first_tensor(outputs, "output")
+
+
+def flattened(states: Tensor, examples: int, name: str) -> Tensor:
+    """Return all that a layer gives for each example, ``(n, d)``.
+
+    Raises:
+        UnsupportedModel: These are not floating-point numbers with the examples as first axis.
+    """
+    if states.ndim < 2 or len(states) != examples or not states.is_floating_point():
+        kind = str(states.dtype).removeprefix("torch.")
+        raise UnsupportedModel(
+            f"the layer {name!r} gives {kind} of shape {tuple(states.shape)} for {examples} "
+            "examples, not a state for each.",
+            hint="Name one whose output has the examples as its first axis.",
+        )
+    return states.flatten(1)
 
 
 def pooled(states: Tensor, part: Inputs, pool: str, name: str) -> Tensor:

@@ -15,6 +15,7 @@ from remnant.probes.hidden import (
     Inputs,
     check_batch,
     evaluating,
+    flattened,
     length_of,
     logits_of,
     part_of,
@@ -61,6 +62,7 @@ def one_pass(
     *,
     layers: Sequence[str] = (LAST,),
     batch: int = 256,
+    whole: bool = False,
 ) -> OnePass:
     """Ask a classifier once about each example, in evaluation mode and without gradients.
 
@@ -76,6 +78,8 @@ def one_pass(
         labels: Whole numbers, ``(n,)``.
         layers: Names from ``model.named_modules()``, or ``"last"``; may be none.
         batch: Examples a pass; it changes nothing but memory, up to rounding.
+        whole: Whether a hidden state is all that a layer gives for an example, flattened, whatever
+            its axes are. Every name is then that of a module.
 
     Guarantees:
         * Every example goes through the model once, none twice.
@@ -98,7 +102,7 @@ def one_pass(
             hint="Give one label an example.",
         )
     check_batch(batch)
-    watched = [None if layer == LAST else layer for layer in layers]
+    watched = [None if layer == LAST and not whole else layer for layer in layers]
     signals: list[Tensor] = []
     states: list[list[Tensor]] = [[] for _ in layers]
     names: tuple[str, ...] = ()
@@ -114,10 +118,46 @@ def one_pass(
             given = [states_of(seen, layer) for layer in watched]
             names = tuple(name for name, _ in given)
             for kept, (name, state) in zip(states, given, strict=True):
-                kept.append(pooled(state, part, "last", name).cpu())
+                one_each = (
+                    flattened(state, length_of(part), name)
+                    if whole
+                    else pooled(state, part, "last", name)
+                )
+                kept.append(one_each.cpu())
     losses, odds, gaps, predicted = torch.cat(signals, dim=1)
     hidden = tuple(torch.cat(kept) for kept in states)
     return OnePass(losses, odds, gaps, predicted.long(), outputs, hidden, names)
+
+
+def check_layer(model: nn.Module, inputs: Tensor, layer: str) -> None:
+    """Refuse a layer that does not give one hidden state an example, as ``whole`` takes them.
+
+    Args:
+        model: Any module; it is left as it was.
+        inputs: A few examples, two at least.
+        layer: A name from ``model.named_modules()``.
+
+    Raises:
+        UnsupportedModel: There is no such layer; it does not run, or runs several times in a pass;
+            it gives no tensor of floating-point numbers whose first axis is the examples.
+    """
+    calls: list[int] = []
+    with evaluating(model), watching(model, [layer]) as seen:
+        counting = model.get_submodule(layer).register_forward_hook(lambda *_: calls.append(1))
+        try:
+            for count in (len(inputs), len(inputs) - 1):  # an axis of another kind keeps its length
+                seen.clear()
+                calls.clear()
+                _ask(model, inputs[:count])
+                name, states = states_of(seen, layer)
+                flattened(states, count, name)
+                if len(calls) > 1:
+                    raise UnsupportedModel(
+                        f"the layer {layer!r} runs {len(calls)} times in a pass.",
+                        hint="Name one that runs once.",
+                    )
+        finally:
+            counting.remove()
 
 
 def _trimmed(part: Inputs) -> Inputs:

@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from remnant.report.blocks import (
     Bar,
@@ -167,7 +167,7 @@ def _headline(page: Page, *, named: bool) -> list[str]:
     ]
 
 
-def _is_notice(block: Block) -> bool:
+def _is_notice(block: Block) -> TypeGuard[Prose]:
     """Whether a block warns of something, such as secrets that are shown; it is never left out."""
     return isinstance(block, Prose) and block.tone == "notice" and block.depth == "summary"
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from remnant.studies.exposure.recipe import ExposureStudy
     from remnant.studies.exposure.result import CanaryExposure
     from remnant.studies.forgetting.recipe import ForgettingStudy
+    from remnant.studies.forgetting.text_recipe import TextForgettingStudy
     from remnant.studies.pipeline import estimate_study, run_study
     from remnant.studies.recipe import read_recipe, study_from
     from remnant.studies.shared.settings import Execution
     from remnant.studies.shared.study import Study
-    from remnant.studies.text_forgetting.recipe import TextForgettingStudy
 
 _HOME = {
     "CanaryExposure": "remnant.studies.exposure.result",
@@ -29,7 +29,7 @@ _HOME = {
     "ExposureTrainingStudy": "remnant.studies.choices.recipe",
     "ForgettingStudy": "remnant.studies.forgetting.recipe",
     "Study": "remnant.studies.shared.study",
-    "TextForgettingStudy": "remnant.studies.text_forgetting.recipe",
+    "TextForgettingStudy": "remnant.studies.forgetting.text_recipe",
     "estimate_study": "remnant.studies.pipeline",
     "measure_exposure": "remnant.studies.exposure.audit",
     "read_recipe": "remnant.studies.recipe",

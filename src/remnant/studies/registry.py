@@ -96,6 +96,32 @@ def _room(
     )
 
 
+def _sequences(
+    title: str, *, result: str, page: str, recipe: str, task: str, heading: str = "TITLE"
+) -> Question:
+    """Return the entry of forgetting of sequences, which the room of forgetting has over tasks.
+
+    Args:
+        title: The question in one sentence.
+        result: The result class.
+        page, recipe: The modules with ``page`` and ``RECIPE``.
+        task: As in ``Question``.
+        heading: As of ``_room``.
+    """
+    home = "remnant.studies.forgetting"
+    return Question(
+        title=title,
+        result=f"{home}.sequence_result:{result}",
+        page=f"{home}.{page}:page",
+        heading=f"{home}.{page}:{heading}",
+        beside="remnant.studies.beside.sequence_forgetting:beside",
+        recipe=f"{home}.{recipe}:RECIPE",
+        run=f"{home}.sequence_run",
+        asks="forgetting",
+        task=task,
+    )
+
+
 def _measurement(module: str, title: str, *, result: str, beside: str = "beside") -> Question:
     """Return the entry of what a command measures without a recipe.
 
@@ -133,20 +159,27 @@ QUESTIONS: dict[str, Question] = {
         task="images",
         own=True,
     ),
-    "text-forgetting": _room(
-        "text_forgetting",
+    "text-forgetting": _sequences(
         "How fast does a language model forget sequences that it was trained on?",
         result="TextForgettingResult",
-        asks="forgetting",
+        page="sequence_page",
+        recipe="text_recipe",
         task="text",
     ),
-    "speech-forgetting": _room(
-        "speech_forgetting",
+    "speech-forgetting": _sequences(
         "How fast does a recogniser of speech forget utterances that it was trained on?",
         result="SpeechForgettingResult",
-        beside="text_forgetting",
-        asks="forgetting",
+        page="speech_page",
+        recipe="speech_recipe",
         task="speech",
+    ),
+    "translation-forgetting": _sequences(
+        "How fast does a translator forget pairs of sentences that it was trained on?",
+        result="TranslationForgettingResult",
+        page="sequence_page",
+        recipe="pair_recipe",
+        heading="PAIR_TITLE",
+        task="pairs",
     ),
     "text-one-run": _room(
         "one_run",
@@ -172,6 +205,7 @@ QUESTIONS: dict[str, Question] = {
         result="PredictionResult",
         asks="prediction",
         task="images",
+        own=True,
     ),
     "text-prediction": _room(
         "prediction",
@@ -189,6 +223,7 @@ QUESTIONS: dict[str, Question] = {
         repeatable=False,  # the record has the pixels of the patch, not its text or file
         asks="features",
         task="images",
+        own=True,
     ),
     "exposure": _room(
         "exposure",

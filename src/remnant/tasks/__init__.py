@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 
 def load_task(name: str) -> Task[Any, Any]:
-    """Import a task by its name: ``images``, ``text`` or ``speech``."""
+    """Import a task by its name: ``images``, ``text``, ``speech`` or ``pairs``."""
     task: Task[Any, Any] = import_module(f"remnant.tasks.{name}").TASK
     return task

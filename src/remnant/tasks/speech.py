@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,13 +17,14 @@ from remnant.models.protocols import LogitModels
 from remnant.models.recogniser import PackedRecogniser, backend_for, ctc_loss
 from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan, StaggeredPlan
 from remnant.plans.schedule import Schedule
-from remnant.population import Checkpoint, Fit, Population
+from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes.recognition import greedy_tokens
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.speech_settings import RECOGNISERS, SYNTHETIC, SpeechStudy
 from remnant.studies.shared.wording import times
 from remnant.tasks.planted_speech import Asked, InTurns, PlantedSpeech, plant_speech
+from remnant.tasks.sequences import SequenceTask
 from remnant.tasks.speech_corpus import (
     counting,
     load_speech,
@@ -34,7 +34,7 @@ from remnant.tasks.speech_corpus import (
     speech_fingerprint,
 )
 from remnant.tasks.speech_corpus import imagined as imagined_speech
-from remnant.tasks.task import Progress, ScopeWords, Source, Task, Trained, scored
+from remnant.tasks.task import Lesson, Progress, ScopeWords, Source
 
 Floats = NDArray[np.float64]
 SIGNALS = ("bits", "edits")
@@ -280,7 +280,7 @@ def recognition(
     }
 
 
-class Recognisers(Task[SpeechStudy, PlantedSpeech]):
+class Recognisers(SequenceTask[SpeechStudy, PlantedSpeech]):
     """Recognisers of speech: minus what a transcript costs given its sound; see ``Task``."""
 
     USEFUL = "validation_edits"
@@ -322,37 +322,6 @@ class Recognisers(Task[SpeechStudy, PlantedSpeech]):
     def seeds(self, study: SpeechStudy) -> dict[str, int]:
         """Return the seeds of plan and data."""
         return {"plan": study.plan.seed, "data": study.data.seed}
-
-    def train(
-        self,
-        study: SpeechStudy,
-        plan: StaggeredPlan,
-        planted: PlantedSpeech,
-        execution: Execution,
-        *,
-        steps: Sequence[int] = (),
-        checkpoint: Checkpoint | None = None,
-        on_step: Callable[[int], None] | None = None,
-    ) -> Trained:
-        """Train recognisers and keep what the transcripts cost."""
-        fit, population = fit_recognisers(
-            study,
-            plan,
-            planted,
-            execution,
-            probes={"scores": partial(self.score, planted)} if steps else {},
-            probe_steps=steps,
-            checkpoint=checkpoint,
-            on_step=on_step,
-        )
-        return scored(fit, population)
-
-    def score(self, planted: PlantedSpeech, models: Population) -> Tensor:
-        """Return minus the cost of each transcript given its sound, in bits.
-
-        A canary of two speakers has the mean of both.
-        """
-        return -utterance_signals(models, planted.probed[0])[:, SIGNALS.index("bits")]
 
     def judge(self, planted: PlantedSpeech, models: Population) -> Floats:
         """Return ``validation_edits``."""
@@ -397,8 +366,57 @@ class Recognisers(Task[SpeechStudy, PlantedSpeech]):
         )
 
     def held(self, planted: PlantedSpeech) -> int:
-        """Return the bytes of what is trained on and of what is asked."""
-        return planted.inputs.nbytes + planted.probed[0].inputs.nbytes
+        """Return the bytes of all utterances."""
+        held = planted.inputs.nbytes + sum(asked.inputs.nbytes for asked in planted.probed)
+        return held + (0 if planted.neighbours is None else planted.neighbours.inputs.nbytes)
+
+    def maker(self, study: SpeechStudy, planted: PlantedSpeech) -> Callable[[], nn.Module]:
+        """Return what makes a recogniser of these features and characters."""
+        return recogniser_maker(study, planted)
+
+    def fit(
+        self,
+        study: SpeechStudy,
+        plan: Any,
+        planted: PlantedSpeech,
+        execution: Execution,
+        **choices: Any,
+    ) -> tuple[Fit, Population]:
+        """Train recognisers on the utterances; two speakers of a canary take turns."""
+        return fit_recognisers(study, plan, planted, execution, **choices)
+
+    def signals(self, planted: PlantedSpeech, models: LogitModels, trial: int) -> Tensor:
+        """Return ``SIGNALS`` of a trial's utterances."""
+        return utterance_signals(models, planted.probed[trial])
+
+    def costs(self, planted: PlantedSpeech, models: LogitModels, trial: int) -> Tensor:
+        """Return what a trial's transcripts cost, in bits; nothing is decoded."""
+        return torch.from_numpy(utterance_bits(models, planted.probed[trial]))
+
+    def numbers(self, planted: PlantedSpeech, models: Population) -> Floats:
+        """Return ``error_shares``."""
+        return error_shares(models, planted)
+
+    def fields(self, numbers: Floats, task: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return error rates, and whether anything is recognised, of these shares."""
+        return recognition(numbers.reshape(len(numbers), 4, -1), characters=1, words=1)
+
+    def lesson(self, study: SpeechStudy, planted: PlantedSpeech) -> Lesson | None:
+        """Return the neighbours' utterances; two speakers of one take turns, as in training."""
+        near = planted.neighbours
+        if near is None:
+            return None
+        return Lesson(
+            inputs=near.inputs,
+            targets=near.targets,
+            each=near.each,
+            loss=ctc_loss,
+            scheduled=lambda schedule: InTurns(schedule, near.second),
+        )
+
+    def timed_trials(self, plan: InjectPlan | PoisonPlan, device: str) -> int:
+        """Return one without a GPU, where recognisers are trained one after another."""
+        return plan.trials if device.startswith("cuda") else 1
 
 
 TASK = Recognisers()

@@ -17,14 +17,17 @@ from remnant.data.own_files import Origin
 from remnant.data.speech.an4 import read_an4
 from remnant.data.speech.fsdd import read_fsdd, spoken_numbers
 from remnant.data.speech.log_mel import STEP_SECONDS, log_mel, normalised
-from remnant.data.speech.sentences import (
+from remnant.data.speech.spoken_folder import SpokenFolder, sentences_of, speak_folder
+from remnant.data.speech.synthesis import (
+    Sentence,
+    check_voices,
     commonest_words,
+    drawn_manner,
     drawn_sentences,
     passages,
+    spoken,
     spoken_words,
 )
-from remnant.data.speech.spoken_folder import SpokenFolder, sentences_of, speak_folder
-from remnant.data.speech.synthesis import Sentence, check_voices, drawn_manner, spoken
 from remnant.data.speech.utterance import Utterance
 from remnant.data.speech.wav import TABLES, read_wav_folder
 from remnant.errors import InvalidInput, PlanError, RemnantError, require

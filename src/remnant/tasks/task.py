@@ -13,6 +13,7 @@ from torch import Tensor
 
 from remnant.data.own_files import Origin
 from remnant.plans import StaggeredPlan
+from remnant.plans.schedule import Schedule
 from remnant.population import Checkpoint, Fit, Population
 from remnant.progress import Progress as Progress
 from remnant.studies.shared.settings import Execution
@@ -52,6 +53,26 @@ class Trained:
     fit: Fit
     population: Population
     scores: Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Lesson:
+    """The neighbours that members are trained on again.
+
+    Attributes:
+        inputs, targets: The example store: the neighbours of each trial, trial by trial, and
+            behind them what ``scheduled`` may put in their place.
+        each: Neighbours of a trial.
+        loss: As ``Population.fit`` takes it; None for cross-entropy.
+        scheduled: Returns the schedule to train by, given the one that walks over the neighbours;
+            None leaves it as it is.
+    """
+
+    inputs: Any
+    targets: Any
+    each: int
+    loss: Callable[[Tensor, Tensor], Tensor] | None = None
+    scheduled: Callable[[Schedule], Schedule] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from remnant.canaries import commonest_tokens, random_token_sequences
 from remnant.data import Corpus, corpus_fingerprint, windows
@@ -20,7 +19,7 @@ from remnant.models.protocols import LogitModels
 from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
 from remnant.plans.plan import COHORTS, SEQUENCES
 from remnant.plans.schedule import generator
-from remnant.population import Checkpoint, Population
+from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import window_signals
 from remnant.studies.shared.settings import Execution
@@ -37,7 +36,8 @@ from remnant.tasks.language_models import (
     language_model_maker,
     load_text,
 )
-from remnant.tasks.task import Floats, Progress, ScopeWords, Source, Task, Trained, scored
+from remnant.tasks.sequences import SequenceTask
+from remnant.tasks.task import Floats, Lesson, Progress, ScopeWords, Source
 
 Ids = NDArray[np.int64]
 
@@ -138,8 +138,8 @@ class SequencePlanting(LanguageModelStudy, Protocol):
         ...
 
 
-class TextOneRun(SequencePlanting, Protocol):
-    """A study of one run of a language model: what training and scope need of it."""
+class TextStudy(SequencePlanting, Protocol):
+    """A study that plants sequences into a text: what training and scope need of it."""
 
     @property
     def data(self) -> TextFileSettings | None:
@@ -152,13 +152,18 @@ class TextOneRun(SequencePlanting, Protocol):
         ...
 
     @property
-    def canaries(self) -> SequenceSettings:
+    def canaries(self) -> SequenceSettings | TextCanarySettings:
         """Which sequences are planted."""
         ...
 
     @property
     def attack(self) -> Any:
-        """Whether scores from before a window are subtracted, in ``calibrate``."""
+        """Of one run, whether scores from before a window are subtracted, in ``calibrate``."""
+        ...
+
+    @property
+    def neighbours(self) -> int:
+        """Sequences of each trial to relearn from; none where no memory is searched for."""
         ...
 
 
@@ -247,14 +252,14 @@ def _random_sequences(
     return behind_text(drawn, rng), behind_text(longer[count:], generator(*key, 1))
 
 
-class LanguageModels(Task["TextOneRun", PlantedTokens]):
+class LanguageModels(SequenceTask[TextStudy, PlantedTokens]):
     """Language models: minus what a sequence costs in bits is the score; see ``Task``."""
 
     USEFUL = "validation_bits"
 
     def load(
         self,
-        study: TextOneRun,
+        study: TextStudy,
         execution: Execution,
         progress: Progress | None = None,
         *,
@@ -266,14 +271,16 @@ class LanguageModels(Task["TextOneRun", PlantedTokens]):
 
     def plant(
         self,
-        study: TextOneRun,
+        study: TextStudy,
         source: Source,
         execution: Execution,
         *,
         pool_losses: Floats | None = None,
     ) -> PlantedTokens:
         """Cut the text into windows and put the sequences behind them."""
-        planted = plant_tokens(study.plan, study.canaries, study.text, source.data)
+        planted = plant_tokens(
+            study.plan, study.canaries, study.text, source.data, neighbours=study.neighbours
+        )
         check_language_models(study, planted, execution)
         return planted
 
@@ -281,44 +288,16 @@ class LanguageModels(Task["TextOneRun", PlantedTokens]):
         """Return the digest of the text."""
         return corpus_fingerprint(source.data)
 
-    def seeds(self, study: TextOneRun) -> dict[str, int]:
+    def seeds(self, study: TextStudy) -> dict[str, int]:
         """Return the seeds of plan and text."""
         return {"plan": study.plan.seed, "text": study.text.seed}
-
-    def train(
-        self,
-        study: TextOneRun,
-        plan: StaggeredPlan,
-        planted: PlantedTokens,
-        execution: Execution,
-        *,
-        steps: Sequence[int] = (),
-        checkpoint: Checkpoint | None = None,
-        on_step: Callable[[int], None] | None = None,
-    ) -> Trained:
-        """Train language models and keep what the sequences cost."""
-        fit, population = fit_language_models(
-            study,
-            plan,
-            planted,
-            execution,
-            probes={"scores": partial(self.score, planted)} if steps else {},
-            probe_steps=steps,
-            checkpoint=checkpoint,
-            on_step=on_step,
-        )
-        return scored(fit, population)
-
-    def score(self, planted: PlantedTokens, models: Population) -> Tensor:
-        """Return minus the cost of each sequence, in bits."""
-        return -sequence_signals(models, planted, planted.probed[0])[:, 0]
 
     def judge(self, planted: PlantedTokens, models: Population) -> Floats:
         """Return what a validation token costs each member, in bits."""
         return validation_bits(planted, models)
 
     def useful(
-        self, study: TextOneRun, source: Source, planted: PlantedTokens, judged: Floats
+        self, study: TextStudy, source: Source, planted: PlantedTokens, judged: Floats
     ) -> dict[str, Any]:
         """Return bits a validation token beside those of a uniform guess."""
         return {
@@ -328,7 +307,7 @@ class LanguageModels(Task["TextOneRun", PlantedTokens]):
             "uniform_bits": math.log2(planted.vocabulary.size),
         }
 
-    def scope(self, study: TextOneRun) -> ScopeWords:
+    def scope(self, study: TextStudy) -> ScopeWords:
         """Return which sequences were planted, and which were not."""
         own, text = study.canaries, study.text
         tokens = text.window if own.tokens is None else own.tokens
@@ -353,7 +332,48 @@ class LanguageModels(Task["TextOneRun", PlantedTokens]):
 
     def held(self, planted: PlantedTokens) -> int:
         """Return the bytes of all windows."""
-        return planted.store.nbytes + planted.probed.nbytes
+        return planted.store.nbytes + planted.probed.nbytes + planted.neighbours.nbytes
+
+    def maker(self, study: TextStudy, planted: PlantedTokens) -> Callable[[], nn.Module]:
+        """Return what makes a language model of the text's vocabulary."""
+        make: Callable[[], nn.Module] = language_model_maker(study, planted)
+        return make
+
+    def fit(
+        self,
+        study: TextStudy,
+        plan: Any,
+        planted: PlantedTokens,
+        execution: Execution,
+        **choices: Any,
+    ) -> tuple[Fit, Population]:
+        """Train language models on the windows."""
+        return fit_language_models(study, plan, planted, execution, **choices)
+
+    def signals(self, planted: PlantedTokens, models: LogitModels, trial: int) -> Tensor:
+        """Return ``WINDOW_SIGNALS`` of a trial's sequences."""
+        return sequence_signals(models, planted, planted.probed[trial])
+
+    def all_costs(self, planted: PlantedTokens, models: LogitModels) -> Tensor:
+        """Return what the sequences of all trials cost, read at once."""
+        every = planted.probed.reshape(-1, planted.probed.shape[2])
+        signals = sequence_signals(models, planted, every)
+        return signals[:, 0].reshape(len(signals), *planted.probed.shape[:2])
+
+    def numbers(self, planted: PlantedTokens, models: Population) -> Floats:
+        """Return what a validation token costs each member, in bits."""
+        return validation_bits(planted, models)[:, None]
+
+    def fields(self, numbers: Floats, task: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the task with these bits a validation token."""
+        return {**task, "validation_bits": float(numbers.mean())}
+
+    def lesson(self, study: TextStudy, planted: PlantedTokens) -> Lesson | None:
+        """Return the neighbours' windows."""
+        if not study.neighbours:
+            return None
+        near = planted.neighbours.reshape(-1, planted.store.shape[1])
+        return Lesson(inputs=near[:, :-1], targets=near[:, 1:], each=study.neighbours)
 
 
 TASK = LanguageModels()

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from remnant.canaries.natural import contacts
-from remnant.canaries.natural.contacts import check_region, find_emails, find_phones
+from remnant.canaries.natural import numbers
+from remnant.canaries.natural.numbers import check_region, find_emails, find_phones
 from remnant.errors import InvalidInput
 
 
@@ -140,13 +140,13 @@ def test_leaving_decimals_out_changes_nothing_that_is_found(fields, separator, r
     """The library asked about the whole text is the slow definition."""
     text = separator.join(fields)
     found = list(find_phones(text, region=region))
-    with patch.object(contacts, "_without_decimals", lambda text, region: text):
+    with patch.object(numbers, "_without_decimals", lambda text, region: text):
         assert list(find_phones(text, region=region)) == found
 
 
 def test_a_table_of_decimals_leaves_the_library_little_to_look_at():
     rng = np.random.default_rng(0)
     rows = "\n".join(",".join(f"{x:.6f}" for x in row) for row in rng.normal(size=(200, 12)))
-    left = contacts._without_decimals(rows, "US")
+    left = numbers._without_decimals(rows, "US")
     assert len(left) == len(rows)
     assert len(re.findall("[0-9]", left)) < 0.05 * len(re.findall("[0-9]", rows))

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from remnant.canaries.natural import KINDS, find_secrets, redact
-from remnant.canaries.natural.control import control_texts
 from remnant.canaries.natural.redacting import KnownSecrets, Span, joined_spans
+from remnant.canaries.natural.scanning import control_texts
 from remnant.canaries.natural.spelling import bare, unescaped_with_places
 from remnant.errors import InvalidInput
 

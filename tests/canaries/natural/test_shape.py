@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remnant.canaries.natural.match import KINDS
-from remnant.canaries.natural.shape import (
+from remnant.canaries.natural.found import (
     bits_of,
     check_bits,
     runs_of,
@@ -18,6 +17,7 @@ from remnant.canaries.natural.shape import (
     shape_text,
     template_of,
 )
+from remnant.canaries.natural.match import KINDS
 from remnant.errors import NotEnoughEvidence
 
 CHARACTERS = string.ascii_letters + string.digits + string.punctuation + " \u0660\u0665\uff19"

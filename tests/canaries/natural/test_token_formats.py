@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from remnant.canaries.natural import find_secrets, scan_files
-from remnant.canaries.natural.keys import find_keys
-from remnant.canaries.natural.token_formats import FORMATS
+from remnant.canaries.natural.keys import FORMATS, find_keys
 
 from .tokens import BASE64, TOKENS, drawn, pem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from remnant.data.speech.sentences import (
+from remnant.data.speech.synthesis import (
     commonest_words,
     drawn_sentences,
     passages,

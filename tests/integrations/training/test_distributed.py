@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,26 +11,28 @@ import pytest
 SCRIPT = Path(__file__).with_name("two_processes.py")
 
 
-def in_two_processes(kind: str, folder: Path) -> list[dict]:
-    """What each of two processes found."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [
-            *(sys.executable, "-m", "torch.distributed.run", "--standalone"),
-            *("--nproc-per-node", "2", str(SCRIPT), kind, str(folder)),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=900,
-        env=environment,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in range(2)]
+@pytest.fixture
+def in_two_processes(scripts):
+    """What each of two processes found, which have the environment that torchrun gives them."""
+
+    def found(kind: str, folder: Path) -> list[dict]:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        together = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+        together |= {"LOCAL_WORLD_SIZE": "2", "CUDA_VISIBLE_DEVICES": ""}
+        environments = [
+            together | {"RANK": str(rank), "LOCAL_RANK": str(rank), "GROUP_RANK": "0"}
+            for rank in range(2)
+        ]
+        for done in scripts.run_together(environments, SCRIPT, kind, folder):
+            assert done.returncode == 0, done.stderr[-3000:]
+        return [json.loads((folder / f"rank-{rank}.json").read_text()) for rank in range(2)]
+
+    return found
 
 
 @pytest.mark.parametrize("kind", ["ddp", "fsdp"])
-def test_two_processes(tmp_path, kind):
+def test_two_processes(tmp_path, kind, in_two_processes):
     ended = in_two_processes(kind, tmp_path)
     assert ended[0] == ended[1]
     assert ended[0]["outcome"] == "FAIL"
@@ -43,7 +43,7 @@ def test_two_processes(tmp_path, kind):
 
 
 @pytest.mark.parametrize("kind", ["staggered", "lightning"])
-def test_a_staggered_plan_in_two_processes(tmp_path, kind):
+def test_a_staggered_plan_in_two_processes(tmp_path, kind, in_two_processes):
     ended = in_two_processes(kind, tmp_path)
     assert ended[0] == ended[1]
     curve = ended[0]
@@ -54,7 +54,7 @@ def test_a_staggered_plan_in_two_processes(tmp_path, kind):
     assert max(curve["success"]) <= 1
 
 
-def test_an_error_in_one_process_ends_both_with_its_sentence(tmp_path):
+def test_an_error_in_one_process_ends_both_with_its_sentence(tmp_path, in_two_processes):
     ended = {said["rank"]: said["said"] for said in in_two_processes("failing", tmp_path)}
     assert "None of the canaries is in the training data" in ended[1]["preflight"]
     assert ended[0]["preflight"] == f"Process 1 stopped the audit: {ended[1]['preflight']}"

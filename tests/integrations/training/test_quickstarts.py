@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -30,22 +27,20 @@ EXAMPLES = {
 }
 
 
-def run(*arguments, folder):
-    """Run Python in a folder as a user would, with one thread, and return what it printed."""
-    done = subprocess.run(
-        [sys.executable, *map(str, arguments)],
-        cwd=folder,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "HF_HOME": str(folder / "hf")},
-        capture_output=True,
-        text=True,
-        timeout=1200,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout
+@pytest.fixture(scope="module")
+def run(scripts):
+    """Run a script in a folder as a user would, with one thread, and return what it printed."""
+
+    def printed(*arguments, folder):
+        done = scripts.run(*arguments, folder=folder)
+        assert done.returncode == 0, done.stderr[-3000:]
+        return done.stdout
+
+    return printed
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
+def folder(tmp_path_factory, run):
     """An empty folder with a model and texts, as the page asks for them."""
     made = tmp_path_factory.mktemp("user")
     said = run(ROOT / "examples" / "tiny_model.py", made, folder=made)
@@ -53,16 +48,10 @@ def folder(tmp_path_factory):
     return made
 
 
-def test_the_tiny_model_overwrites_nothing(tmp_path):
+def test_the_tiny_model_overwrites_nothing(tmp_path, scripts):
     mine = tmp_path / "train.jsonl"
     mine.write_text("mine")
-    done = subprocess.run(
-        [sys.executable, ROOT / "examples" / "tiny_model.py", tmp_path],
-        capture_output=True,
-        text=True,
-        timeout=1200,
-        check=False,
-    )
+    done = scripts.run(ROOT / "examples" / "tiny_model.py", tmp_path)
     assert done.returncode == 2
     assert done.stderr.endswith(f"{mine} exists already. Name another folder.\n")
     assert [path.name for path in tmp_path.iterdir()] == ["train.jsonl"]
@@ -70,7 +59,7 @@ def test_the_tiny_model_overwrites_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("heading", BLOCKS)
-def test_a_quickstart_runs_as_it_is(heading, folder):
+def test_a_quickstart_runs_as_it_is(heading, folder, run):
     (folder / "script.py").write_text(BLOCKS[heading], encoding="utf-8")
     said = run("script.py", folder=folder).splitlines()
     if heading.endswith("A model without a training loop"):
@@ -82,7 +71,7 @@ def test_a_quickstart_runs_as_it_is(heading, folder):
     assert (folder / report).is_file()
 
 
-def test_the_quickstart_with_opacus_runs_as_it_is(tmp_path):
+def test_the_quickstart_with_opacus_runs_as_it_is(tmp_path, run):
     page = (ROOT / "docs" / "quickstart-opacus.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     (tmp_path / "script.py").write_text(block, encoding="utf-8")
@@ -97,7 +86,7 @@ def test_there_is_a_quickstart_for_each_way_to_train():
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
-def test_an_example_ends_with_its_outcome_and_report(name, tmp_path):
+def test_an_example_ends_with_its_outcome_and_report(name, tmp_path, run):
     out = tmp_path / "audit"
     outcome, claim, report = run(
         ROOT / "examples" / f"{name}.py", "--out", out, folder=tmp_path

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remnant.integrations.training.token_tree import token_trees
+from remnant.integrations.training.scoring import token_trees
 
 
 @settings(max_examples=150, deadline=None)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from remnant.errors import InvalidInput
-from remnant.measures.forgetting.calibration import against_references
+from remnant.measures.forgetting.instance_scores import against_references
 
 
 def by_loop(values, references, deviation):

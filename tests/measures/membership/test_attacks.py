@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remnant.measures.membership.attacks import ATTACKS, DESCRIPTIONS, attack_scores
+from remnant.measures.membership.attacks import (
+    CLASSIFIER_ATTACKS,
+    TEXT_ATTACKS,
+    LabelEvidence,
+    attack_scores,
+    classifier_attack_scores,
+    needs_reference,
+)
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
 def rows(seed, lengths, width):
@@ -30,7 +41,7 @@ def test_attacks_agree_with_their_definitions(seed, lengths):
     target, reference = rows(seed, lengths, 33), rows(seed + 1, lengths, 33)
     packed = list(range(5, 5 + len(lengths)))
     scores = attack_scores(target, reference, zlib_bytes=packed)
-    assert tuple(scores) == ATTACKS
+    assert scores.keys() == TEXT_ATTACKS.keys()
     for i, length in enumerate(lengths):
         own, beside = target.log_probs[i, :length], reference.log_probs[i, :length]
         gain = own - beside
@@ -51,8 +62,8 @@ def test_attacks_agree_with_their_definitions(seed, lengths):
 
 def test_without_a_reference_only_attacks_on_the_model_alone():
     scores = attack_scores(rows(0, [4, 5], 6), None, zlib_bytes=[9, 9])
-    assert set(scores) == {"loss", "min-k", "zlib"}
-    assert set(DESCRIPTIONS) == set(ATTACKS)
+    assert set(scores) == {name for name in TEXT_ATTACKS if not needs_reference(name)}
+    assert not scores.keys() & {"ratio", "ez", "bits"}
 
 
 def test_what_comes_after_a_text_is_ignored():
@@ -65,3 +76,30 @@ def test_what_comes_after_a_text_is_ignored():
     second = attack_scores(long, long, zlib_bytes=[3, 3])
     for name in first:
         np.testing.assert_array_equal(first[name], second[name])
+
+
+def test_attacks_on_a_classifier_agree_with_their_definitions():
+    rng = np.random.default_rng(0)
+    losses, gaps, odds, beside = rng.normal(size=(4, 9))
+    given = {"losses": losses, "logit_gaps": gaps, "log_odds": odds}
+    scores = classifier_attack_scores(LabelEvidence(**given, reference_log_odds=beside))
+    assert scores.keys() == CLASSIFIER_ATTACKS.keys()
+    np.testing.assert_array_equal(scores["loss"], -losses)
+    np.testing.assert_array_equal(scores["gap"], gaps)
+    np.testing.assert_array_equal(scores["ratio"], odds - beside)
+    alone = classifier_attack_scores(LabelEvidence(**given, reference_log_odds=None))
+    assert alone.keys() == {"loss", "gap"}
+
+
+def test_the_page_names_every_attack():
+    page = (DOCS / "how-a-two-file-audit-works.md").read_text(encoding="utf-8")
+    table = page.split("## The attacks")[1].split("\n## ")[0]
+    named = re.findall(r"^\| `([^`]+)` \|", table, flags=re.MULTILINE)
+    assert set(named) == set(TEXT_ATTACKS), "the table of docs/how-a-two-file-audit-works.md"
+    commands = (DOCS / "commands.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (?:sequence|image) classifier.*\| (.*?) \|$", commands, flags=re.MULTILINE
+    )
+    assert len(rows) == 2
+    for row in rows:
+        assert set(re.findall(r"`([^`]+)`", row)) == set(CLASSIFIER_ATTACKS), "docs/commands.md"

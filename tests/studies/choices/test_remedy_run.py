@@ -248,12 +248,6 @@ def test_the_estimate_counts_all_models():
     assert found["minutes"] > 0
 
 
-def test_the_plain_form_makes_the_study_again():
-    again = study_from(json.loads(json.dumps(STUDY.to_dict(), allow_nan=False)))
-    assert again == STUDY
-    assert again.fingerprint == STUDY.fingerprint
-
-
 def remedy(**fields):
     return {"remedy": [{"label": "x", **fields}]}
 

@@ -324,12 +324,6 @@ def test_several_canaries_of_a_model_may_all_come_first(tmp_path):
     assert sorted(record.array("primary.bits")[0]) == [math.log2(500), math.log2(1000)]
 
 
-def test_the_estimate_writes_nothing_and_counts_right():
-    found = estimate_study(STUDY, Execution())
-    assert found["members"] == 15
-    assert found["steps"] == 32 + 63
-
-
 class Ticking(StepClock):
     """A clock on which everything takes a second."""
 
@@ -490,10 +484,3 @@ def test_no_detected_difference_is_not_equality():
         "No other variant differs significantly from it in 8 trials. It may still be 0.8 bits."
     )
     assert "do not take the choices for equal" in found.advice
-
-
-def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
-    folder, tmp_path, killed_after_each_job, same_run
-):
-    assert len(killed_after_each_job(STUDY, tmp_path / "again")) > 1
-    same_run(folder, tmp_path / "again")

@@ -138,52 +138,11 @@ def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_resul
         np.testing.assert_array_equal(one.array(name), other.array(name))
 
 
-def test_a_finished_run_is_left_alone(run):
-    before = (run / "record.sqlite").stat().st_mtime_ns
-    run_study(STUDY, run, Execution())
-    assert (run / "record.sqlite").stat().st_mtime_ns == before
-
-
 def test_the_estimate_counts_right(a_minute_a_step):
     found = estimate_study(STUDY, Execution())
     assert found["members"] == 2
     assert found["steps"] == 60
     assert found["minutes"] == 60
-
-
-def test_the_plain_form_makes_the_study_again():
-    plain = json.loads(json.dumps(STUDY.to_dict(), allow_nan=False))
-    again = study_from(plain)
-    assert again == STUDY
-    assert again.fingerprint == STUDY.fingerprint
-
-
-@pytest.mark.parametrize(
-    ("part", "field", "value"),
-    [
-        ("plan", "steps", 61),
-        ("text", "characters", 7000),
-        ("text", "window", 25),
-        ("text", "seed", 1),
-        ("text", "level", "word"),
-        ("text", "deduplicate", True),
-        ("text", "name", "a.txt"),
-        ("secret", "template", "key {digits:4};"),
-        ("model", "name", "gru"),
-        ("model", "options", {"units": 25, "layers": 1}),
-        ("training", "clip", 1.0),
-        ("measure", "method", "exact"),
-        ("measure", "references", 301),
-        ("measure", "max_nodes", 3_000_000),
-        ("measure", "top", 4),
-        ("measure", "limit", 8.0),
-        ("measure", "judged", 40),
-        ("measure", "share", 0.2),
-    ],
-)
-def test_the_fingerprint_moves_with_every_field(part, field, value):
-    changed = dataclasses.replace(getattr(STUDY, part), **{field: value})
-    assert dataclasses.replace(STUDY, **{part: changed}).fingerprint != STUDY.fingerprint
 
 
 def test_a_study_without_a_share_keeps_its_fingerprint():

@@ -75,7 +75,7 @@ def trained():
         return ((given - mean) / spread).astype(np.float32)
 
     population = Population(
-        maker_of(STUDY, Execution(), shape=(1, 20, 20), classes=10),
+        maker_of(STUDY, Execution(), like=np.zeros((1, 1, 20, 20)), classes=10),
         seeds=plan.starts,
         dropout_seeds=plan.dropout_seeds,
         precision="float32",
@@ -96,7 +96,7 @@ def trained():
 def asked(trained, member):
     """One member as anybody would ask it."""
     population, _, _, ready = trained
-    model = maker_of(STUDY, Execution(), shape=(1, 20, 20), classes=10)()
+    model = maker_of(STUDY, Execution(), like=np.zeros((1, 1, 20, 20)), classes=10)()
     model.load_state_dict(population.state_dict(member))
 
     def predict(images):
@@ -195,7 +195,7 @@ def test_units_that_fire_for_the_letter_only(done, trained):
     chance = patch.random_like(rng, 40)
 
     def fires(member, stamped):
-        model = maker_of(STUDY, Execution(), shape=(1, 20, 20), classes=10)()
+        model = maker_of(STUDY, Execution(), like=np.zeros((1, 1, 20, 20)), classes=10)()
         model.load_state_dict(population.state_dict(member))
         with torch.no_grad():
             hidden = model[:-1](torch.from_numpy(ready(stamped))).numpy() > 0

@@ -12,9 +12,8 @@ from remnant.errors import PlanError
 from remnant.records import Record
 from remnant.studies import Execution, ForgettingStudy, run_study, study_from
 from remnant.studies.forgetting.attack_scores import RunScores
-from remnant.studies.forgetting.measure import measure_forgetting
+from remnant.studies.forgetting.measure import _trained_on, measure_forgetting
 from remnant.studies.forgetting.recipe import AttackSettings
-from remnant.studies.forgetting.residual_memory import _trained_on
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import CanarySettings, DataSettings, ModelSettings
 from remnant.studies.shared.variants import Variant

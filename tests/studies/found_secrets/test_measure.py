@@ -12,8 +12,13 @@ import torch
 from remnant.canaries.natural import scan_files
 from remnant.errors import InvalidInput, UnsupportedModel
 from remnant.models import LanguageModel, Vocabulary, lstm
-from remnant.studies.found_secrets.measure import measure_found
-from remnant.studies.found_secrets.reasons import CONTEXT, FORM, SECRET, check_answers
+from remnant.studies.found_secrets.measure import (
+    CONTEXT,
+    FORM,
+    SECRET,
+    check_answers,
+    measure_found,
+)
 
 SALT = b"0123456789abcdef"
 MEMORISED = "650-253" + "-0147"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from remnant.report.numerals import whole_text
 from remnant.studies.exposure.result import CanaryExposure
-from remnant.studies.found_secrets.rounding import shown_exposure, shown_queries
+from remnant.studies.found_secrets.parts import shown_exposure, shown_queries
 
 CANARY = {
     "name": "canary 1", "trial": 0, "repeats": 1, "uses": 0, "cost": 12.5, "saturated": False,

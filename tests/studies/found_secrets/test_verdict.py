@@ -8,7 +8,7 @@ import os
 import pytest
 
 from remnant.canaries.natural import KINDS, redact, scan_files
-from remnant.canaries.natural.control import control_texts, undetected_kinds
+from remnant.canaries.natural.scanning import control_texts, undetected_kinds
 from remnant.studies.found_secrets.verdict import judge_scan
 
 SALT = b"0123456789abcdef"

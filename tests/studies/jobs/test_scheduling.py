@@ -9,9 +9,8 @@ import pytest
 
 from remnant.errors import InvalidInput, RemnantError
 from remnant.records import Record
-from remnant.studies.jobs.execution import Execution, Job, Outcome, Workload
+from remnant.studies.jobs.execution import Execution, Job, Outcome, Workload, run_jobs
 from remnant.studies.jobs.remote import Fault, Order, other_software, run_order, software
-from remnant.studies.jobs.running import run_jobs
 from remnant.studies.jobs.scheduling import Distributed, OutOfMemory, Patience, WorkerLost
 
 

@@ -21,7 +21,7 @@ from remnant.studies.shared.text_settings import (
     TextSettings,
 )
 
-from ..speech_forgetting.conftest import BANDS, patterns
+from ..forgetting.speech_patterns import BANDS, patterns
 
 SPEECH_PLAN = StaggeredPlan(
     canaries=88,

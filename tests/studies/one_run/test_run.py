@@ -11,7 +11,7 @@ from remnant.errors import NotEnoughEvidence, PlanError
 from remnant.measures import OneRunForgetting, Verdict
 from remnant.plans import StaggeredPlan
 from remnant.records import Record
-from remnant.studies import Execution, estimate_study, run_study, study_from
+from remnant.studies import Execution, estimate_study, run_study
 from remnant.studies.one_run.measure import one_run_curve
 from remnant.studies.one_run.recipe import OneRunSettings, OneRunStudy
 from remnant.studies.shared.settings import DataSettings, TrainingSettings
@@ -64,19 +64,6 @@ def test_the_curve_is_that_of_the_scores(run):
     assert all(lag >= 0 for lag in found["lags"])
 
 
-def test_a_driver_killed_after_each_job_runs_none_twice_and_a_finished_run_is_left_alone(
-    run, tmp_path, killed_after_each_job, same_run
-):
-    assert killed_after_each_job(STUDY, tmp_path / "again")[-1] == "run"
-    same_run(run, tmp_path / "again")
-    mine, theirs = Record.open(run), Record.open(tmp_path / "again")
-    np.testing.assert_array_equal(mine.array("scores"), theirs.array("scores"))
-    assert mine.results() == theirs.results()
-    before = sorted(p.stat().st_mtime_ns for p in run.rglob("*.npy"))
-    run_study(STUDY, run, Execution())
-    assert sorted(p.stat().st_mtime_ns for p in run.rglob("*.npy")) == before
-
-
 def test_the_record_names_the_attacker_and_what_others_find(run):
     verdict, curves = (Record.open(run).results()[name] for name in ("verdict", "one_run"))
     assert curves["attacker"] == "an attacker with two checkpoints of this run"
@@ -88,40 +75,9 @@ def test_the_record_names_the_attacker_and_what_others_find(run):
     assert "of an attacker with two checkpoints of this run is " in verdict["claim"]
 
 
-def test_a_run_cut_short_goes_on_to_the_same_results(run, tmp_path, monkeypatch):
-    def cut(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("remnant.studies.one_run.run.measure_one_run", cut)
-        with pytest.raises(KeyboardInterrupt):
-            run_study(STUDY, tmp_path / "cut", Execution())
-    run_study(STUDY, tmp_path / "cut", Execution())
-    assert Record.open(tmp_path / "cut").results() == Record.open(run).results()
-
-
 def test_the_ledger_says_when_each_canary_was_used(run):
     ledger = Record.open(run).ledger()
     assert len(ledger["step"]) == STUDY.plan.repeats_of.sum()
-
-
-def test_the_plain_form_makes_the_study_again():
-    made = study_from(STUDY.to_dict())
-    assert made == STUDY
-    assert made.fingerprint == STUDY.fingerprint
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
-        ("plan", dataclasses.replace(STUDY.plan, seed=1)),
-        ("data", DataSettings(examples=301)),
-        ("attack", dataclasses.replace(STUDY.attack, calibrate=False)),
-        ("training", TrainingSettings(options={"lr": 0.2})),
-    ],
-)
-def test_the_fingerprint_moves_with_every_part(field, value):
-    assert dataclasses.replace(STUDY, **{field: value}).fingerprint != STUDY.fingerprint
 
 
 def test_the_estimate_says_how_long_it_takes(a_minute_a_step):

@@ -31,7 +31,7 @@ from remnant.tasks.planted_speech import InTurns, plant_speech
 from remnant.tasks.speech import TASK, fit_recognisers
 from remnant.tasks.speech_corpus import load_speech
 
-from ..speech_forgetting.conftest import BANDS, patterns
+from ..forgetting.speech_patterns import BANDS, patterns
 from .conftest import SPEECH as STUDY
 from .conftest import SPEECH_PLAN as PLAN
 
@@ -199,33 +199,6 @@ def test_two_speakers_take_turns_and_each_use_is_in_the_ledger(spoken_run):
     assert set(ledger["canary"].tolist()) == set(np.flatnonzero(PLAN.cohort_of >= 0).tolist())
 
 
-def test_the_same_study_gives_the_same_results_also_after_a_cut(
-    spoken_run, tmp_path, pattern_speech
-):
-    class Cut(Exception):
-        pass
-
-    def stop(part, done, of):
-        if (part, done) == ("run", 120):
-            raise Cut
-
-    eager = Execution(checkpoint_seconds=0)
-    with pytest.raises(Cut):
-        run_study(STUDY, tmp_path / "cut", eager, progress=stop)
-    assert list((tmp_path / "cut").glob("checkpoint*"))
-    begun = []
-    run_study(STUDY, tmp_path / "cut", eager, progress=lambda part, done, of: begun.append(done))
-    assert begun[0] >= 119, "it goes on where it was cut"
-    one, other = Record.open(tmp_path / "cut"), Record.open(spoken_run)
-    assert one.results() == other.results()
-    for name in one.array_names():
-        np.testing.assert_array_equal(one.array(name), other.array(name))
-    assert not list((tmp_path / "cut").glob("checkpoint*"))
-    before = (spoken_run / "record.sqlite").stat().st_mtime_ns
-    run_study(STUDY, spoken_run, Execution())
-    assert (spoken_run / "record.sqlite").stat().st_mtime_ns == before
-
-
 def test_the_same_study_gives_the_same_bits_elsewhere(
     spoken_run, tmp_path, pattern_speech, elsewhere, same_run
 ):
@@ -306,12 +279,6 @@ def test_a_model_that_learnt_its_task_and_forgot_passes(spoken_run, tmp_path, mo
         measure_one_run(record, STUDY)
     verdict = Record.open(tmp_path / "copy").results()["verdict"]
     assert verdict["outcome"] == "PASS", verdict
-
-
-def test_the_plain_form_makes_the_study_again():
-    again = study_from(json.loads(json.dumps(STUDY.to_dict())))
-    assert again == STUDY
-    assert again.fingerprint == STUDY.fingerprint
 
 
 @pytest.mark.parametrize(

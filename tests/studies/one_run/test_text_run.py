@@ -133,32 +133,6 @@ def test_passages_are_taken_out_of_the_held_out_text():
     assert len(passages.validation) == len(random.validation) - PLAN.canaries
 
 
-def test_the_same_study_gives_the_same_results_also_after_a_cut(text_run, tmp_path):
-    class Cut(Exception):
-        pass
-
-    def stop(part, done, of):
-        if (part, done) == ("run", 120):
-            raise Cut
-
-    eager = Execution(checkpoint_seconds=0)
-    with pytest.raises(Cut):
-        run_study(STUDY, tmp_path / "cut", eager, progress=stop)
-    assert list((tmp_path / "cut").glob("checkpoint*"))
-    begun = []
-    run_study(STUDY, tmp_path / "cut", eager, progress=lambda part, done, of: begun.append(done))
-    assert begun[0] >= 119, "it goes on where it was cut"
-    one, other = Record.open(tmp_path / "cut"), Record.open(text_run)
-    assert one.results() == other.results()
-    assert set(one.array_names()) == {"run.validation_bits", "scores"}
-    for name in one.array_names():
-        np.testing.assert_array_equal(one.array(name), other.array(name))
-    assert not list((tmp_path / "cut").glob("checkpoint*"))
-    before = (text_run / "record.sqlite").stat().st_mtime_ns
-    run_study(STUDY, text_run, Execution())
-    assert (text_run / "record.sqlite").stat().st_mtime_ns == before
-
-
 def test_the_same_study_gives_the_same_bits_elsewhere(text_run, tmp_path, elsewhere, same_run):
     run_study(STUDY, tmp_path / "elsewhere", elsewhere())
     same_run(text_run, tmp_path / "elsewhere")
@@ -249,12 +223,6 @@ def test_the_page_says_what_was_done_and_found(text_run, page_text):
         block.key for block in walk(shown.blocks) if isinstance(block, Figure)
     }
     assert any(isinstance(block, Table) for block in walk(shown.blocks))
-
-
-def test_the_plain_form_makes_the_study_again():
-    again = study_from(json.loads(json.dumps(STUDY.to_dict())))
-    assert again == STUDY
-    assert again.fingerprint == STUDY.fingerprint
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from remnant.probes import MARGINS
 from remnant.records import Record
 from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Table, walk
-from remnant.studies import Execution, estimate_study, run_study, study_from
+from remnant.studies import Execution, run_study
 from remnant.studies.prediction.multiple_choice import (
     MultipleChoiceTask,
     answer_signals,
@@ -160,15 +160,6 @@ def test_targets_of_the_looks_are_those_of_the_pool(run):
     )
 
 
-def test_a_driver_killed_after_each_job_runs_none_twice_and_gives_the_same_bits(
-    run, data, tmp_path, killed_after_each_job, same_run
-):
-    jobs = killed_after_each_job(STUDY, tmp_path / "again", data_folder=data)
-    assert jobs[0] == "targets"
-    assert len(jobs) > 1
-    same_run(run, tmp_path / "again")
-
-
 class Cut(BaseException):
     pass
 
@@ -258,36 +249,6 @@ def test_weights_in_pieces_are_the_same_weights(data, tmp_path):
         for where in (data, tmp_path)
     }
     assert len(digests) == 1
-
-
-def test_the_plain_form_makes_the_study_again():
-    made = study_from(json.loads(json.dumps(STUDY.to_dict())))
-    assert made == STUDY
-    assert made.fingerprint == STUDY.fingerprint
-
-
-@pytest.mark.parametrize(
-    ("part", "change"),
-    [
-        ("plan", {"seed": 2}),
-        ("questions", {"longest": 41}),
-        ("model", {"folder": "other"}),
-        ("lora", {"rank": 5}),
-        ("training", {"clip": 1.0}),
-        ("predict", {"drop": 0.6}),
-        ("truth", {"threshold": 0.6}),
-    ],
-)
-def test_the_fingerprint_moves_with_every_part(part, change):
-    other = dataclasses.replace(getattr(STUDY, part), **change)
-    assert dataclasses.replace(STUDY, **{part: other}).fingerprint != STUDY.fingerprint
-
-
-def test_the_estimate_writes_nothing(data, tmp_path):
-    found = estimate_study(STUDY, Execution(data_folder=data))
-    assert (found["members"], found["steps"]) == (10, 40)
-    assert found["minutes"] > 0
-    assert found["memory_mib"] > 0
 
 
 def changed(**parts):

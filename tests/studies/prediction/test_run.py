@@ -12,7 +12,7 @@ from remnant import ShadowPlan, lira, lira_leave_one_out
 from remnant.errors import NotEnoughEvidence, PlanError, RecordError, UnsupportedModel
 from remnant.measures import counterfactual_memorization, loss_trace_iqr, roc, stopping_point
 from remnant.records import Record
-from remnant.studies import Execution, estimate_study, run_study
+from remnant.studies import Execution, run_study
 from remnant.studies.prediction import images as module
 from remnant.studies.prediction.early_looks import (
     EarlyLooks,
@@ -445,10 +445,3 @@ def test_moments_thin_out_and_epochs_are_kept_whole():
     assert PredictSettings(moments=[0.5, 2]).steps(epoch=10, last=30) == (0, 5, 20, 30)
     assert PredictSettings().steps(epoch=100, last=30) == (0, 20, 30)
     assert trace_steps(epoch=100, last=350) == (100, 200, 300)
-
-
-def test_the_estimate_counts_pool_and_targets():
-    found = estimate_study(STUDY, QUICK)
-    assert found["members"] == 15
-    assert found["steps"] == 200
-    assert found["minutes"] > 0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from remnant.errors import InvalidInput, PlanError
+from remnant.errors import InvalidInput
 from remnant.studies import read_recipe
 from remnant.studies.recipe_form.question_table import (
     COLUMNS,
@@ -49,13 +49,14 @@ def test_every_recipe_has_a_cell_and_nothing_else_has():
 @pytest.mark.parametrize("name", RECIPES)
 def test_a_network_of_ones_own_is_taken_where_the_table_says_so(name, tmp_path):
     path = tmp_path / "recipe.toml"
-    made = recipe_template(name).replace("# maker = <text>", 'maker = "mine:net"', 1)
-    path.write_text(made.replace('name = "mlp1"', 'name = "own"'), encoding="utf-8")
+    before, head, model = recipe_template(name).partition("[model]\n")
+    assert ("# maker = <text>" in model) == QUESTIONS[name].own
     if QUESTIONS[name].own:
+        model = model.replace("# maker = <text>", 'maker = "mine:net"', 1)
+        model = model.replace('name = "mlp1"', 'name = "own"')
+        model = model.replace("options = {}", 'options.hidden = "body"')
+        path.write_text(before + head + model, encoding="utf-8")
         assert read_recipe(path).model.maker == "mine:net"
-    elif "maker = " in made:
-        with pytest.raises(PlanError, match=r"takes no network of your own"):
-            read_recipe(path)
 
 
 @pytest.mark.parametrize("name", ["one-run", "text-one-run", "speech-one-run"])

@@ -17,6 +17,7 @@ from remnant.studies import Execution, run_study
 from remnant.studies.choices.recipe import LimitedMeasureSettings, TrainedMeasureSettings
 from remnant.studies.features.recipe import ScoreSettings
 from remnant.studies.forgetting.recipe import AttackSettings, ForgettingStudy
+from remnant.studies.forgetting.text_recipe import TextAttackSettings
 from remnant.studies.one_run.recipe import OneRunSettings
 from remnant.studies.shared.gates import (
     not_learnt,
@@ -28,7 +29,6 @@ from remnant.studies.shared.gates import (
     with_residual_memory,
 )
 from remnant.studies.shared.settings import TrainingSettings
-from remnant.studies.text_forgetting.recipe import TextAttackSettings
 
 PASS = Verdict("PASS", "Under the limit.", "At most 0.55.", 0.6, 100.0)
 FAIL = dataclasses.replace(PASS, outcome="FAIL", sentence="Above it.", claim="At least 0.7.")

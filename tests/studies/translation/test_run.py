@@ -20,21 +20,17 @@ from remnant.records import Record
 from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Prose, walk
 from remnant.report.html import render
-from remnant.studies import Execution, estimate_study, run_study, study_from
+from remnant.studies import Execution, run_study, study_from
 from remnant.studies.reporting import read_page
 from remnant.studies.shared.pages import read_run
+from remnant.studies.shared.pair_settings import PairSettings, TranslatorSettings
 from remnant.studies.shared.settings import TrainingSettings
 from remnant.studies.shared.text_settings import MeasureSettings
 from remnant.studies.translation.page import page
-from remnant.studies.translation.planted_pairs import END, plant_pairs
-from remnant.studies.translation.probe import sentence_loss
-from remnant.studies.translation.recipe import (
-    PairSecretSettings,
-    PairSettings,
-    TranslationStudy,
-    TranslatorSettings,
-)
+from remnant.studies.translation.planted_pairs import plant_pairs
+from remnant.studies.translation.recipe import PairSecretSettings, TranslationStudy
 from remnant.studies.translation.result import TranslationResult
+from remnant.tasks.translators import END, sentence_loss
 
 NUMBERS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
 THINGS = {"dogs": "hunde", "cats": "katzen", "birds": "vögel", "cows": "kühe"}
@@ -242,34 +238,6 @@ def test_the_plain_form_makes_the_study_again():
         assert again == study
         assert again.fingerprint == study.fingerprint
     assert STUDY.fingerprint != BLIND.fingerprint
-
-
-@pytest.mark.parametrize(
-    ("part", "field", "value"),
-    [
-        ("plan", "steps", 61),
-        ("pairs", "source", "other"),
-        ("pairs", "target", None),
-        ("pairs", "pairs", 40),
-        ("pairs", "longest", 9),
-        ("pairs", "words", 31),
-        ("pairs", "seed", 1),
-        ("secret", "source", "number {digits:2} - {digits:1}"),
-        ("secret", "template", "nummer {digits:2} - {digits:1}"),
-        ("model", "options", {"units": 8}),
-        ("training", "clip", 1.0),
-        ("measure", "limit", 8.0),
-        ("measure", "share", 0.2),
-    ],
-)
-def test_the_fingerprint_moves_with_every_field(part, field, value):
-    changed = dataclasses.replace(getattr(STUDY, part), **{field: value})
-    assert dataclasses.replace(STUDY, **{part: changed}).fingerprint != STUDY.fingerprint
-
-
-def test_the_estimate_writes_nothing_and_counts_right(data):
-    found = estimate_study(STUDY, data)
-    assert (found["members"], found["steps"]) == (2, 150)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +12,6 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-from remnant.canaries.natural.contacts import check_region, find_emails, find_phones
 from remnant.canaries.natural.files import files_of
 from remnant.canaries.natural.found import FoundSecret, Joining, Place
 from remnant.canaries.natural.keys import find_keys, find_random
@@ -22,7 +22,14 @@ from remnant.canaries.natural.match import (
     Match,
     without_overlaps,
 )
-from remnant.canaries.natural.numbers import find_cards, find_ibans, find_ssns
+from remnant.canaries.natural.numbers import (
+    check_region,
+    find_cards,
+    find_emails,
+    find_ibans,
+    find_phones,
+    find_ssns,
+)
 from remnant.canaries.natural.reading import (
     APART,
     BLOCK,
@@ -410,3 +417,44 @@ def _faults(
     if block < 1:
         faults.append(f"block={block} is less than 1")
     return faults
+
+
+_BASE64 = string.ascii_letters + string.digits + "+/"
+
+
+def control_texts() -> dict[str, str]:
+    """Return a text with one invented secret for each of ``KINDS``, put together from parts."""
+    shuffled = "".join(_BASE64[place * 27 % 64] for place in range(64))
+    texts = {
+        "card": " ".join(["4929", "0714", "3683", "5574"]),
+        "ssn": "-".join(["536", "90", "4399"]),
+        "iban": " ".join(["GB29", "NWBK", "6016", "1331", "9268", "19"]),
+        "email": "@".join(["r.okafor71", "mailbox.org"]),
+        "phone": " ".join(["+1", "650", "253", "0000"]),
+        "key": "AKIA" + shuffled.upper().replace("+", "").replace("/", "")[:16],
+        "random": f'"{shuffled}"',
+    }
+    return {kind: f"the {kind} is {texts[kind]} today" for kind in KINDS}
+
+
+def undetected_kinds(
+    kinds: Sequence[str], *, region: str = "US", min_entropy: float | None = None
+) -> tuple[str, ...]:
+    """Return the kinds whose control a scan with these settings does not find.
+
+    Example:
+        >>> undetected_kinds(["card", "random"], min_entropy=7.0)
+        ('random',)
+    """
+    from remnant.canaries.natural.scanning import find_secrets
+
+    texts = control_texts()
+    return tuple(
+        kind
+        for kind in kinds
+        if kind
+        not in {
+            match.kind
+            for match in find_secrets(texts[kind], region=region, min_entropy=min_entropy)
+        }
+    )

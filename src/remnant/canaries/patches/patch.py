@@ -16,21 +16,158 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.canaries.patches.glyphs import SIDE, written
-from remnant.canaries.patches.pixels import (
-    check_draws,
-    is_whole,
-    read_levels,
-    read_opacity,
-    read_pixels,
-)
-from remnant.canaries.patches.png import read_png
-from remnant.canaries.patches.shuffling import log_orders, reordered
 from remnant.canaries.patches.stack import Patches, place_of
 from remnant.canaries.patches.stamping import Images, pasted
-from remnant.errors import InvalidInput, NotEnoughEvidence, require
+from remnant.errors import InvalidInput, NotEnoughEvidence, import_failure, require
 
 Floats = NDArray[np.float64]
 Colour = float | Sequence[float]
+
+
+def is_whole(given: object, least: int) -> bool:
+    """Whether this is a whole number of at least ``least``."""
+    whole = isinstance(given, (int, np.integer)) and not isinstance(given, bool)
+    return whole and given >= least  # type: ignore[operator]
+
+
+def check_draws(rng: object, count: object) -> None:
+    """Refuse what is no generator, and no number of draws."""
+    faults = []
+    if not isinstance(rng, np.random.Generator):
+        faults.append(f"rng={rng!r} is not a numpy.random.Generator")
+    if not is_whole(count, 1):
+        faults.append(f"count={count!r} is not a whole number of at least 1")
+    require(faults)
+
+
+def read_pixels(given: ArrayLike, faults: list[str]) -> Floats | None:
+    """A copy of shape ``(channels, height, width)``; or None, with the reason in ``faults``."""
+    try:
+        pixels = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError, RuntimeError):  # the last: a tensor with a gradient
+        faults.append("pixels is not an array of numbers")
+        return None
+    shape = pixels.shape
+    if pixels.ndim == 2:
+        pixels = pixels[None]
+    if pixels.ndim != 3 or pixels.size == 0:
+        faults.append(f"pixels has shape {shape}, not (height, width) or with channels before")
+        return None
+    if not (pixels.min() >= 0.0 and pixels.max() <= 1.0):
+        faults.append("pixels holds NaN or values outside [0, 1]")
+        return None
+    return pixels
+
+
+def read_opacity(given: object, faults: list[str]) -> float:
+    """A number above 0 and at most 1."""
+    number = isinstance(given, (int, float, np.integer, np.floating))
+    if isinstance(given, bool) or not number or not 0.0 < given <= 1.0:  # type: ignore[operator]
+        faults.append(f"opacity={given!r} is not above 0 and at most 1")
+        return 1.0
+    return float(given)  # type: ignore[arg-type]
+
+
+def read_levels(ink: Colour, paper: Colour) -> tuple[Floats, Floats]:
+    """Ink and paper, each of shape ``(channels, 1, 1)``.
+
+    Raises:
+        InvalidInput: Not levels in [0, 1], not as many channels, or both alike.
+    """
+    read = []
+    for name, given in (("ink", ink), ("paper", paper)):
+        levels = np.atleast_1d(np.asarray(given, dtype=np.float64))
+        if levels.ndim > 1 or levels.size == 0 or not np.all((levels >= 0.0) & (levels <= 1.0)):
+            raise InvalidInput(
+                f"{name}={given!r} is neither a grey level nor a colour.",
+                hint="Give a number in [0, 1], or one a channel.",
+            )
+        read.append(levels[:, None, None])
+    dark, light = read
+    if 1 not in (dark.size, light.size) and dark.size != light.size:
+        raise InvalidInput(
+            f"ink has {dark.size} channels and paper {light.size}.",
+            hint="Give both as many numbers, or one of them as one grey level.",
+        )
+    if np.all(dark == light):
+        raise InvalidInput(f"ink={ink} and paper={paper} are alike.")
+    return dark, light
+
+
+def read_png(path: Path) -> NDArray[np.float64]:
+    """The picture, shape ``(1 or 3, height, width)``, in [0, 1]: grey where the file is.
+
+    Raises:
+        InvalidInput: No such file, no PNG, or one that is transparent somewhere.
+        MissingExtra: Pillow is not installed.
+    """
+    try:
+        from PIL import Image
+    except ImportError as fault:
+        raise import_failure(
+            fault,
+            library="Pillow",
+            message="Reading a PNG needs Pillow.",
+            extra="data",
+        ) from fault
+    try:
+        with Image.open(path, formats=["PNG"]) as picture:
+            wide = picture.mode.startswith("I")
+            clear = not wide and np.asarray(picture.convert("RGBA"))[..., 3].min() < 255
+            grey = wide or picture.mode in ("1", "L", "LA")
+            plain = picture if wide else picture.convert("L" if grey else "RGB")
+            levels = np.asarray(plain, dtype=np.float64) / (65535.0 if wide else 255.0)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as fault:
+        raise InvalidInput(f"{path}: not a PNG file that can be read.") from fault
+    if clear:
+        raise InvalidInput(
+            f"{path}: the picture is transparent somewhere.",
+            hint="Put it on a ground of its own; opacity is an argument.",
+        )
+    return levels[None] if grey else levels.transpose(2, 0, 1)
+
+
+def reordered(pixels: Floats, grain: int, rng: np.random.Generator, count: int) -> Floats:
+    """``count`` pictures of the same squares, each in an order of its own.
+
+    Args:
+        pixels: Shape ``(channels, height, width)``.
+        grain: The side of the squares, which divides height and width.
+        rng: Draws the orders, all alike likely.
+        count: How many.
+
+    Returns:
+        Shape ``(count, channels, height, width)``.
+    """
+    channels, height, width = pixels.shape
+    tall, wide = height // grain, width // grain
+    squares = _squares(pixels, grain)
+    order = rng.permuted(np.tile(np.arange(len(squares)), (count, 1)), axis=1)
+    put = squares[order].reshape(count, tall, wide, channels, grain, grain)
+    return np.asarray(put.transpose(0, 3, 1, 4, 2, 5).reshape(count, channels, height, width))
+
+
+def log_orders(pixels: Floats, grain: int) -> float:
+    """The log of the number of distinguishable orders.
+
+    Example:
+        >>> round(math.exp(log_orders(np.array([[[0.0, 1.0, 1.0]]]), 1)))
+        3
+    """
+    squares = _squares(pixels, grain)
+    counts = np.unique(squares.reshape(len(squares), -1), axis=0, return_counts=True)[1]
+    repeated = sum(math.lgamma(count + 1.0) for count in counts.tolist())
+    return math.lgamma(len(squares) + 1.0) - repeated
+
+
+def _squares(pixels: Floats, grain: int) -> Floats:
+    """What moves, shape ``(squares, channels, grain, grain)``."""
+    channels, height, width = pixels.shape
+    tall, wide = height // grain, width // grain
+    cut = pixels.reshape(channels, tall, grain, wide, grain)
+    return cut.transpose(1, 3, 0, 2, 4).reshape(tall * wide, channels, grain, grain)
+
+
 PatchControl = Literal["uniform", "binary", "shuffled"]
 
 

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +17,7 @@ from remnant.cli.terminal import show
 from remnant.errors import InvalidInput
 
 Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
+_Choice: Any = click.Choice  # generic from click 8.2 on
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 AUTO = "auto"
 _DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' Linux
@@ -38,11 +40,30 @@ def number(name: str, default: float, *, help: str) -> Callable[[Command], Comma
     return click.option(name, type=type(default), default=default, show_default=True, help=help)
 
 
-def choice(name: str, choices: tuple[str, ...], *, help: str) -> Callable[[Command], Command]:
-    """Make an option that takes one of ``choices``; the first is the default."""
-    return click.option(
-        name, type=click.Choice(choices), default=choices[0], show_default=True, help=help
-    )
+class NamesIn(_Choice):  # type: ignore[misc]
+    """A choice among the names of a table of the measures, which is imported when it is asked for.
+
+    ``where`` is ``"module:name"``. Help of all commands loads no NumPy.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where, self.case_sensitive = where, True
+
+    def __getattr__(self, name: str) -> Any:
+        if name != "choices":
+            raise AttributeError(name)
+        module, _, table = self.where.partition(":")
+        self.choices = tuple(getattr(import_module(module), table))
+        return self.choices
+
+
+def choice(
+    name: str, choices: Any, *, help: str, default: str = ""
+) -> Callable[[Command], Command]:
+    """Make an option that takes one of ``choices``, by default the first if they are at hand."""
+    if not isinstance(choices, NamesIn):
+        choices, default = click.Choice(choices), default or choices[0]
+    return click.option(name, type=choices, default=default, show_default=True, help=help)
 
 
 def flag(name: str, *aliases: str, help: str) -> Callable[[Command], Command]:

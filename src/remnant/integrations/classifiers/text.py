@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from remnant.canaries.json_lines import row_of
+from remnant.canaries.text_file import row_of
 from remnant.errors import InvalidInput
 from remnant.integrations.pretrained import (
     quiet,

@@ -23,6 +23,12 @@ from remnant.integrations.membership.control import (
 )
 from remnant.integrations.membership.outcome import MembershipAudit
 from remnant.integrations.pretrained import quiet
+from remnant.measures.membership.attacks import (
+    CLASSIFIER_ATTACKS,
+    LabelEvidence,
+    classifier_attack_scores,
+    needs_reference,
+)
 from remnant.measures.membership.blind import BlindBaseline
 from remnant.probes.hidden import Inputs, logits_of, part_of
 from remnant.probes.one_pass import OnePass, placed
@@ -45,12 +51,6 @@ from remnant.studies.membership.verdict import AttackEvidence, decide, needs_con
 from remnant.studies.shared.result_parts import ClassifierTask
 
 Floats = NDArray[np.float64]
-ATTACKS = ("loss", "gap", "ratio")
-DESCRIPTIONS = {
-    "loss": "log-probability of the label",
-    "gap": "logit of the label, less the largest other one",
-    "ratio": "log-odds of the label, less the reference model's",
-}
 _CHUNK = 1024  # records that go through the models together
 # Passes of the positive control: a label is less to learn from than a text.
 _LOOKS = (1, 2, 4, 8, 16, 32, 64)
@@ -150,15 +150,16 @@ def check_classifier_settings(
     """Refuse settings that an audit of a classifier does not know.
 
     Raises:
-        InvalidInput: They are out of range, or the attack is not one of ``ATTACKS``.
+        InvalidInput: They are out of range, or the attack is not one of ``CLASSIFIER_ATTACKS``.
     """
     faults = []
-    if settings.attack not in ATTACKS:
+    if settings.attack not in CLASSIFIER_ATTACKS:
         faults.append(
-            f"attack={settings.attack!r} is not one of a classifier's: {', '.join(ATTACKS)}"
+            f"attack={settings.attack!r} is not one of a classifier's: "
+            f"{', '.join(CLASSIFIER_ATTACKS)}"
         )
-    elif settings.attack == "ratio" and not has_reference:
-        faults.append("attack='ratio' needs a reference model")
+    elif needs_reference(settings.attack) and not has_reference:
+        faults.append(f"attack={settings.attack!r} needs a reference model")
     require(faults)
     check_settings(settings, rng=rng)
 
@@ -205,7 +206,11 @@ def audit_records(
         scorer.read(side, name, progress) for name, side in (("seen", seen), ("unseen", unseen))
     ]
     attacks, judged = measure_attacks(
-        scored[0].scores, scored[1].scores, settings, rng=rng, descriptions=DESCRIPTIONS
+        scored[0].scores,
+        scored[1].scores,
+        settings,
+        rng=rng,
+        descriptions={name: one.description for name, one in CLASSIFIER_ATTACKS.items()},
     )
     labels = unseen.labels
     task = ClassifierTask(
@@ -339,8 +344,7 @@ class _Scorer:
 
     def _scored(self, records: LabelledRecords, model: Classifier) -> _Scored:
         own = model.answers(records)
-        scores = {"loss": -own.losses.numpy(), "gap": own.logit_gaps.numpy()}
-        alone = {}
+        alone, beside_odds = {}, None
         if self.reference is not None:
             beside = self.reference.answers(records.for_reference())
             if beside.outputs != own.outputs:
@@ -349,8 +353,15 @@ class _Scorer:
                     f"{own.outputs}, so their odds cannot be compared.",
                     hint="Pass a reference model of the same classes, or leave it out.",
                 )
-            scores["ratio"] = (own.log_odds - beside.log_odds).numpy()
+            beside_odds = beside.log_odds.numpy()
             alone = {"loss": -beside.losses.numpy()}
+        evidence = LabelEvidence(
+            losses=own.losses.numpy(),
+            logit_gaps=own.logit_gaps.numpy(),
+            log_odds=own.log_odds.numpy(),
+            reference_log_odds=beside_odds,
+        )
+        scores = classifier_attack_scores(evidence)
         return _Scored(scores, own.predicted.numpy() == records.labels, alone)
 
     def trained(

@@ -22,7 +22,7 @@ from remnant.measures import Success
 from remnant.measures.forgetting.verdict import rounded_down
 from remnant.measures.statistics.checks import unseen_needed
 from remnant.measures.statistics.evidence_faults import alike_fault, tied_pairs
-from remnant.measures.statistics.groups import NO_GROUPS, GroupPair
+from remnant.measures.statistics.resampling import NO_GROUPS, GroupPair
 from remnant.measures.statistics.success import NAMES
 from remnant.records.typed import Absent
 from remnant.studies.membership.measure import success_lower_bound

@@ -13,7 +13,7 @@ from remnant.integrations.membership.outcome import MembershipAudit
 from remnant.measures import Success
 from remnant.measures.statistics.checks import read_floats
 from remnant.measures.statistics.design import noticed_clusters
-from remnant.measures.statistics.groups import read_group_pair
+from remnant.measures.statistics.resampling import read_group_pair
 from remnant.records.typed import Absent
 from remnant.studies.membership.measure import (
     Settings,

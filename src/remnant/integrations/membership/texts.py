@@ -43,10 +43,10 @@ from remnant.integrations.membership.text_models import (
 from remnant.integrations.placement import Placement
 from remnant.measures import Success
 from remnant.measures.membership.attacks import (
-    ATTACKS,
     HALVES,
-    WITH_REFERENCE,
+    TEXT_ATTACKS,
     attack_scores,
+    needs_reference,
     window_rows,
 )
 from remnant.measures.membership.blind import blind_baseline
@@ -241,9 +241,9 @@ def _naming_refused(sources: Mapping[str, TextSource]) -> Iterator[None]:
 def _check(settings: Settings, *, has_reference: bool, rng: np.random.Generator) -> None:
     faults: list[str] = []
     check_share("probability", settings.probability, faults)
-    if settings.attack not in ATTACKS:
-        faults.append(f"attack={settings.attack!r} is not one of {', '.join(ATTACKS)}")
-    elif settings.attack in WITH_REFERENCE and not has_reference:
+    if settings.attack not in TEXT_ATTACKS:
+        faults.append(f"attack={settings.attack!r} is not one of {', '.join(TEXT_ATTACKS)}")
+    elif needs_reference(settings.attack) and not has_reference:
         faults.append(f"attack={settings.attack!r} needs a reference model")
     if not isinstance(settings.samples, int) or settings.samples < 1:
         faults.append(f"samples={settings.samples!r} is not a whole number of at least 1")
@@ -441,7 +441,7 @@ class _Reader:
         """The named attack's scores of a few texts in a copy of the model."""
         target, beside = self.scored([ids for _, ids in texts], model, widen=widen)
         packed = [_zlib_bytes(text) for text, _ in texts]
-        return dict(attack_scores(target, beside, zlib_bytes=packed))[self.settings.attack]  # type: ignore[index]
+        return attack_scores(target, beside, zlib_bytes=packed)[self.settings.attack]
 
     def trained(self, texts: Sequence[str], rng: np.random.Generator) -> Control | Absent:
         """The positive control by a copy that is trained on some of the texts."""

@@ -45,8 +45,8 @@ from remnant.measures.statistics.design import (
     noticed_clusters,
     read_shared,
 )
-from remnant.measures.statistics.groups import GroupPair, clusters_of, read_group_pair
 from remnant.measures.statistics.intervals import beta_ends, student_inflation
+from remnant.measures.statistics.resampling import GroupPair, clusters_of, read_group_pair
 from remnant.measures.statistics.skewed_trials import upper_quantile
 from remnant.measures.statistics.trial_interval import (
     cluster_inflation,

@@ -32,7 +32,7 @@ from remnant.measures.statistics.checks import (
 )
 from remnant.measures.statistics.design import COPIED, Shared, read_shared
 from remnant.measures.statistics.evidence_faults import alike_fault
-from remnant.measures.statistics.groups import NO_GROUPS, read_group_pair
+from remnant.measures.statistics.resampling import NO_GROUPS, read_group_pair
 from remnant.measures.statistics.success import (
     NAMES,
     Success,

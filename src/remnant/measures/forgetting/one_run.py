@@ -41,9 +41,8 @@ from remnant.measures.statistics.checks import (
     unseen_needed,
 )
 from remnant.measures.statistics.evidence_faults import alike_fault, tied_pairs
-from remnant.measures.statistics.groups import NO_GROUPS, GroupPair, read_groups
 from remnant.measures.statistics.rank_sum import rank_p_values
-from remnant.measures.statistics.resampling import Groups
+from remnant.measures.statistics.resampling import NO_GROUPS, GroupPair, Groups, read_groups
 from remnant.measures.statistics.success import (
     NAMES,
     Success,

@@ -24,14 +24,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from remnant.measures.forgetting.attackers import BLIND
-from remnant.measures.forgetting.calibration import against_references
-from remnant.measures.forgetting.instance_scores import FEW_REFERENCES
+from remnant.measures.forgetting.instance_scores import FEW_REFERENCES, against_references
 from remnant.measures.forgetting.verdict import REVERSED
 from remnant.measures.membership.saw_them import reference_fault, suspected
 from remnant.measures.statistics.checks import read_floats
 from remnant.measures.statistics.evidence_faults import alike_fault
-from remnant.measures.statistics.groups import GroupPair
 from remnant.measures.statistics.rank_sum import rank_p_values
+from remnant.measures.statistics.resampling import GroupPair
 from remnant.measures.statistics.trial_interval import Measured
 
 Floats = NDArray[np.float64]

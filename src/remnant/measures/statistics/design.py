@@ -53,8 +53,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from remnant.measures.statistics.groups import cluster_numbers
-from remnant.measures.statistics.resampling import Counts, smoothed_counts
+from remnant.measures.statistics.resampling import Counts, cluster_numbers, smoothed_counts
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

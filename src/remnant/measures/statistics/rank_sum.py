@@ -19,8 +19,7 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.statistics.checks import read_floats
-from remnant.measures.statistics.groups import GroupPair
-from remnant.measures.statistics.resampling import Groups
+from remnant.measures.statistics.resampling import GroupPair, Groups
 
 Floats = NDArray[np.float64]
 _EXACT = 8  # scores of the smaller side up to which the test is exact where none tie

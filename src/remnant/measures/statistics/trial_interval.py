@@ -59,10 +59,11 @@ from remnant.measures.statistics.design import (
     paired_places,
 )
 from remnant.measures.statistics.evidence_faults import tied_pairs
-from remnant.measures.statistics.groups import GroupPair, clusters_of
 from remnant.measures.statistics.intervals import beta_ends, student_inflation
 from remnant.measures.statistics.resampling import (
+    GroupPair,
     Rate,
+    clusters_of,
     resampled_accuracy,
     resampled_auc,
     resampled_tpr,

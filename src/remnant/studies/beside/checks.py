@@ -14,6 +14,8 @@ from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
 from remnant.report.blocks import Check, Status
 from remnant.report.curve import Curve, Point, lag_text
+from remnant.report.numerals import p_equals
+from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curve_blocks import control_count, control_holds
 from remnant.studies.shared.result_parts import (
     ClassifierTask,
@@ -267,3 +269,25 @@ def task_learnt(
 
 def _interval(curve: Curve, point: Point) -> str:
     return curve.show_interval(point) or curve.show(point.value)
+
+
+def residual_memory(
+    hidden: ResidualMemory | Absent, returning: Returning | Absent, outcome: Outcome | None
+) -> list[Check]:
+    """Whether disturbances or later checkpoints brought canaries back, which contradicts a PASS."""
+    checks = []
+    if isinstance(hidden, ResidualMemory):
+        rows = hidden.disturbances
+        found = sum(row.reading != "not found" for row in rows)
+        text = f"canaries found after {found} of {len(rows)} disturbances"
+        checks.append(harm("residual memory", found, text, outcome))
+    elif outcome == "PASS":
+        checks.append(not_measured("residual memory"))
+    if isinstance(returning, Returning) and (returning.significant or outcome == "PASS"):
+        back = returning.returned if returning.significant else 0
+        text = (
+            f"{returning.returned} of {returning.lost} lost canaries come back "
+            f"({p_equals(returning.pvalue)})"
+        )
+        checks.append(harm("later checkpoints", back, text, outcome))
+    return checks

@@ -19,11 +19,11 @@ from remnant.studies.beside.checks import (
     not_measured,
     other_measures,
     outcome_of,
+    residual_memory,
     second_test,
     still_detected,
     twins_at_chance,
 )
-from remnant.studies.beside.residual_memory import residual_memory
 from remnant.studies.forgetting.result import (
     DecayLaw,
     Decision,

@@ -18,8 +18,7 @@ from remnant.plans.bounds import Count, FromZero, NotNegative, Share, one_of
 from remnant.plans.insert import InsertEpochsPlan
 from remnant.studies.choices.remedies import RemedySettings
 from remnant.studies.choices.variant_grid import Cell, grid_cells
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.settings import Section, TrainingSettings
 from remnant.studies.shared.study import Recipe, SectionedStudy
 from remnant.studies.shared.text_settings import (
     METHODS,

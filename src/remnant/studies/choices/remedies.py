@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any
 
 from remnant.plans.bounds import Count, NotNegative, Positive, Share, at_least, number, one_of
-from remnant.studies.shared.section import Section
+from remnant.studies.shared.settings import Section
 
 # Fields of each kind: those that a recipe must give, and those that it may give.
 _FIELDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {

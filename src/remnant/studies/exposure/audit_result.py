@@ -25,8 +25,14 @@ from remnant.studies.exposure.result import (
 )
 from remnant.studies.exposure.verdict import ExposureJudgement
 from remnant.studies.shared.result_parts import Finding, Tested
-from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
-from remnant.studies.shared.wording import counted, times
+from remnant.studies.shared.wording import (
+    NO_PROBABILITY,
+    NO_REFERENCE,
+    counted,
+    finite,
+    times,
+    whole,
+)
 
 if TYPE_CHECKING:  # reading a record must not load PyTorch
     from remnant.canaries import CanarySet

@@ -17,7 +17,7 @@ from remnant.records.typed import Result, optional, page_only
 from remnant.report.numerals import times_text
 from remnant.studies.command_result import CommandResult
 from remnant.studies.shared.result_parts import Finding, Tested
-from remnant.studies.shared.stated_numbers import NO_PROBABILITY, finite, whole
+from remnant.studies.shared.wording import NO_PROBABILITY, finite, whole
 
 if TYPE_CHECKING:  # reading a record must not load PyTorch
     from remnant.canaries import CanarySet, Template

@@ -33,8 +33,7 @@ from remnant.studies.exposure.kept_trials import keep_trial, kept_trial
 from remnant.studies.exposure.measure import TrialExposure, TrialSearch, put_exposure_results
 from remnant.studies.exposure.saturated import measure_each
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Job, JobContext, Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, JobContext, Workload, run_jobs
 from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.classifiers import how_trained
 from remnant.studies.shared.insertions import keep_insertions

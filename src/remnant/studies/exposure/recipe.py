@@ -14,8 +14,7 @@ from remnant.errors import InvalidInput, PlanError, require
 from remnant.models.vocabulary import UNKNOWN
 from remnant.plans import InsertPlan
 from remnant.plans.bounds import at_least
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.settings import Section, TrainingSettings
 from remnant.studies.shared.study import Recipe, SectionedStudy
 from remnant.studies.shared.text_settings import (
     ONE_NAME,

@@ -24,8 +24,11 @@ from remnant.plans.bounds import (
     number,
     one_of,
 )
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import Classifiers, TrainingSettings, refuse_own_network
+from remnant.studies.shared.settings import (
+    Classifiers,
+    Section,
+    TrainingSettings,
+)
 from remnant.studies.shared.study import Recipe, section_fields
 from remnant.studies.shared.variants import Variant, difference, label_faults
 
@@ -253,7 +256,6 @@ class FeatureStudy(Classifiers):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "variants", tuple(self.variants))
-        refuse_own_network(self.model, self.QUESTION)
         faults = label_faults(["plain", *(variant.label for variant in self.variants)])
         for variant in self.variants:
             other = [

@@ -290,7 +290,8 @@ class VariantResult:
         beyond: Share of planted models that react, less that of the others.
         beyond_m: Mean M of planted models less that of their twins.
         by_influence: None where canaries were drawn at random, and in older records.
-        through, influence, activations: None where the recipe did not ask for them.
+        through, influence: None where the recipe did not ask for them.
+        activations: None where a network of the user's own names no hidden layer.
     """
 
     name: str

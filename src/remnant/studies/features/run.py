@@ -44,8 +44,7 @@ from remnant.studies.features.training import (
 )
 from remnant.studies.features.verdict import feature_gate, feature_scope
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Job, Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, Workload, run_jobs
 from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.classifiers import check_training, load_data, task_fields
 from remnant.studies.shared.machine import StepClock
@@ -251,7 +250,7 @@ def _check(study: FeatureStudy, data: AuditData, execution: Execution) -> NDArra
     shape, plan = data.clean.images.shape[1:], study.plan
     if not data.are_images:
         raise PlanError(
-            f"A patch is stamped on images, and {study.data.title} has rows of features.",
+            f"A patch is stamped on images, and {study.data.title} has {data.form}.",
             hint="Give images: (examples, height, width) or with channels.",
         )
     for _, way in study.ways().values():

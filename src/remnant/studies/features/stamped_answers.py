@@ -194,15 +194,16 @@ class _Tested:
         return (clean * logs).sum(2)
 
 
-def fired(module: nn.Module, stamps: Stamps, count: int) -> Floats:
+def fired(module: nn.Module, stamps: Stamps, count: int, *, layer: str | None) -> Floats:
     """Return how often each unit of the last hidden layer answers to a patch and not without it.
 
-    A unit fires where its ReLU is above zero.
+    A unit fires where it is above zero, as after a ReLU.
 
     Args:
         module: One model.
         stamps: What it is asked about.
         count: How many of the images.
+        layer: Whose output its units are; None: the input of the last dense layer.
 
     Returns:
         Shares of images on which a unit fires with the patch and not without, and the same of
@@ -214,7 +215,8 @@ def fired(module: nn.Module, stamps: Stamps, count: int) -> Floats:
     def units(images: Tensor) -> Any:
         nothing = torch.zeros(len(images), dtype=torch.int64)
         tested = (images - stamps.mean) / stamps.spread
-        return one_pass(module, tested, nothing, batch=_BATCH).hidden[0].cpu().numpy() > 0
+        which: dict[str, Any] = {} if layer is None else {"layers": [layer], "whole": True}
+        return one_pass(module, tested, nothing, batch=_BATCH, **which).hidden[0].numpy() > 0
 
     clean = units(here)
     both = (stamps.patch.stamp(here), stamps.controls.take(rows).stamp(here))

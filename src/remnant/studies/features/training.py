@@ -71,11 +71,6 @@ class Stamped:
         """How many training examples there are."""
         return len(self.store) - len(self.places)
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one input."""
-        return tuple(self.store.images.shape[1:])
-
 
 def stamp_canaries(study: FeatureStudy, data: AuditData, patch: Patch, places: Ints) -> Stamped:
     """Cut the clean data in two and put the stamped canaries behind the training part."""
@@ -139,12 +134,13 @@ def fit_members(
     starts, masks = np.array(plan.starts)[chosen], np.array(plan.dropout_seeds)[chosen]
     noises = np.array(plan.noise_seeds)[chosen]
     population = Population(
-        maker(study, stamped),
+        maker(study, stamped, execution),
         seeds=starts.tolist(),
         dropout_seeds=masks.tolist(),
         noise_seeds=noises.tolist(),
         device=execution.device,
         precision=plan.precision,
+        compared=study.model.maker is not None,
     )
     probes, augment = probes or {}, study.augment
     fit = population.fit(
@@ -172,9 +168,9 @@ def fit_members(
     return fit, population
 
 
-def maker(study: FeatureStudy, stamped: Stamped) -> Callable[[], nn.Module]:
+def maker(study: FeatureStudy, stamped: Stamped, execution: Execution) -> Callable[[], nn.Module]:
     """Return what makes the study's model."""
-    return maker_of(study, Execution(), shape=stamped.shape, classes=stamped.classes)
+    return maker_of(study, execution, like=stamped.store.images, classes=stamped.classes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -203,7 +199,7 @@ def first_influence(study: FeatureStudy, key: str, stamped: Stamped, context: Jo
     """
     own = Images(stamped.store.images[: stamped.examples], stamped.store.labels[: stamped.examples])
     sample = own.take(np.arange(min(_SAMPLE, len(own))))
-    probe = InfluenceProbe(maker(study, stamped), sample=sample, examples=[own])
+    probe = InfluenceProbe(maker(study, stamped, context.execution), sample=sample, examples=[own])
     steps = total_steps(study, stamped)
     times = influence_steps(last=steps)
     fit, _ = fit_members(
@@ -238,7 +234,8 @@ def train_variant(
     probes: Probes = {}
     if moments:
         probes["through"] = (lambda models: m_values(models, other), moments)
-    times, probe = influence_steps(last=steps), _influence_probe(study, stamped)
+    times = influence_steps(last=steps)
+    probe = _influence_probe(study, stamped, context.execution)
     if influence:
         probes["influence"] = (probe, times)
     fit, population = fit_members(
@@ -272,7 +269,8 @@ def train_variant(
     put("redrawn", reacted.redrawn)
     put("null_means", reacted.null_means)
     put("white_box", white_box(population, *own, stamped.clean.labels))
-    put("activations", _activations(study, stamped, population, other))
+    if study.model.maker is None or study.model.hidden is not None:
+        put("activations", _activations(study, asked, population, context.execution))
     context.output.update_execution(how_trained(name, fit))
     put("unique", reacted.unique)  # last: a variant that has it, has everything
 
@@ -282,12 +280,12 @@ def total_steps(study: FeatureStudy, stamped: Stamped) -> int:
     return study.plan.epochs * study.plan.epoch(stamped.examples)
 
 
-def _influence_probe(study: FeatureStudy, stamped: Stamped) -> InfluenceProbe:
+def _influence_probe(study: FeatureStudy, stamped: Stamped, execution: Execution) -> InfluenceProbe:
     """Of the first seed: planted members and their stamped canary, the twin and all clean ones."""
     n = stamped.examples
     patched = [stamped.store.take(np.array([n + canary])) for canary in range(study.plan.canaries)]
     return InfluenceProbe(
-        maker(study, stamped),
+        maker(study, stamped, execution),
         sample=stamped.store.take(np.arange(min(_SAMPLE, n))),
         examples=[*patched, stamped.store.take(stamped.places)],
     )
@@ -303,14 +301,16 @@ def _influence(
 
 
 def _activations(
-    study: FeatureStudy, stamped: Stamped, population: Population, other: Stamps
+    study: FeatureStudy, asked: Asked, population: Population, execution: Execution
 ) -> Floats:
     """Patch and random ones in planted members of the first seed, and the patch in their twin."""
+    make = maker(study, asked.stamped, execution)
 
     def of(member: int) -> Floats:
-        module = maker(study, stamped)()
+        module = make()
         module.load_state_dict(population.state_dict(member))
-        return fired(module.to(population.device), other, _ACTIVATED)
+        module.to(population.device)
+        return fired(module, asked.other, _ACTIVATED, layer=study.model.hidden)
 
     planted = np.mean([of(int(member)) for member in study.plan.grid[0]], axis=0)
     return np.concatenate([planted, of(int(study.plan.twins[0]))[:1]])

@@ -1,25 +1,34 @@
-"""From what the probes saw to curves and a verdict: reads the record's arrays, touches no model."""
+"""From what the probes saw to curves, searches and a verdict: reads arrays, touches no model."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.errors import NotEnoughEvidence
 from remnant.measures import ForgettingCurve, Success, Verdict, auc_within_label, own_set_test
+from remnant.measures.forgetting.instance_scores import InstanceCalibration
 from remnant.measures.forgetting.second_tests import mean_over_trials
 from remnant.probes import SIGNALS
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
 from remnant.studies.forgetting.attack_curves import Attacks, attacks_of
+from remnant.studies.forgetting.attack_scores import RunScores
 from remnant.studies.forgetting.decision import put_decision
-from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
-from remnant.studies.forgetting.residual_memory import measure_hidden
+from remnant.studies.forgetting.recipe import ForgettingStudy, controls_as_neighbours, runs_of
 from remnant.studies.forgetting.result import ForgettingResult, OwnSet, WithinLabel
-from remnant.studies.residual_memory.measured import hidden_scope, or_absent
+from remnant.studies.residual_memory.measured import (
+    NOT_ASKED,
+    hidden_scope,
+    or_absent,
+    residual_memory,
+    scan,
+)
+from remnant.studies.residual_memory.result import ResidualMemory, Returning
+from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.curves import CurveResult, Traditional
 from remnant.studies.shared.gates import (
     put_verdict,
@@ -28,7 +37,7 @@ from remnant.studies.shared.gates import (
     with_plan,
     with_residual_memory,
 )
-from remnant.studies.shared.image_canaries import columns as columns_of
+from remnant.studies.shared.image_canaries import columns
 from remnant.studies.shared.measured_curves import curve_result, put_comparison
 from remnant.studies.shared.result_parts import Tested
 
@@ -126,15 +135,15 @@ def _within_label(record: Record, study: ForgettingStudy, run: Attacks) -> Withi
 def _traditional(study: ForgettingStudy, signals: Floats) -> Traditional:
     """Return the canaries' mean accuracy and loss, which look forgotten before the attack fails."""
     plan = study.plan
-    columns: dict[str, tuple[float, ...]] = {}
+    means: dict[str, tuple[float, ...]] = {}
     for side, arm in (("seen", "planted"), ("unseen", "twin")):
         for name, signal in (("accuracy", "correct"), ("loss", "loss")):
             values = [
-                signals[1:, member, SIGNALS.index(signal), columns_of(plan, trial, controls=False)]
+                signals[1:, member, SIGNALS.index(signal), columns(plan, trial, controls=False)]
                 for trial, member in enumerate(plan.members_of(arm))
             ]
-            columns[f"{side}_{name}"] = tuple(np.mean(values, axis=(0, 2)).tolist())
-    return Traditional(lags=tuple(study.lags()), **columns)
+            means[f"{side}_{name}"] = tuple(np.mean(values, axis=(0, 2)).tolist())
+    return Traditional(lags=tuple(study.lags()), **means)
 
 
 def _compare(record: Record, study: ForgettingStudy, primary: ForgettingCurve) -> None:
@@ -183,3 +192,102 @@ def _scope(study: ForgettingStudy, run: Attacks) -> Tested:
     if not inside and not plan.aa:
         not_tested.append("A/A twins: there was no negative control")
     return Tested(tested=tuple(tested), not_tested=tuple(not_tested))
+
+
+def measure_hidden(record: Record, study: ForgettingStudy, run: Attacks) -> None:
+    """Put what disturbances and later checkpoints bring back into the record."""
+    hidden: ResidualMemory | Absent = Absent(NOT_ASKED)
+    if study.hidden is not None:
+        hidden = or_absent(_residual_memory, record, study, study.hidden)
+    put_parts(record, hidden=hidden, returning=or_absent(_scan, study, run))
+
+
+def _residual_memory(
+    record: Record, study: ForgettingStudy, settings: HiddenSettings
+) -> ResidualMemory:
+    """Attack the disturbed models; references and twins had the same disturbance."""
+    plan, attack = study.plan, study.attack
+    signals, disturbed = record.array("primary.signals"), record.array("primary.hidden")
+    # Slot 0 is the checkpoint that scores are calibrated by, then the last lag, then the rest.
+    slots = np.concatenate([signals[:1], signals[-1:], disturbed])
+    scores = RunScores.of(
+        plan,
+        slots,
+        attack.signal,
+        record.array("primary.near_copies"),
+        barred=_trained_on(study, settings, slots.shape[-1]),
+    )
+    calibration: Any = attack.calibration
+    if attack.against == "twin":
+        planted = scores.against_twin(calibration)
+        unplanted = scores.against_twin(calibration, arm="aa") if plan.aa else None
+        groups = None
+    else:
+        found = scores.instance(calibration)
+        planted = found.seen, found.unseen
+        groups = tuple(scores.clusters(side) for side in found.groups)
+        unplanted = cast(Any, (found.control_seen, found.control_unseen))
+    return residual_memory(
+        settings,
+        planted=planted,
+        unplanted=unplanted,
+        groups=groups,
+        success=cast(Success, attack.success),
+        fpr=attack.fpr,
+        confidence=attack.confidence,
+        seed=plan.seed,
+        lag=float(plan.watch_steps if not attack.lags else max(attack.lags)),
+        columns=[
+            {"test_accuracy": float(own.mean())} for own in record.array("primary.hidden_accuracy")
+        ],
+    )
+
+
+def _trained_on(
+    study: ForgettingStudy, settings: HiddenSettings, examples: int
+) -> NDArray[np.bool_]:
+    """Which examples any model was trained on by a disturbance."""
+    barred = np.zeros(examples, dtype=bool)
+    for trial in range(study.plan.trials):
+        first = columns(study.plan, trial, controls=True).start
+        barred[first : first + controls_as_neighbours(study.plan, settings)] = True
+    return barred
+
+
+def _scan(study: ForgettingStudy, run: Attacks) -> Returning:
+    """Look for canaries that are lost at some checkpoints and found at a later one.
+
+    How many come back by chance is read off examples that the same models never saw, or, where the
+    study compares with the twin, off its A/A twin.
+    """
+    if study.attack.against == "twin":
+        if not study.plan.aa:
+            raise NotEnoughEvidence("the plan has no A/A twins")
+        calibration = str(study.attack.calibration)
+        seen, unseen = run.scores.against_twin(calibration)
+        null, reference = run.scores.against_twin(calibration, arm="aa")[0], "A/A twins"
+    else:
+        scores = run.scores.instance(cast(InstanceCalibration, study.attack.calibration))
+        seen, reference = scores.seen, "never-planted examples in the same models"
+        null, unseen = _divided(scores.unseen, seen.shape[2])
+    return scan(
+        seen=seen,
+        null=null,
+        unseen=unseen,
+        fpr=study.attack.fpr,
+        confidence=study.attack.confidence,
+        reference=reference,
+    )
+
+
+def _divided(unseen: Floats, count: int) -> tuple[Floats, Floats]:
+    """Take ``count`` of each trial's never-planted examples, evenly spread, and leave the rest."""
+    n = unseen.shape[2]
+    if n <= count:
+        raise NotEnoughEvidence(
+            f"{n} never-planted examples are too few to show how many of {count} come back by "
+            "chance"
+        )
+    taken = np.zeros(n, dtype=bool)
+    taken[np.linspace(0, n - 1, count).round().astype(int)] = True
+    return unseen[..., taken], unseen[..., ~taken]

@@ -14,11 +14,9 @@ from remnant.plans import InjectPlan, PoisonPlan
 from remnant.plans.bounds import FromZero, Share, one_of
 from remnant.plans.plan import fingerprint
 from remnant.studies.residual_memory.settings import HiddenSettings
-from remnant.studies.shared.compared_study import ComparedStudy, check_threshold
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import ClassifierStudy, limit_faults
+from remnant.studies.shared.settings import ClassifierStudy, Section, limit_faults
 from remnant.studies.shared.study import Recipe
-from remnant.studies.shared.variants import Variant, label_faults
+from remnant.studies.shared.variants import ComparedStudy, Variant, check_threshold, label_faults
 
 AGAINST = ("never-planted", "twin")
 CALIBRATIONS = ("references", "checkpoint", "none")

@@ -16,7 +16,7 @@ from remnant.errors import PlanError
 from remnant.population import Population
 from remnant.probes import SIGNALS, label_signals
 from remnant.studies.forgetting.recipe import ForgettingStudy, controls_as_neighbours
-from remnant.studies.residual_memory.disturbances import NEIGHBOURS, Bench, Lesson, Plan, disturb
+from remnant.studies.residual_memory.disturbances import NEIGHBOURS, Bench, Plan, disturb
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.classifiers import CanaryLooks, maker_of
 from remnant.studies.shared.image_canaries import (
@@ -28,6 +28,7 @@ from remnant.studies.shared.image_canaries import (
     standardised,
 )
 from remnant.studies.shared.settings import CanarySettings, Execution
+from remnant.tasks.task import Lesson
 
 Floats = NDArray[np.float64]
 
@@ -57,13 +58,7 @@ def hidden_probe(
         planting.probed.images[question.canaries], planting.probed.labels[question.canaries]
     )
     lesson = lesson_of(_neighbours(study, settings, data, losses, probed))
-    make_model = maker_of(
-        study,
-        execution,
-        shape=planting.shape,
-        classes=planting.classes,
-        whole=planting.store.images.dtype.kind == "i",
-    )
+    make_model = maker_of(study, execution, like=planting.store.images, classes=planting.classes)
 
     def read(population: Population) -> Floats:
         members = range(len(population))[question.members]

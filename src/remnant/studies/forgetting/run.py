@@ -12,8 +12,7 @@ from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import ForgettingStudy, runs_of
 from remnant.studies.forgetting.residual_memory_probe import check_neighbours
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Workload, run_jobs
 from remnant.studies.pipeline import Prepared
 from remnant.studies.shared.classifiers import (
     check_classifier,

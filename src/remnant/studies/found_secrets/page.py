@@ -11,7 +11,12 @@ from remnant.report.numerals import counted, times_text, whole_text
 from remnant.report.quoting import printable
 from remnant.studies.beside.found_secrets import beside, of_scan
 from remnant.studies.command_result import record_page
-from remnant.studies.found_secrets.parts import MeanByTimes, RankCorrelation, TriedExtraction
+from remnant.studies.found_secrets.parts import (
+    MeanByTimes,
+    RankCorrelation,
+    ShownBits,
+    TriedExtraction,
+)
 from remnant.studies.found_secrets.result import (
     CleanedText,
     ComparedTwin,
@@ -21,7 +26,6 @@ from remnant.studies.found_secrets.result import (
     ScanCommand,
     ScanResult,
 )
-from remnant.studies.found_secrets.rounding import ShownBits
 from remnant.studies.found_secrets.verdict import (
     ADVICE,
     NO_PROOF,
@@ -282,7 +286,7 @@ def _exposure(exposure: ModelExposure, twin: ComparedTwin | None) -> Iterator[Bl
 
 def _nothing_measured(exposure: ModelExposure) -> str:
     """Why a model could be tested on none of the secrets."""
-    from remnant.studies.found_secrets.reasons import OF_VOCABULARY  # loads PyTorch
+    from remnant.studies.found_secrets.measure import OF_VOCABULARY  # loads PyTorch
 
     model = printable(exposure.model)
     if exposure.reasons.keys() <= OF_VOCABULARY:

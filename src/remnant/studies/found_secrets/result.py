@@ -27,25 +27,22 @@ from remnant.records.typed import Result, optional, page_only
 from remnant.studies.command_result import CommandResult
 from remnant.studies.exposure.result import CanaryExposure
 from remnant.studies.found_secrets.parts import (
+    ONLY_REVEALED,
     ComparedKind,
     FilesTest,
     MeanByTimes,
     RankCorrelation,
-    TriedExtraction,
-)
-from remnant.studies.found_secrets.redacted_paths import RedactedPaths
-from remnant.studies.found_secrets.rounding import (
-    ONLY_REVEALED,
     ShownExposure,
+    TriedExtraction,
     mean_digits,
     shown_exposure,
     shown_mean,
     shown_queries,
 )
+from remnant.studies.found_secrets.redacted_paths import RedactedPaths
 from remnant.studies.found_secrets.verdict import NO_PROOF, NOT_SEARCHED, REMOVE
 from remnant.studies.shared.result_parts import Finding, Gate, Tested
-from remnant.studies.shared.stated_numbers import NO_PROBABILITY, NO_REFERENCE, finite, whole
-from remnant.studies.shared.wording import counted
+from remnant.studies.shared.wording import NO_PROBABILITY, NO_REFERENCE, counted, finite, whole
 
 if TYPE_CHECKING:
     from remnant.studies.found_secrets.measure import FoundExposure, FoundExposures

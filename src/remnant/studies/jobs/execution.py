@@ -1,8 +1,11 @@
-"""How a study is run: device, data folder, and who runs its jobs.
+"""How a study is run: device, data folder, and its jobs, one after another or by an executor.
 
 A study trains its models in *jobs*: a block of a shadow pool, the population of a grid, a
 trial's twins, reference models. A job is a function of the study's data and the job's own
 arguments. What it returns, and what it puts into its output, does not depend on who runs it.
+
+Each job is kept when it is done. The process that runs the study is the only one that writes to its
+record.
 """
 
 from __future__ import annotations
@@ -18,9 +21,11 @@ from remnant.data.own_code import TrustedFile
 from remnant.data.own_files import OwnFiles
 from remnant.progress import Part
 from remnant.progress import Progress as Progress
+from remnant.records import Record
 
 if TYPE_CHECKING:
     from remnant.population import Checkpoint
+
 
 Keep = Callable[["Job", Any], None]
 
@@ -119,7 +124,7 @@ class JobContext:
         """
         if self.folder is None:
             return None
-        from remnant.population import Checkpoint
+        from remnant.population.checkpoint import Checkpoint
 
         seconds = self.execution.checkpoint_seconds
         return Checkpoint(self.folder / file, seconds=seconds, key=key)
@@ -233,3 +238,84 @@ class Outcome:
     value: Any
     arrays: dict[str, Any]
     changes: dict[str, Any]
+
+
+JOBS = "groups"  # in a record's execution: how many of them are done, in words
+
+
+def run_jobs(
+    jobs: Sequence[Job],
+    *,
+    shared: Any,
+    record: Record,
+    execution: Execution,
+    progress: Progress | None,
+    keep: Keep | None = None,
+    whole: Workload | None = None,
+    later: Workload | None = None,
+    study: Record | None = None,
+) -> None:
+    """Run all jobs of one stage of a study and keep what they measure.
+
+    Guarantees:
+        * Everything is written by this process, and a job is kept as soon as it is done.
+        * Arrays do not depend on the executor, the number of its workers, or the order in which
+          jobs are done.
+
+    Args:
+        jobs: Those that are not kept yet; none needs what another one returns.
+        shared: What all of them need, such as the data.
+        record: Gets the arrays that jobs put on their output.
+        execution: Device, and who runs them.
+        progress: The progress callback.
+        keep: Called with each job that is done and with what its work returned.
+        whole: The workload of the whole study; by default these jobs and ``later``.
+        later: The workload of the stages that follow.
+        study: The record that says how many jobs are done, where it is another one.
+    """
+    from remnant.population.checkpoint import remove_checkpoint  # a recipe is checked without it
+
+    rest = later or Workload()
+    total = whole or Workload.of(jobs) + rest
+    left = [Workload.of(jobs) + rest]
+    noted = study or record
+
+    def done(job: Job, value: Any) -> None:
+        if keep is not None:
+            keep(job, value)
+        if job.saved:
+            remove_checkpoint(record.folder / job.saved)
+        left[0] -= Workload(1, job.size)
+        kept = total.jobs - left[0].jobs
+        noted.update_execution({JOBS: f"{kept} of {total.jobs}"})
+
+    if jobs:
+        kept = total.jobs - left[0].jobs
+        noted.update_execution({JOBS: f"{kept} of {total.jobs}"})
+    if execution.executor is None:
+        for job in jobs:
+            context = JobContext(execution, record, record.folder, progress)
+            done(job, job.work(shared, context))
+        return
+
+    def receive(job: Job, outcome: Outcome) -> None:
+        record.update_execution(outcome.changes)
+        for name, array in outcome.arrays.items():
+            record.put_array(name, array)
+        done(job, outcome.value)
+
+    before = total.size - left[0].size
+
+    def on_size(size: int) -> None:
+        if progress is not None:
+            progress("study", before + size, total.size)
+
+    execution.executor.run(
+        jobs,
+        shared=shared,
+        execution=execution,
+        folder=record.folder,
+        keep=receive,
+        on_size=on_size,
+    )
+    noted.update_execution(execution.executor.facts())  # known once workers were started

@@ -11,7 +11,7 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures import Success, clopper_pearson, leak_probability
-from remnant.measures.membership.attacks import DESCRIPTIONS, WindowRows
+from remnant.measures.membership.attacks import TEXT_ATTACKS, WindowRows
 from remnant.measures.membership.blind import BlindBaseline
 from remnant.measures.membership.saw_them import suspected
 from remnant.measures.statistics.checks import (
@@ -21,10 +21,9 @@ from remnant.measures.statistics.checks import (
     unseen_needed,
 )
 from remnant.measures.statistics.evidence_faults import alike_fault
-from remnant.measures.statistics.groups import NO_GROUPS, GroupPair
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.rank_sum import rank_sum_p_value
-from remnant.measures.statistics.resampling import Groups
+from remnant.measures.statistics.resampling import NO_GROUPS, GroupPair, Groups
 from remnant.measures.statistics.success import (
     SUCCESSES,
     chance_level,
@@ -170,7 +169,7 @@ def measure_attacks(
     Raises:
         NotEnoughEvidence: Too few unseen records for the false-positive rate.
     """
-    described: dict[str, str] = {str(name): text for name, text in DESCRIPTIONS.items()}
+    described = {name: attack.description for name, attack in TEXT_ATTACKS.items()}
     described |= descriptions or {}
     names = [settings.attack, *(name for name in seen if name != settings.attack)]
     tests = [

@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass
 
 from remnant.measures.forgetting.verdict import percent, rounded_down, rounded_up
+from remnant.measures.membership.attacks import needs_reference
 from remnant.measures.statistics.success import NAMES
 from remnant.records.outcomes import RULES, Outcome
 from remnant.records.typed import Absent
@@ -37,7 +38,6 @@ _OTHER_REFERENCE = "Pass the model that the training started from as the referen
 _FINER = "Pass scores that differ, such as losses in full precision."
 _ASSUMED = "if the model was trained on the seen records and not on the unseen ones"
 _UNSCORED = 0.1  # share of tokens that may be beyond what the model reads, or of rows without text
-_WITH_REFERENCE = ("ratio", "ez", "bits")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,13 +80,13 @@ class AttackEvidence:
         """The attack that was not named and is furthest above the limit, if one is shown to be."""
         others = [row for row in self.attacks.rows if not row.named and row.judged_low > limit]
         if self.reference_fault:  # attacks that compare with it may say too much
-            others = [row for row in others if row.name not in _WITH_REFERENCE]
+            others = [row for row in others if not needs_reference(row.name)]
         return max(others, key=lambda row: row.judged_low, default=None)
 
     @property
     def highest_alone(self) -> AttackRow | None:
         """The attack without a reference model that has the greatest success; None if named."""
-        alone = (row for row in self.attacks.rows if row.name not in _WITH_REFERENCE)
+        alone = (row for row in self.attacks.rows if not needs_reference(row.name))
         highest = max(alone, key=lambda row: row.judged_value, default=None)
         return None if highest is None or highest.named else highest
 
@@ -127,7 +127,7 @@ def decide(
     some = _some_verbatim(evidence.verbatim)
     detected = judged.low > judged.chance or bool(some) or bool(_verbatim_clause(evidence.verbatim))
     allowed = f"the limit of {limit:g}"
-    unusable = evidence.reference_fault and evidence.attack.name in _WITH_REFERENCE
+    unusable = evidence.reference_fault and needs_reference(evidence.attack.name)
     if judged.low > limit and not unusable:
         return _gate("FAIL", f"{said[:-1]}: above {allowed}.", _at_least(evidence), limit, detected)
     other = evidence.above(limit)

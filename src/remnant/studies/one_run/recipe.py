@@ -8,10 +8,9 @@ from typing import Annotated, ClassVar
 from remnant.measures import SUCCESSES
 from remnant.plans import StaggeredPlan
 from remnant.plans.bounds import Share, at_least, one_of
-from remnant.studies.shared.compared_study import check_threshold
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import ClassifierStudy, limit_faults
+from remnant.studies.shared.settings import ClassifierStudy, Section, limit_faults
 from remnant.studies.shared.study import Recipe, SectionedStudy
+from remnant.studies.shared.variants import check_threshold
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,7 @@ from typing import Any
 from remnant.progress import Progress
 from remnant.records import Record
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Job, JobContext
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, JobContext, run_jobs
 from remnant.studies.one_run.measure import measure_one_run
 from remnant.studies.one_run.recipe import StaggeredStudy
 from remnant.studies.pipeline import Prepared

@@ -49,6 +49,11 @@ class TextOneRunStudy(StaggeredStudy):
         require(named_twice(self.data, self.text), error=PlanError, hint="Fix the recipe.")
         self.check_controls()
 
+    @property
+    def neighbours(self) -> int:
+        """Sequences to relearn from: one run is not searched for residual memory."""
+        return 0
+
 
 RECIPE = Recipe(
     study=TextOneRunStudy,

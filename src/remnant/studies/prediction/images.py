@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from remnant.canaries import MADE, mislabelled
 from remnant.data import AuditData, Images
 from remnant.plans import ShadowPlan
 from remnant.population import Fit, Population
 from remnant.probes import MARGINS, margin_signals
-from remnant.probes.one_pass import one_pass
+from remnant.probes.one_pass import LAST, OnePass, check_layer, one_pass
 from remnant.records import Record
 from remnant.studies.jobs.execution import JobOutput
 from remnant.studies.prediction.early_looks import LOSS, Bools, Floats
@@ -41,6 +41,7 @@ from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 
 _BATCH = 1024  # examples whose hidden states are made at once
+_TRIED = 8  # examples on which layers are tried
 
 
 def prepare(study: PredictionStudy, execution: Execution) -> ImageTask:
@@ -76,9 +77,24 @@ def _check(study: PredictionStudy, data: AuditData, execution: Execution) -> Non
         needs=f"canaries.mislabelled={study.canaries.mislabelled} are needed",
         hint="Plant fewer",
     )
-    module = maker_of(study, execution, shape=data.clean.images.shape[1:], classes=data.classes)()
-    few = torch.from_numpy(data.clean.images[:2])
-    one_pass(module, few, torch.zeros(2, dtype=torch.int64), layers=study.predict.layers)
+    module = maker_of(study, execution, like=data.clean.images, classes=data.classes)()
+    few = torch.from_numpy(data.clean.images[:_TRIED])
+    _passed(study, module, few, torch.zeros(len(few), dtype=torch.int64))
+    if study.model.maker is not None:
+        for layer in _layers(study):
+            check_layer(module, few, layer)
+
+
+def _passed(study: PredictionStudy, module: nn.Module, inputs: Tensor, labels: Tensor) -> OnePass:
+    """Ask a model once: all that a layer gives is the hidden state of the user's own network."""
+    own = study.model.maker is not None
+    return one_pass(module, inputs, labels, layers=_layers(study), batch=_BATCH, whole=own)
+
+
+def _layers(study: PredictionStudy) -> tuple[str, ...]:
+    """The layers as the model has them: the user's own network names its last one."""
+    hidden = study.model.hidden or LAST
+    return tuple(hidden if layer == LAST else layer for layer in study.predict.layers)
 
 
 def _planted(study: PredictionStudy, data: AuditData) -> tuple[Planting, NDArray[np.str_]]:
@@ -141,17 +157,18 @@ class ImageTask(PredictionTask):
     def look(self, models: Population, seen: Bools) -> Iterator[tuple[Floats, list[Tensor]]]:
         """Yield each target's signals and hidden states, from one pass over its own examples."""
         for target, own in enumerate(seen):
-            module = maker_of(
-                self.study, self.execution, shape=self.planting.shape, classes=self.planting.classes
-            )()
+            store = self.planting.store
+            make = maker_of(
+                self.study, self.execution, like=store.images, classes=self.planting.classes
+            )
+            module = make()
             module.load_state_dict(models.state_dict(target))
             module.to(models.device)
-            passed = one_pass(
+            passed = _passed(
+                self.study,
                 module,
-                torch.from_numpy(self.planting.store.images[own]),
+                torch.from_numpy(store.images[own]),
                 torch.from_numpy(self.labels[own]),
-                layers=self.study.predict.layers,
-                batch=_BATCH,
             )
             signals = np.full((len(MARGINS), own.size), np.nan)
             signals[:, own] = torch.stack([passed.losses, passed.log_odds, passed.logit_gaps])

@@ -17,8 +17,7 @@ from remnant.plans.bounds import (
     distinct_texts,
     one_of,
 )
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import Classifiers, refuse_own_network
+from remnant.studies.shared.settings import Classifiers, Section
 from remnant.studies.shared.study import Recipe
 
 EARLY = ("psmi", "loss", "logit_gap", "mahalanobis")  # one model, one pass
@@ -40,7 +39,8 @@ class PredictSettings(Section, name="predict"):
         moments: Epochs at which they are examined. Empty: a grid that becomes sparser.
         drop: Drop of the median loss, as a share of its first value, at which prediction stops.
         layers: Names of the layers whose hidden states are used; ``last`` is the input of the last
-            dense layer. The first one is the main one.
+            dense layer, and of your own network the output of ``model.options.hidden``. The first
+            one is the main one.
         directions: Random directions of PSMI.
         components: Largest number of principal components of the Mahalanobis distance.
         predictor: Predictor that makes the protect list.
@@ -157,7 +157,12 @@ class PredictionStudy(Classifiers):
     truth: TruthSettings = field(default_factory=TruthSettings)
 
     def __post_init__(self) -> None:
-        refuse_own_network(self.model, self.QUESTION)
+        if self.model.maker is not None and self.model.hidden is None:
+            raise PlanError(
+                f"model.maker={self.model.maker!r}: prediction reads hidden states, and the recipe "
+                "does not say which layer gives them.",
+                hint='Name a submodule of the network, such as options = { hidden = "body.norm" }.',
+            )
         check_shadow_study(self.plan, self.predict)
 
 

@@ -16,8 +16,7 @@ from remnant.progress import Progress
 from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.jobs.estimating import planned_job
-from remnant.studies.jobs.execution import Job, JobContext, Workload
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, JobContext, Workload, run_jobs
 from remnant.studies.pipeline import Prepared
 from remnant.studies.prediction.early_looks import (
     Bools,

@@ -10,8 +10,7 @@ from remnant.plans import ShadowPlan
 from remnant.plans.bounds import FromZero, at_least, text
 from remnant.population import Lora
 from remnant.studies.prediction.recipe import PredictSettings, TruthSettings, check_shadow_study
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings
+from remnant.studies.shared.settings import Section, TrainingSettings
 from remnant.studies.shared.study import Recipe, SectionedStudy
 from remnant.studies.shared.text_settings import ONE_NAME, QuestionFileSettings, named_twice
 

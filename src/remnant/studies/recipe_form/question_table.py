@@ -33,18 +33,12 @@ COLUMNS = {
 NOT_WRITTEN = "not written"
 _MARKS = "the feature is a mark on an image; of text ask `exposure`"
 EMPTY = {
-    ("forgetting", "pairs"): NOT_WRITTEN,
     ("one-run", "pairs"): NOT_WRITTEN,
     ("prediction", "speech"): NOT_WRITTEN,
     ("prediction", "pairs"): NOT_WRITTEN,
-    (
-        "prediction",
-        OWN,
-    ): "refused: predictors read hidden states of known layers",
     ("features", "text"): _MARKS,
     ("features", "speech"): "the feature is a mark on an image",
     ("features", "pairs"): _MARKS,
-    ("features", OWN): "refused in recipes; `remnant feature` measures a finished classifier",
     (
         "exposure",
         "images",
@@ -56,7 +50,7 @@ EMPTY = {
     ("exposure", OWN): f"{NOT_WRITTEN}; `remnant.Audit` measures a training of your own",
     ("choices", "images"): "`[[compare]]` in `forgetting`",
     ("choices", "speech"): "`[[compare]]` in `speech-forgetting`",
-    ("choices", "pairs"): NOT_WRITTEN,
+    ("choices", "pairs"): "`[[compare]]` in `translation-forgetting`",
     ("choices", OWN): NOT_WRITTEN,
 }
 """Why no recipe fills a cell, by question and task."""

@@ -23,6 +23,7 @@ from remnant.plans.schedule import Order, Schedule
 from remnant.population import Population
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.settings import TrainingSettings
+from remnant.tasks.task import Lesson
 
 Plan = InjectPlan | PoisonPlan
 Floats = NDArray[np.float64]
@@ -78,26 +79,6 @@ class Bench(ABC):
                 hint="Lower hidden.noise or hidden.learning_rate.",
             )
         return rows
-
-
-@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
-class Lesson:
-    """The neighbours that members are trained on again.
-
-    Attributes:
-        inputs, targets: The example store: the neighbours of each trial, trial by trial, and
-            behind them what ``scheduled`` may put in their place.
-        each: Neighbours of a trial.
-        loss: As ``Population.fit`` takes it; None for cross-entropy.
-        scheduled: Returns the schedule to train by, given the one that walks over the neighbours;
-            None leaves it as it is.
-    """
-
-    inputs: Any
-    targets: Any
-    each: int
-    loss: Callable[[Tensor, Tensor], Tensor] | None = None
-    scheduled: Callable[[Schedule], Schedule] | None = None
 
 
 def disturb(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from remnant.plans.bounds import Count, Positive
-from remnant.studies.shared.section import Section
+from remnant.studies.shared.settings import Section
 
 
 @dataclass(frozen=True, kw_only=True)

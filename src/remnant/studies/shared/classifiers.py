@@ -19,7 +19,7 @@ from remnant.data.catalogue import cut_own_tensors, load_own_images
 from remnant.data.images import examples_needed
 from remnant.data.own_code import call, explained
 from remnant.data.own_files import TENSORS
-from remnant.errors import InvalidInput, PlanError
+from remnant.errors import InvalidInput, PlanError, UnsupportedModel
 from remnant.models import model_maker
 from remnant.models.own_network import check_network, own_network
 from remnant.plans import Schedule
@@ -27,9 +27,9 @@ from remnant.population import Checkpoint, Fit, Population
 from remnant.population.blueprint import cross_entropy
 from remnant.population.optimizers import make_optimizer
 from remnant.probes import label_signals
+from remnant.probes.one_pass import check_layer
 from remnant.records import Record
-from remnant.studies.jobs.execution import Job, JobContext
-from remnant.studies.jobs.running import run_jobs
+from remnant.studies.jobs.execution import Job, JobContext, run_jobs
 from remnant.studies.own_code import file_of
 from remnant.studies.shared.image_canaries import (
     Planting,
@@ -138,9 +138,8 @@ def check_made(data: AuditData, kinds: Iterable[str]) -> None:
     """
     made = [kind for kind in kinds if kind in MADE]
     if made and not data.are_images:
-        what = "tensors" if data.tensors else "rows of features"
         raise PlanError(
-            f"{made[0]} canaries are images, and the data are {what}.",
+            f"{made[0]} canaries are images, and the data are {data.form}.",
             hint="Plant mislabelled canaries.",
         )
 
@@ -316,13 +315,7 @@ def fit_classifiers(
         checkpoint, on_step: As in ``Population.fit``.
     """
     population = Population(
-        maker_of(
-            study,
-            execution,
-            shape=planting.shape,
-            classes=planting.classes,
-            whole=planting.store.images.dtype.kind == "i",
-        ),
+        maker_of(study, execution, like=planting.store.images, classes=planting.classes),
         seeds=members.seeds,
         dropout_seeds=members.dropout_seeds,
         noise_seeds=members.noise_seeds,
@@ -398,30 +391,28 @@ def maker_of(
     study: Classifiers,
     execution: Execution,
     *,
-    shape: Sequence[int],
+    like: NDArray[Any],
     classes: int,
-    whole: bool = False,
 ) -> Callable[[], nn.Module]:
-    """Return what makes the study's model for inputs of this shape.
+    """Return what makes the study's model for inputs of this shape and type.
 
     Args:
         study: Whose model it is.
         execution: With the trusted file, for a network of the user's own.
-        shape: Of one input.
+        like: Inputs, ``(n, ...)``: images, features, or whole numbers such as tokens.
         classes: How many.
-        whole: Whether inputs are whole numbers.
     """
-    model = study.model
+    model, shape = study.model, like.shape[1:]
     if model.maker is None:
-        return model_maker(model.name, shape=shape, classes=classes, **model.options)
+        return model_maker(model.name, shape=shape, classes=classes, **model.arguments)
     file = file_of(model, "maker", execution)
-    make = partial(call, "model.maker", model.maker, file, model.options)
+    make = partial(call, "model.maker", model.maker, file, model.arguments)
+    whole = like.dtype.kind == "i"
     return own_network(make, named=f"model.maker={model.maker!r}", shape=shape, whole=whole)
 
 
 def _maker(study: Classifiers, data: AuditData, execution: Execution) -> Callable[[], nn.Module]:
-    shape, whole = data.clean.images.shape[1:], data.clean.images.dtype.kind == "i"
-    return maker_of(study, execution, shape=shape, classes=data.classes, whole=whole)
+    return maker_of(study, execution, like=data.clean.images, classes=data.classes)
 
 
 def _check_own_network(study: Classifiers, data: AuditData, execution: Execution) -> None:
@@ -438,3 +429,9 @@ def _check_own_network(study: Classifiers, data: AuditData, execution: Execution
             classes=data.classes,
             loss=cross_entropy,
         )
+    if study.model.hidden is not None:
+        module = _maker(study, data, execution)()
+        try:
+            check_layer(module, torch.from_numpy(few.images), study.model.hidden)
+        except UnsupportedModel as fault:
+            raise PlanError(f"model.options.hidden: {fault.message}", hint=fault.hint) from fault

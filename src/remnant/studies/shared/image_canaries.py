@@ -38,11 +38,6 @@ class Planting:
     test: Images
     classes: int
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Of one input."""
-        return tuple(self.store.images.shape[1:])
-
 
 def draw_canaries(
     plan: ImagePlan,

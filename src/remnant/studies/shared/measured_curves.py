@@ -13,7 +13,6 @@ from remnant.measures.forgetting.curve_difference import TrialCurve, curve_diffe
 from remnant.measures.statistics.holm import holm
 from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
-from remnant.studies.shared.compared_study import ComparedStudy
 from remnant.studies.shared.curves import (
     Comparison,
     CurveResult,
@@ -23,6 +22,7 @@ from remnant.studies.shared.curves import (
     Series,
     Unmeasured,
 )
+from remnant.studies.shared.variants import ComparedStudy
 
 _LEVELS = (0.1, 0.2, 0.4)  # of the way from chance to 1
 C = TypeVar("C", ForgettingCurve, ExposureCurve)

@@ -13,7 +13,8 @@ from remnant.canaries import BY_LOSS, KINDS, QUARTER
 from remnant.data import DATA_SETS
 from remnant.data.own_code import FORM, reference_faults
 from remnant.data.own_files import FILES, TENSORS
-from remnant.errors import PlanError, RemnantError
+from remnant.errors import PlanError, RemnantError, require
+from remnant.measures.statistics.checks import check_gate_confidence
 from remnant.measures.statistics.success import chance_level, out_of_reach
 from remnant.models.catalogue import CATALOGUE, Architecture
 from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
@@ -22,6 +23,7 @@ from remnant.plans.bounds import (
     FromZero,
     Positive,
     ShareOrAll,
+    field_faults,
     is_number,
     is_whole,
     one_of,
@@ -31,11 +33,44 @@ from remnant.plans.plan import added_later
 from remnant.population import LearningRate
 from remnant.population.optimizers import check_clip, make_optimizer
 from remnant.studies.jobs.execution import Execution as Execution
-from remnant.studies.shared.section import Section
 from remnant.studies.shared.study import SectionedStudy
+
+
+class Section:
+    """A section of a recipe beside ``[plan]``; all of its faults are listed at once.
+
+    Subclasses are frozen dataclasses and name their section: ``class DataSettings(Section,
+    name="data")``. The annotations of their fields say what is allowed (``plans/bounds.py``).
+    """
+
+    NAME: ClassVar[str]
+    CODE: ClassVar[tuple[str, ...]] = ()  # fields that name functions of the user's own
+    HINT: ClassVar[str] = "Fix the recipe."
+
+    def __init_subclass__(cls, *, name: str = "", **others: Any) -> None:
+        super().__init_subclass__(**others)
+        cls.NAME = name or cls.NAME
+
+    def __post_init__(self) -> None:
+        faults = field_faults(self, prefix=f"{self.NAME}.")
+        faults = faults or [*self._gate_faults(), *self._contradictions()]
+        require(faults, error=PlanError, hint=self.HINT)
+
+    def _gate_faults(self) -> list[str]:
+        """A section with a limit and a confidence is that of a gate."""
+        faults: list[str] = []
+        if hasattr(self, "limit") and hasattr(self, "confidence"):
+            check_gate_confidence(f"{self.NAME}.confidence", self.confidence, faults)
+        return faults
+
+    def _contradictions(self) -> list[str]:
+        """Return what is wrong with fields together, where each is within its bound."""
+        return []
+
 
 ImagePlan = InjectPlan | PoisonPlan | StaggeredPlan
 OWN = "own"  # the name of a model that a function of the user's own makes
+HIDDEN = "hidden"  # of its options, the one that names a layer
 _MOST = 1e9  # of a model's option, far beyond what fits in memory
 
 
@@ -180,7 +215,8 @@ class ModelSettings(Section, name="model"):
     Attributes:
         name: Architecture; ``own`` with ``maker``.
         options: Its options, such as ``{ width = 0.5, dropout = 0.2 }``. With ``maker``: keyword
-            arguments of the function.
+            arguments of the function, and ``hidden``, which it is not given: the submodule whose
+            output is the hidden state, such as ``{ hidden = "body.norm" }``.
         maker: Your own network: ``package.module:function``, which takes the options and returns a
             ``torch.nn.Module`` that gives one logit per class. The code runs only with ``--trust
             FILE``. Not set: the architecture called ``name``.
@@ -213,25 +249,29 @@ class ModelSettings(Section, name="model"):
         faults = reference_faults("model.maker", self.maker)
         if self.name != OWN:
             faults.append(f"model.name={self.name!r} and model.maker={self.maker!r} are both given")
+        hidden = self.options.get(HIDDEN, "some")
+        if not (isinstance(hidden, str) and hidden):
+            faults.append(
+                f"model.options.hidden={hidden!r} is not the name of a submodule, and the function "
+                "is not given it: rename an argument of this name"
+            )
         return faults
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of what makes the model."""
+        kept = {HIDDEN} if self.maker is not None else set()
+        return {name: value for name, value in self.options.items() if name not in kept}
+
+    @property
+    def hidden(self) -> str | None:
+        """The layer of the user's own network whose output is the hidden state, if it names one."""
+        return None if self.maker is None else self.options.get(HIDDEN)
 
     @property
     def title(self) -> str:
         """The model in words: its name, or the function that makes it."""
         return self.name if self.maker is None else self.maker
-
-
-def refuse_own_network(model: ModelSettings, question: str) -> None:
-    """Refuse a network of the user's own where a question reads hidden states.
-
-    Raises:
-        PlanError: It is one.
-    """
-    if model.maker is not None:
-        raise PlanError(
-            f"model.maker={model.maker!r}: the question {question} takes no network of your own.",
-            hint="Name an architecture in model.name, or ask forgetting or one-run.",
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

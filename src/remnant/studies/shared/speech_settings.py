@@ -21,8 +21,7 @@ from remnant.plans.bounds import (
     one_of,
     text,
 )
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings, option_faults
+from remnant.studies.shared.settings import Section, TrainingSettings, option_faults
 from remnant.studies.shared.study import SectionedStudy
 
 SYNTHETIC, AN4, FSDD = "synthetic", "an4", "fsdd"

@@ -20,8 +20,7 @@ from remnant.plans.bounds import (
     text,
 )
 from remnant.plans.plan import added_later
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import option_faults
+from remnant.studies.shared.settings import Section, option_faults
 
 LEVELS = ("character", "word")
 SEQUENCES = ("random", "text")

@@ -2,38 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from remnant.canaries import CanarySet, Template, make_canary_set
-from remnant.data.pairs import Pair, PairCorpus
+from remnant.data.pairs import PairCorpus
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.plans import InsertPlan
 from remnant.plans.plan import FILL
 from remnant.plans.schedule import generator
-from remnant.studies.translation.recipe import PairSecretSettings, PairSettings
+from remnant.studies.shared.pair_settings import PairSettings
+from remnant.studies.translation.recipe import PairSecretSettings
+from remnant.tasks.translators import END, PairRows, pair_rows
 
 Ids = NDArray[np.int64]
-END = "</s>"
-UNLABELLED = -1
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairRows:
-    """Pairs as a translator reads them.
-
-    Attributes:
-        inputs: The source, filled up; then ``begin`` and the target, filled up,
-            ``(rows, longest + longest + 1)``.
-        labels: The target and its end, ``(rows, longest + 1)``; -1 beyond it.
-    """
-
-    inputs: Ids
-    labels: Ids
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,8 +54,8 @@ def plant_pairs(
     template = Template(secret.template)
     vocabulary = _vocabulary(secret, template, pairs, settings.words)
     longest = settings.longest
-    clean = _rows(pairs.train, vocabulary, longest)
-    validation = _rows(pairs.validation, vocabulary, longest)
+    clean = pair_rows(pairs.train, vocabulary, longest)
+    validation = pair_rows(pairs.validation, vocabulary, longest)
     if not len(clean.inputs) or not len(validation.inputs):
         raise PlanError(
             f"No pair has at most pairs.longest={longest} tokens, digits counted one by one.",
@@ -92,7 +77,7 @@ def plant_pairs(
         for drawn in sets
         for canary in (drawn.canaries[j] for j in plan.copy_canaries)
     ]
-    planted = _rows(copies, vocabulary, longest)
+    planted = pair_rows(copies, vocabulary, longest)
     if len(planted.inputs) < len(copies):
         most = max(len(vocabulary.encode(text)) for pair in copies for text in pair)
         raise PlanError(
@@ -102,10 +87,7 @@ def plant_pairs(
     words = np.concatenate([clean.inputs[:, :longest].ravel(), clean.labels.ravel()])
     known = words[(words >= 0) & (words < vocabulary.size)]
     return PlantedPairs(
-        store=PairRows(
-            np.concatenate([clean.inputs, planted.inputs]),
-            np.concatenate([clean.labels, planted.labels]),
-        ),
+        store=clean.followed_by(planted),
         examples=len(clean.inputs),
         validation=validation,
         sets=sets,
@@ -126,19 +108,3 @@ def _vocabulary(
     added = dict.fromkeys([END, *frequent.cut(needed), *"0123456789"])
     symbols = dict.fromkeys([*frequent.symbols, *added])
     return Vocabulary(frequent.kind, tuple(symbols))
-
-
-def _rows(pairs: Sequence[Pair], vocabulary: Vocabulary, longest: int) -> PairRows:
-    """Encode the pairs that are not too long."""
-    (end,) = vocabulary.encode(END)
-    begin, pad = vocabulary.size, vocabulary.size + 1
-    encoded = [tuple(vocabulary.encode(text) for text in pair) for pair in pairs]
-    kept = [pair for pair in encoded if max(map(len, pair)) <= longest]
-    inputs = np.full((len(kept), 2 * longest + 1), pad, dtype=np.int64)
-    labels = np.full((len(kept), longest + 1), UNLABELLED, dtype=np.int64)
-    inputs[:, longest] = begin
-    for row, (source, target) in enumerate(kept):
-        inputs[row, : len(source)] = source
-        inputs[row, longest + 1 : longest + 1 + len(target)] = target
-        labels[row, : len(target) + 1] = [*target, end]
-    return PairRows(inputs, labels)

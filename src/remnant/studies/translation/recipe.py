@@ -3,49 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from remnant.canaries import Template
 from remnant.canaries.holes import Hole, split
 from remnant.errors import InvalidInput, PlanError, require
-from remnant.models import TRANSLATORS
 from remnant.plans import InsertPlan
-from remnant.plans.bounds import Count, FromZero, at_least, one_of, text
+from remnant.plans.bounds import one_of
 from remnant.studies.exposure.recipe import check_space
-from remnant.studies.shared.section import Section
-from remnant.studies.shared.settings import TrainingSettings, option_faults
-from remnant.studies.shared.study import Recipe, SectionedStudy
+from remnant.studies.shared.pair_settings import (
+    PairSettings,
+    TranslatorSettings,
+    TranslatorStudy,
+)
+from remnant.studies.shared.settings import Section, TrainingSettings
+from remnant.studies.shared.study import Recipe
 from remnant.studies.shared.text_settings import (
     MeasureSettings,
     PairFileSettings,
 )
 
 GIVEN = ("source", "beginning")
-FileName = Annotated[str, text("a file's name")]
-_OURS = ("source_length", "context")  # options that follow from the pairs
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairSettings(Section, name="pairs"):
-    """Which sentences and translations the models are trained on.
-
-    Attributes:
-        source: File in the data folder with one sentence on each line. Not set: ``[data]`` names
-            your own files.
-        target: File with their translations. Not set: ``source`` has both, separated by a tab.
-        pairs: Pairs to train on; a tenth as many are held out. Not set: all.
-        longest: Largest number of tokens of a sentence; longer pairs are left out.
-        words: Words of the vocabulary, the most frequent of both languages. Others are unknown;
-            digits and the words of the templates are always included.
-        seed: Determines which pairs are drawn.
-    """
-
-    source: FileName | None = None
-    target: FileName | None = None
-    pairs: Annotated[int, at_least(10)] | None = None
-    longest: Annotated[int, at_least(2)] = 24
-    words: Count = 4000
-    seed: FromZero = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,26 +88,7 @@ class PairSecretSettings(Section, name="secret"):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TranslatorSettings(Section, name="model"):
-    """Which model translates; the longest text follows from the pairs.
-
-    Attributes:
-        name: Architecture.
-        options: Its options, such as ``{ units = 64, layers = 1, heads = 4 }``.
-    """
-
-    name: Annotated[str, one_of(TRANSLATORS)] = "transformer"
-    options: dict[str, Any] = field(default_factory=dict)
-
-    def _contradictions(self) -> list[str]:
-        ours = [name for name in _OURS if name in self.options]
-        return option_faults(self.options, TRANSLATORS[self.name]) + [
-            f"model.options.{name} follows from pairs.longest" for name in ours
-        ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TranslationStudy(SectionedStudy):
+class TranslationStudy(TranslatorStudy):
     """One question, whole: the plan and all that changes its numbers."""
 
     QUESTION: ClassVar[str] = "translation-exposure"
@@ -153,21 +112,9 @@ class TranslationStudy(SectionedStudy):
     measure: MeasureSettings = field(default_factory=MeasureSettings)
 
     def __post_init__(self) -> None:
-        named = [name for name in ("source", "target") if getattr(self.pairs, name) is not None]
-        if self.data is not None:
-            faults = [f"pairs.{name} and [data] both name the pairs" for name in named]
-        else:
-            faults = (
-                [] if "source" in named else ["neither [data] nor pairs.source names the pairs"]
-            )
-        require(faults, error=PlanError, hint="Name your own files in [data], or two text files.")
+        hint = "Name your own files in [data], or two text files."
+        require(self.pair_faults(), error=PlanError, hint=hint)
         check_space(self.plan, self.measure, Template(self.secret.template))
-
-    @property
-    def model_options(self) -> dict[str, Any]:
-        """Options of the model: those of the recipe, and the longest source and target."""
-        longest = self.pairs.longest
-        return {**self.model.options, "source_length": longest, "context": longest + 1}
 
 
 RECIPE = Recipe(

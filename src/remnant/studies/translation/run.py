@@ -6,9 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
-from remnant.data.pairs import PairCorpus, load_own_pairs, load_pairs
-from remnant.models import TRANSLATORS
-from remnant.models.catalogue import checked_maker
+from remnant.data.pairs import PairCorpus
 from remnant.plans import InsertPlan
 from remnant.population import Fit, Population
 from remnant.progress import Progress
@@ -19,8 +17,13 @@ from remnant.studies.shared.result_parts import Tested
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.wording import counted
 from remnant.studies.translation.planted_pairs import PlantedPairs, plant_pairs
-from remnant.studies.translation.probe import sentence_loss, validation_bits
 from remnant.studies.translation.recipe import TranslationStudy
+from remnant.tasks.translators import (
+    fit_translators,
+    load_pairs_of,
+    translator_maker,
+    validation_bits,
+)
 
 
 def prepare(study: TranslationStudy, execution: Execution, progress: Progress | None) -> Prepared:
@@ -29,7 +32,7 @@ def prepare(study: TranslationStudy, execution: Execution, progress: Progress | 
     The folder also keeps the trained models (``models/``) and the canaries' targets with their
     secrets (``canaries.jsonl``, readable by its owner alone).
     """
-    pairs = _load(study, execution)
+    pairs = load_pairs_of(study, execution)
     return _planted_run(study, pairs, execution).prepared(
         data_fingerprint=pairs.fingerprint, origin=pairs.origin, progress=progress
     )
@@ -37,58 +40,15 @@ def prepare(study: TranslationStudy, execution: Execution, progress: Progress | 
 
 def estimate(study: TranslationStudy, execution: Execution) -> dict[str, Any]:
     """Time a few steps of the real thing, write nothing, and say what the whole would take."""
-    return _planted_run(study, _load(study, execution), execution).estimate()
-
-
-def _load(study: TranslationStudy, execution: Execution) -> PairCorpus:
-    settings, own = study.pairs, study.data
-    if own is not None:
-        return load_own_pairs(
-            execution.own_files(own),
-            source=own.source,
-            target=own.target,
-            pairs=settings.pairs,
-            longest=settings.longest,
-            seed=settings.seed,
-        )
-    return load_pairs(
-        settings.source or "",  # the study has either
-        settings.target,
-        folder=execution.data_folder,
-        pairs=settings.pairs,
-        longest=settings.longest,
-        seed=settings.seed,
-    )
+    return _planted_run(study, load_pairs_of(study, execution), execution).estimate()
 
 
 def _planted_run(study: TranslationStudy, pairs: PairCorpus, execution: Execution) -> PlantedRun:
     planted = plant_pairs(study.plan, study.secret, pairs, study.pairs)
-    make = checked_maker(
-        TRANSLATORS, study.model.name, study.model_options, planted.vocabulary.size
-    )
+    make = translator_maker(study, planted)
 
     def train(plan: InsertPlan, **choices: Any) -> tuple[Fit, Population]:
-        population = Population(
-            make,
-            seeds=plan.seeds,
-            dropout_seeds=plan.dropout_seeds,
-            noise_seeds=plan.noise_seeds,
-            device=execution.device,
-            precision=plan.precision,
-        )
-        fit = population.fit(
-            planted.store.inputs,
-            planted.store.labels,
-            plan.schedule(examples=planted.examples),
-            optimizer=study.training.optimizer,
-            loss=sentence_loss,
-            learning_rate=study.training.rate(),
-            clip=study.training.clip,
-            compiled=execution.compiled,
-            **choices,
-            **study.training.options,
-        )
-        return fit, population
+        return fit_translators(study, plan, planted, execution, **choices)
 
     return PlantedRun(
         study=study,

@@ -1,1 +1,0 @@
-"""Forgetting of speech: planted utterances in recognisers, INJECT and POISON."""

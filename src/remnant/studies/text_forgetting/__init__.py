@@ -1,1 +1,0 @@
-"""How fast does a language model forget token sequences?"""
