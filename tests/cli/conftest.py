@@ -143,7 +143,7 @@ def last_given():
     return replaced
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="module")
 def _wide():
     """A pipe so wide that no sentence is wrapped; see ``test_output``."""
     with pytest.MonkeyPatch.context() as patch:

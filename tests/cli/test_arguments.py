@@ -6,7 +6,7 @@ import click
 import pytest
 import torch
 
-from remnant.cli import suggestions
+from remnant.cli.help import suggestions
 from remnant.cli.main import commands
 from remnant.cli.options import declared
 

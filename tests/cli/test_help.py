@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
-from remnant.cli import help_layout
+from remnant.cli.help import help_layout
 from remnant.cli.main import commands
 
 ALIASES = {"runs", "report"}

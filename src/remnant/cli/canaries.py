@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.command import Command
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.canary_sets import secrets_of
 from remnant.cli.options.naming import naming

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.command import Command
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.out_files import check_inputs, check_report
 from remnant.cli.output import amount_options, command_page, print_page

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from remnant.cli.command import Command
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
 from remnant.cli.output import amount_options

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import click
 
-from remnant.cli.command import Command
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.terminal import show
 from remnant.errors import extra_requirements, install_command

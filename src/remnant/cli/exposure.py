@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.command import Command
 from remnant.cli.cost import announce, sampled_is_cheaper
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import read_sets, secrets_of, sets_to_measure
 from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from remnant.cli.command import Command
 from remnant.cli.cost import announce
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import check_template, read_sets, secrets_of
 from remnant.cli.options.models import bases, naming_model, placed

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.command import Command
 from remnant.cli.cost import announce_images
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import (
     network_options,

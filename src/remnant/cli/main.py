@@ -11,14 +11,14 @@ import click
 from remnant import __version__
 from remnant.cli.audit import audit
 from remnant.cli.canaries import canaries
-from remnant.cli.command import Group
 from remnant.cli.curve import curve
 from remnant.cli.demo import demo
 from remnant.cli.doctor import doctor
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
 from remnant.cli.feature import feature
-from remnant.cli.help_layout import COMMANDS
+from remnant.cli.help.command import Group
+from remnant.cli.help.help_layout import COMMANDS
 from remnant.cli.options.parameters import checked, noted
 from remnant.cli.predict import predict
 from remnant.cli.recipe import recipe

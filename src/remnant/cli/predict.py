@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from remnant.cli.command import Command
 from remnant.cli.cost import announce_repeated
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import network_options, normalisation_options
 from remnant.cli.options.naming import naming

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remnant.cli.command import Command
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import exit_by_gates, gate_options, require_gate
 from remnant.cli.options.naming import blaming

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from remnant.cli.command import Command
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.terminal import one_line
 

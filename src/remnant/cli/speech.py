@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from remnant.cli.command import Group
+from remnant.cli.help.command import Group
 from remnant.cli.options import declared
 from remnant.cli.options.naming import naming
 from remnant.cli.terminal import resumable

@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from remnant.cli.help_layout import ADVANCED, option_groups
-from remnant.cli.suggestions import meant_commands, meant_options
+from remnant.cli.help.help_layout import ADVANCED, option_groups
+from remnant.cli.help.suggestions import meant_commands, meant_options
 from remnant.errors import InvalidInput
 
 _LEFT = 30  # characters of the column with the names of options
