@@ -101,19 +101,34 @@ def install_hint(*extras: str) -> str:
         >>> "pip install" in install_hint("data")
         True
     """
-    joined = ",".join(extras)
-    in_clone = f"Run pip install -e '.[{joined}]' in your clone of Remnant."
+    command, libraries = _install(extras)
+    if libraries:
+        return f"Run {command} (the extra{'s' * (len(extras) > 1)} {','.join(extras)})."
+    return f"Run {command} in your clone of Remnant."
+
+
+def install_command(*extras: str) -> str:
+    """Return the command that installs extras, in a clone and out of one.
+
+    Example:
+        >>> install_command("data").startswith("pip install ")
+        True
+    """
+    return _install(extras)[0]
+
+
+def _install(extras: tuple[str, ...]) -> tuple[str, list[str]]:
+    """The command, and the libraries that it names; none in a clone."""
+    in_clone = f"pip install -e '.[{','.join(extras)}]'"
     if (Path(__file__).resolve().parents[2] / "pyproject.toml").is_file():
-        return in_clone
-    libraries = [library for extra in extras for library in _libraries(extra)]
-    if not libraries:
-        return in_clone
-    named = " ".join(f"'{library}'" for library in dict.fromkeys(libraries))
-    return f"Run pip install {named} (the extra{'s' * (len(extras) > 1)} {joined})."
+        return in_clone, []
+    libraries = list(dict.fromkeys(name for own in extras for name in extra_requirements(own)))
+    named = " ".join(f"'{library}'" for library in libraries)
+    return (f"pip install {named}" if libraries else in_clone), libraries
 
 
-def _libraries(extra: str) -> list[str]:
-    """The requirements of an extra, by the metadata of the installed package."""
+def extra_requirements(extra: str) -> list[str]:
+    """Return the requirements of an extra, by the metadata of the installed package."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -126,7 +141,7 @@ def _libraries(extra: str) -> list[str]:
         if re.fullmatch(rf"\s*extra\s*==\s*['\"]{extra}['\"]\s*", condition):
             inner = re.fullmatch(r"\s*remnant\[(.+)\]\s*", library)
             libraries += (
-                [name for part in inner[1].split(",") for name in _libraries(part)]
+                [name for part in inner[1].split(",") for name in extra_requirements(part)]
                 if inner
                 else [library.strip()]
             )

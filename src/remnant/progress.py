@@ -50,6 +50,8 @@ class ProgressBar:
         self, *, seconds: float = 60.0, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._stream = getattr(sys.stderr, "unescaped", sys.stderr)  # a bar moves the cursor
+        self.moves = bool(self._stream.isatty())
+        self._prefix = ""
         self._bar: Any = None
         self._about: tuple[str, int] | None = None
         self._seconds, self._clock = seconds, clock
@@ -65,18 +67,39 @@ class ProgressBar:
         fault: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._close()
+        self.clear()
+
+    def prefix(self, text: str) -> None:
+        """Put a text before the names of parts: whose they are."""
+        self._prefix = text
+
+    def status(self, text: str) -> None:
+        """Show a text until the first step of a part; a log gets none."""
+        self.clear()
+        if self.moves:
+            from tqdm import tqdm
+
+            self._bar = tqdm(
+                desc=_printable(text), bar_format="{desc} …", file=self._stream, leave=False
+            )
+
+    def clear(self) -> None:
+        """Take the bar off the terminal; the next step shows it again."""
+        self._about = None
+        self._take_off()
 
     def __call__(self, part: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` steps of ``part`` are done."""
         begins = self._about != (part, total)
         if begins:
             self._about, self._begun = (part, total), (self._clock(), done)
-        if not self._stream.isatty():
+        if not self.moves:
             self._log(part, done, total)
             return
         if self._bar is None or begins:
             self._open(part, done, total)
+        if self._prefix:
+            self._bar.set_description_str(_printable(f"{self._prefix}{part}"), refresh=False)
         self._bar.update(done - self._bar.n)
 
     def _log(self, part: str, done: int, total: int) -> None:
@@ -84,7 +107,7 @@ class ProgressBar:
         if now - self._said >= self._seconds:
             self._said = now
             share, speed = 100 * done // max(total, 1), self._speed(now, done, total)
-            print(f"{part}: {share} %{speed}", file=sys.stderr, flush=True)
+            print(f"{self._prefix}{part}: {share} %{speed}", file=sys.stderr, flush=True)
 
     def _speed(self, now: float, done: int, total: int) -> str:
         """Steps a second since the part was first shown, and the time left at that rate."""
@@ -92,23 +115,23 @@ class ProgressBar:
         if done <= first or now <= began:
             return ""
         rate = (done - first) / (now - began)
-        return f", {rate:.3g} steps/s, {_duration((total - done) / rate)} left"
+        return f", {rate:.3g} steps/s, {duration((total - done) / rate)} left"
 
     def _open(self, part: str, done: int, total: int) -> None:
         from tqdm import tqdm
 
-        self._close()
+        self._take_off()
         self._bar = tqdm(  # a resumed study was not that fast: the rate counts from here
             total=total,
             initial=done,
-            desc=_printable(part),
+            desc=_printable(f"{self._prefix}{part}"),
             unit="step",
             unit_scale=True,
             file=self._stream,
             leave=False,
         )
 
-    def _close(self) -> None:
+    def _take_off(self) -> None:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -124,11 +147,11 @@ def _printable(text: str) -> str:
     return "".join(sign if sign.isprintable() else f"\\u{ord(sign):04x}" for sign in text)
 
 
-def _duration(seconds: float) -> str:
-    """A time in words, rounded up.
+def duration(seconds: float) -> str:
+    """Return a time in words, rounded up.
 
     Example:
-        >>> _duration(41.2), _duration(61.0), _duration(2 * 3600)
+        >>> duration(41.2), duration(61.0), duration(2 * 3600)
         ('42 s', '2 min', '2.0 h')
     """
     if seconds < 60:

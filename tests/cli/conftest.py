@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from remnant.canaries import Canary, CanarySet, Template, read_canary_sets, write_canary_sets
-from remnant.cli.main import main
+from remnant.cli.main import commands, main
 from remnant.models import Vocabulary, lstm, save_language_model
 
 TEMPLATE = "my pin is {digits:6}"
@@ -143,6 +143,14 @@ def last_given():
     return replaced
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _wide():
+    """A pipe so wide that no sentence is wrapped; see ``test_output``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("remnant.cli.output.PIPED_WIDTH", 10**6)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _no_costs_announced(monkeypatch):
     """How long something takes depends on how busy the machine is; see ``test_cost``."""
@@ -153,6 +161,21 @@ def _no_costs_announced(monkeypatch):
 def command():
     """Run the command in this process."""
     return remnant
+
+
+@pytest.fixture(scope="session")
+def with_tables():
+    """Make commands print their tables too, where they take ``-v``."""
+
+    def wrapped(command):
+        def run(*arguments):
+            own = commands.commands.get(str(arguments[0]))
+            takes = own is not None and any("-v" in param.opts for param in own.params)
+            return command(*arguments, *(["-v"] if takes else []))
+
+        return run
+
+    return wrapped
 
 
 @dataclass(frozen=True)

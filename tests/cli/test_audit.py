@@ -77,7 +77,7 @@ def run(home, *options, model="tuned", reference="base", seen="seen.jsonl", unse
     given += ["--unseen", str(home / unseen)]
     if reference:
         given += ["--reference-model", str(home / reference)]
-    return CliRunner().invoke(commands, [*given, *options])
+    return CliRunner().invoke(commands, [*given, *options, "-v"])
 
 
 def message(result):

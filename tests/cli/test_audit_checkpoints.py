@@ -19,6 +19,12 @@ ROWS, STEPS, EVERY = 40, 120, 20
 OPTIONS = {"units": 64, "layers": 1}
 
 
+@pytest.fixture(scope="module")
+def command(command, with_tables):
+    """Commands with their tables."""
+    return with_tables(command)
+
+
 @dataclass(frozen=True)
 class Run:
     """A training whose first rows were used first, and never again."""

@@ -18,6 +18,12 @@ LIMIT = 0.62
 
 
 @pytest.fixture(scope="module")
+def command(command, with_tables):
+    """Commands with their tables."""
+    return with_tables(command)
+
+
+@pytest.fixture(scope="module")
 def texts(tmp_path_factory):
     return made.text_case(tmp_path_factory.mktemp("texts"))
 

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from remnant.cli.demo import RECIPES, SECONDS
 from remnant.cli.main import commands
 
 RECIPE = """
@@ -130,8 +131,9 @@ def test_every_command_has_an_example_and_help_for_all_that_it_takes():
 
 def test_a_run_prints_its_verdict_and_leaves_a_record_and_a_report(finished):
     folder, done = finished
-    assert done.stdout.startswith("INCONCLUSIVE: 12 steps after the canaries were last used, ")
-    assert done.stdout.splitlines()[-1] == f"report: {folder / 'report.html'}"
+    words = " ".join(done.stdout.split())
+    assert words.startswith("INCONCLUSIVE: 12 steps after the canaries were last used, ")
+    assert done.stdout.splitlines()[-1] == f"1 INCONCLUSIVE  →  {folder / 'report.html'}"
     assert done.stderr == "", "a short run says nothing to a log"
     assert {p.name for p in folder.iterdir()} == {
         "arrays",
@@ -148,7 +150,7 @@ def test_a_run_prints_its_verdict_and_leaves_a_record_and_a_report(finished):
 def test_a_finished_run_again_prints_the_same(finished, command):
     folder, done = finished
     again = command("run", folder.parents[1] / "tiny.toml", "--out", folder)
-    assert (again.code, again.out) == (0, done.stdout)
+    assert (again.code, again.out.split()) == (0, done.stdout.split())
 
 
 def test_show_runs_and_report_read_the_record(finished, tmp_path, command):
@@ -167,6 +169,32 @@ def test_show_runs_and_report_read_the_record(finished, tmp_path, command):
     assert command("report", folder, "--out", page).code == 0
     listed = command("runs", folder)
     assert listed.out.split()[:4] == ["tiny", "complete", "forgetting", "INCONCLUSIVE"]
+
+
+def test_show_lists_runs_and_writes_reports_as_runs_and_report_do(
+    finished, tmp_path, monkeypatch, command
+):
+    folder, _ = finished
+    monkeypatch.chdir(folder.parents[1])
+    assert command("show").out == command("runs").out == command("show", "runs", "--list").out
+    assert command("show", folder, "--list", "--json").out == command("runs", folder, "--json").out
+    page, text = tmp_path / "page.html", tmp_path / "text.md"
+    assert command("show", folder, "--html", page).out == f"{page}\n"
+    assert page.read_text().startswith("<!doctype html>")
+    assert command("show", folder, "--html").out == f"{folder / 'report.html'}\n"
+    assert command("show", "--html", folder).out == f"{folder / 'report.html'}\n"
+    assert command("show", folder, "--html", "--out", page).out == f"{page}\n"
+    printed = command("show", folder, "--md").out
+    assert command("show", "--md", folder).out == printed
+    assert command("show", folder, "--md", text).out == f"{text}\n"
+    assert text.read_text() == printed
+    text.write_text("mine")
+    assert "is not a summary in Markdown" in command("show", folder, "--md", text).err
+    assert "is not a report" in command("show", folder, "--html", text).err
+    assert text.read_text() == "mine"
+    for words in (("--md", "--html"), ("--json", "--md"), ("--list", "--html")):
+        assert "are two forms of one output" in command("show", folder, *words).err
+    assert "--gate needs a run" in command("show", "--gate").err
 
 
 def test_a_report_takes_the_place_of_no_other_file(finished, tmp_path, command):
@@ -199,6 +227,36 @@ def test_an_interrupted_run_says_so(recipe, tmp_path, monkeypatch, command):
         f"interrupted; run the command that began {out} again to go on.\n"
     )
     assert command("runs", out).out.split()[:2] == ["cut", "interrupted"]
+
+
+HOLDING = """
+import sys
+from remnant.records import Record
+record = Record.create(
+    sys.argv[1], question="forgetting", plan={}, plan_fingerprint="a", data_fingerprint="b",
+    execution={"groups": "1 of 3"}, provenance={},
+)
+print("begun", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_run_is_running_while_a_process_holds_it_and_interrupted_once_killed(tmp_path, command):
+    out = tmp_path / "live"
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDING, out], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with holder:
+        assert holder.stdout.readline() == b"begun\n"
+        assert command("runs", out).out.split()[:3] == ["live", "running", "forgetting"]
+        assert command("show", out).out == (
+            f"running: a process is writing {out}, 1 of 3 groups trained.\n"
+        )
+        assert command("show", out, "--gate").code == 3
+        holder.kill()
+        holder.wait()
+    assert command("runs", out).out.split()[:2] == ["live", "interrupted"]
+    assert command("show", out).out.startswith("interrupted; run the command that began")
 
 
 def test_a_dry_run_writes_nothing(recipe, tmp_path, monkeypatch, command):
@@ -375,10 +433,22 @@ def _saved(folder: Path) -> int:
     return _saves.get(folder, (0.0, 0))[1]
 
 
+def test_the_demo_knows_how_long_each_of_its_runs_takes():
+    assert SECONDS.keys() == RECIPES.keys()
+
+
 def test_the_demo_writes_what_it_promises(tmp_path, command):
     done = command("demo", "--out", tmp_path / "demo")
     assert done.code == 0, done.err
-    assert done.out.startswith("PASS: 600 steps after the canaries were last used, ")
+    assert "PASS: 600 steps after the canaries were last used, " in done.out
     assert "'sanitising by scan' is the cheapest remedy that holds the limit" in done.out
+    lines = done.out.splitlines()
+    runs = [line.split(",")[0].split()[1] for line in lines if line.startswith("  run ")]
+    assert runs == [*sorted(SECONDS, key=SECONDS.get)[:-1], "demo"], "the quickest first"
+    report = tmp_path / "demo" / "report.html"
+    assert lines[-1] == f"1 FAIL  4 PASS  2 findings  →  {report}"
+    begun = [line.split(", about")[0] for line in done.err.splitlines() if " of 7" in line]
+    assert begun[0] == "one-run, 1 of 7"
+    assert begun[-1] == "forgetting, 7 of 7"
     assert (tmp_path / "demo" / "report.html").stat().st_size > 20_000
     assert (tmp_path / "demo" / "record.sqlite").exists()

@@ -22,6 +22,12 @@ TOKEN = "a-token-that-nobody-may-see"
 TEMPLATE = "the pin is {digits:3}"
 
 
+@pytest.fixture(scope="module")
+def command(command, with_tables):
+    """Commands with their tables."""
+    return with_tables(command)
+
+
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
     """A Llama in bfloat16 with a tokenizer that begins texts with BOS, and canaries."""

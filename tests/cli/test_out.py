@@ -93,7 +93,7 @@ def test_what_a_terminal_shows_is_on_the_page_too(command, asked, tmp_path, ques
     out = tmp_path / "measured"
     done = command(*asked[question], "--out", out)
     assert done.code == 0, done.err
-    shown = command("show", out).out
+    shown = command("show", out, "-v").out
     tables = [line for line in done.out.splitlines()[:-1] if "  " in line.strip()]
     assert tables
     own = f"  {out}"  # the only line that names the folder

@@ -27,6 +27,12 @@ TEXT = "".join(f'the {CONTEXT}"{secret}" now\n' for secret in SECRETS.values())
 OFTEN = "650-253" + "-0147"
 
 
+@pytest.fixture(scope="module")
+def command(command, with_tables):
+    """Commands with their tables."""
+    return with_tables(command)
+
+
 @pytest.fixture
 def mail(tmp_path):
     folder = tmp_path / "mail"

@@ -15,6 +15,12 @@ SSN = "536-90-" + "4399"
 EMAIL = "r.okafor71@" + "quvzad.org"
 
 
+@pytest.fixture(scope="module")
+def command(command, with_tables):
+    """Commands with their tables."""
+    return with_tables(command)
+
+
 @pytest.fixture
 def mail(tmp_path):
     folder = tmp_path / "mail"

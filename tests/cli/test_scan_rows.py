@@ -13,6 +13,12 @@ SSN = "536-90-" + "4399"
 TOKEN = "gh" + "p_" + "aQ1bW2cE3dR4fT5gY6hU7jI8kO9lP0zX1cV2"
 
 
+@pytest.fixture(scope="module")
+def command(command, with_tables):
+    """Commands with their tables."""
+    return with_tables(command)
+
+
 @pytest.fixture
 def chat(tmp_path):
     path = tmp_path / "chat.jsonl"

@@ -15,6 +15,12 @@ from remnant.errors import InvalidInput, NotEnoughEvidence
 N = 300
 
 
+@pytest.fixture(scope="module")
+def command(command, with_tables):
+    """Commands with their tables."""
+    return with_tables(command)
+
+
 @pytest.fixture
 def saved(tmp_path):
     """Write arrays to npy files, and return the options that name them."""

@@ -55,9 +55,9 @@ def test_a_private_record_gives_a_private_file(command, run, tmp_path):
     ("options", "said"),
     [
         (["--md", "--json"], "--json and --md are two forms of one output."),
-        (["--out", "x.md"], "--out and --force are for --md."),
-        (["--force"], "--out and --force are for --md."),
-        (["--json", "--out", "x.md"], "--out and --force are for --md."),
+        (["--out", "x.md"], "--out and --force are for --md and --html."),
+        (["--force"], "--out and --force are for --md and --html."),
+        (["--json", "--out", "x.md"], "--out and --force are for --md and --html."),
         (["--md", "--out", "none/x.md"], "is not the path of a file in a folder that exists"),
     ],
 )

@@ -64,6 +64,12 @@ checkpoints = 3
 
 
 @pytest.fixture(scope="module")
+def command(command, with_tables):
+    """Commands with their tables."""
+    return with_tables(command)
+
+
+@pytest.fixture(scope="module")
 def home(tmp_path_factory):
     folder = tmp_path_factory.mktemp("speech")
     said = [f"{a} {b}" for a in ("red", "old", "tall", "warm") for b in ("house", "tree", "door")]

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sys
 from importlib.metadata import version
 from pathlib import Path
+from unittest import mock
 
 import click
 import pytest
+import torch
 from click.testing import CliRunner
 
+from remnant.cli.options.declared import threads
 from remnant.cli.options.parameters import checked, noted
+from remnant.cli.output import amount_options
 from remnant.errors import RecordError
 from remnant.records.provenance import Command, command_facts, input_digests, is_utc, used_libraries
 from remnant.studies.command_record import weights_digest
@@ -34,6 +39,8 @@ def noting():
     @click.option("--limit", default="0.5")
     @click.option("--method", type=click.Choice(["exact", "sampled"]))
     @click.option("--only", multiple=True, type=int)
+    @threads(passed_on=False)
+    @amount_options
     @click.option("--json", "as_json", is_flag=True)
     def weigh(**_):
         said.update(command_facts(folders=True))
@@ -61,6 +68,10 @@ def test_the_command_line_has_dots_instead_of_free_text(noting, tmp_path):
         "remnant weigh --out run --text … --limit auto --method exact --only 1 --only 2 --json "
         f"'{file}'"
     )
+    counted = ("--threads", torch.get_num_threads())
+    with mock.patch.dict(os.environ):
+        line = noting(*counted, "-v")["command"]
+    assert line == f"remnant weigh --threads {counted[1]}", "-v changes nothing that is recorded"
     assert noting()["command"] == "remnant weigh", "defaults are not repeated"
 
 

@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import dataclasses
 
-from remnant.report.blocks import Bar, Cell, Column, Headline, Missing, Page, Table, prose, section
-from remnant.report.terminal import WIDTH, detail, summaries, summary
+from remnant.report.blocks import (
+    Bar,
+    Cell,
+    Check,
+    Column,
+    Headline,
+    Missing,
+    Page,
+    Table,
+    prose,
+    section,
+)
+from remnant.report.paint import END, GREEN, RED
+from remnant.report.terminal import (
+    WIDTH,
+    Screen,
+    counted_outcomes,
+    detail,
+    one_line,
+    outcome,
+    painted,
+    summary,
+)
 
 SUMMARY = [
     "FAIL: Keys planted once: 12.1 bits.",
+    "  Highest exposure: 12.1 bits (9.0 bits to 14.2 bits), limit 10.0 bits; 8 trainings",
     "  claim: At least 9 bits.",
     "  what to do: Remove the keys and train again.",
     "  Highest: 12.1 bits (of 19.9)",
@@ -28,14 +50,102 @@ def _page(*blocks, question="exposure"):
 def test_the_summary_is_the_outcome_and_what_it_rests_on(make_page):
     assert summary(make_page()).splitlines() == SUMMARY
     named = summary(make_page(), named=True).splitlines()
-    assert named == [*SUMMARY[:3], "  run keys, exposure", *SUMMARY[3:]]
+    assert named == [SUMMARY[0], "  run keys, exposure", SUMMARY[1], *SUMMARY[3:]]
 
 
-def test_several_summaries_say_which_run_each_is(make_page):
-    text = summaries([make_page(), make_page(name="other")], report="r.html")
-    assert text.split("\n\n")[1].splitlines()[3] == "  run other, exposure"
-    assert text.endswith("\n\nreport: r.html")
-    assert summaries([make_page()], report="r.html") == "\n".join([*SUMMARY, "report: r.html"])
+def test_an_outcome_has_its_number_and_one_line_has_no_more(make_page):
+    assert outcome(make_page()).splitlines() == SUMMARY[:4]
+    said = "Highest exposure: 12.1 bits (9.0 bits to 14.2 bits), limit 10.0 bits"
+    assert one_line(make_page()) == f"FAIL: {said}"
+    assert one_line(_page(Headline(None, "No verdict", "cut\nshort"))) == "no verdict: cut short"
+    narrow = one_line(make_page(), Screen(40, box=True), named=True)
+    assert narrow.splitlines()[0] == "keys: FAIL: Highest exposure: 12.1 bits"
+    assert " ".join(narrow.split()) == f"keys: FAIL: {said}"
+    assert outcome(_page(prose("Only this.", depth="summary"), question="")) == ""
+
+
+def test_outcomes_are_counted_in_the_order_of_what_matters():
+    pages = [
+        _page(Headline(name, "t", "s"))
+        for name in ("PASS", "FINDING", "FAIL", "PASS", "INCONCLUSIVE", "FINDING", None)
+    ]
+    counted = "1 FAIL  2 PASS  1 INCONCLUSIVE  2 findings  1 without a verdict"
+    assert counted_outcomes(pages) == counted
+    assert counted_outcomes(pages[1:2]) == "1 finding"
+    unfinished = dataclasses.replace(pages[0], complete=False)
+    assert counted_outcomes([unfinished]) == "1 INCONCLUSIVE"
+
+
+def test_a_notice_is_never_left_out():
+    notice = prose("This shows secrets.", tone="notice", depth="summary")
+    page = _page(Headline("PASS", "t", "s"), notice, prose("More.", depth="summary"))
+    assert outcome(page).splitlines() == ["PASS: s", "  This shows secrets."]
+    assert summary(page).splitlines() == ["PASS: s", "  This shows secrets.", "  More."]
+    alone = _page(notice, question="")
+    assert summary(alone) == "  This shows secrets."
+
+
+LONG = Headline(
+    "PASS",
+    "Within",
+    "Keys planted once have 2.1 bits " + "and so on " * 20 + "w" * 50,
+    claim="one\ntwo " * 20,
+    advice="a-hyphenated-word-that-is-long " * 5,
+    checks=(
+        Check(name="p", status="found", text="found " * 20),
+        Check(name="n", status="not at chance", text="twin detected " * 9, contradicts=True),
+    ),
+)
+
+
+def _said(text):
+    return text.replace("│", " ").split()
+
+
+def test_text_is_wrapped_between_words_only():
+    page = _page(LONG, prose("a sentence " * 20, depth="summary"), prose("b " * 99, depth="show"))
+    for width in (60, 80, 120):
+        for box in (False, True):
+            shown_on = Screen(width, box=box)
+            for made in (summary, detail):
+                wrapped = made(page, shown_on)
+                assert max(map(len, wrapped.splitlines())) <= width
+                whole = _said(made(page, Screen(10**6, box=box)))
+                assert [word for word in _said(wrapped) if "─" not in word] == [
+                    word for word in whole if "─" not in word
+                ]
+
+
+def test_a_pipe_gets_plain_lines_and_a_terminal_a_box():
+    plain = outcome(_page(LONG), Screen(60))
+    assert plain.startswith("PASS: Keys planted once have 2.1 bits and so on")
+    assert all(line.startswith("  ") for line in plain.splitlines()[1:])
+    box = outcome(_page(LONG), Screen(60, box=True)).splitlines()
+    assert box[0] == f"┌ PASS {'─' * 53}"
+    assert all(line.startswith("│ ") for line in box[1:-1])
+    assert box[-1] == f"└{'─' * 59}"
+    assert {len(line) for line in (box[0], box[-1])} == {60}
+
+
+def test_colour_is_a_mark_of_the_outcome_and_of_what_contradicts_it():
+    box = outcome(_page(LONG), Screen(60, box=True, colour=True))
+    assert box.startswith(f"{GREEN}┌ PASS ")
+    assert box.count(GREEN) == len(box.splitlines())
+    assert f"{RED}contradicts: twin detected" in box
+    assert box.count(END) == box.count(GREEN) + box.count(RED)
+    assert painted("1 FAIL  PASSED", Screen(colour=True)) == f"1 {RED}FAIL{END}  PASSED"
+    assert painted("1 FAIL") == "1 FAIL"
+
+
+def test_no_text_of_a_page_can_colour_itself():
+    odd = Headline("FAIL", "t", f"a {RED}red{END} word", advice=f"{GREEN}PASS")
+    table = Table(
+        caption=f"{RED}c", key="k", rows=(f"{RED}r",), columns=(Column(f"n{RED}", str),),
+        depth="show",
+    )  # fmt: skip
+    page = _page(odd, table)
+    for made in (outcome, summary, detail, one_line):
+        assert not set(made(page)) & {RED, GREEN, END}
 
 
 def test_a_finding_begins_with_its_headline_and_a_missing_verdict_with_its_reason():

@@ -87,6 +87,7 @@ def shown(name: str) -> dict[str, bytes]:
         made = {
             "html": _PNG.sub(_pixels, render(pages, name=question)),
             "show": _printed("show", question),
+            "show -v": _printed("show", question, "-v"),
             "json": _printed("show", question, "--json"),
         }
     if question != TOGETHER:

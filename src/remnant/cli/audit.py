@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import (
     naming_classifier,
@@ -21,7 +22,7 @@ from remnant.cli.options.feature_models import read_shape
 from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
 from remnant.cli.options.naming import naming
 from remnant.cli.options.out_files import check_inputs, check_place, write_whole
-from remnant.cli.output import command_page, print_json
+from remnant.cli.output import amount_options, command_page, print_json, print_page
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, require
 from remnant.progress import ProgressBar
@@ -48,7 +49,11 @@ _NAMES = declared.option_names(
 _OF_NETWORKS = ("architecture", "options", "maker", "mean", "std", "shape")
 
 
-@click.command(short_help="Compare a model's training records with held-out ones.")
+@click.command(
+    cls=Command,
+    one_of=(("model", "checkpoints"),),
+    short_help="Compare a model's training records with held-out ones.",
+)
 @declared.path(
     "--model",
     help="Folder of a Hugging Face model, a PEFT adapter or a Remnant checkpoint; weights "
@@ -125,9 +130,11 @@ _OF_NETWORKS = ("architecture", "options", "maker", "mean", "std", "shape")
 @declared.number("--seed", 0, help="Seed of resamples, folds and the control.")
 @declared.path(
     "--out",
+    "-o",
     help="New folder for a record and a report, or a .csv file for the risk of each record.",
 )
 @declared.flag("--allow-inconclusive", help="Exit with 0 instead of 3.")
+@amount_options
 @declared.as_json
 def audit(
     model: Path | None,
@@ -160,7 +167,6 @@ def audit(
     """
     import numpy as np
 
-    from remnant.report import terminal
     from remnant.studies.beside.membership import beside
     from remnant.studies.membership.page import TITLE, page
 
@@ -204,8 +210,7 @@ def audit(
     if as_json:
         print_json(ended.result, checks=beside(ended.result))
     else:
-        shown = command_page(TITLE, page(ended.result))
-        show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")
+        print_page(command_page(TITLE, page(ended.result)))
     if folder is not None:
         paths = {"base": base, "reference_model": reference_model, "seen": seen, "unseen": unseen}
         _write_record(folder, ended, model, paths, seed, given, as_json)

@@ -10,7 +10,7 @@ import click
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import refuse_unused
 from remnant.cli.options.naming import naming
-from remnant.cli.output import command_page, json_text
+from remnant.cli.output import amount, command_page, json_text, print_page
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.progress import ProgressBar
@@ -83,7 +83,6 @@ def audit_checkpoints(
     )
     from remnant.integrations.training.logged_run import ledger_audit, measured_ledger
     from remnant.records.outcomes import EXIT_CODES
-    from remnant.report import terminal
     from remnant.studies.beside.training_audit import beside
     from remnant.studies.membership.verdict import void_sentence
     from remnant.studies.shared.result_parts import Gate
@@ -119,9 +118,9 @@ def audit_checkpoints(
     if as_json:
         click.echo(json_text(result, checks=beside(result), **_facts(scored)))
     else:
-        shown = command_page(TITLE, page(result))
-        show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")
-        show(_left_out(scored))
+        print_page(command_page(TITLE, page(result)))
+        if amount() == "verbose":
+            show(_left_out(scored))
     if folder is not None:
         out_folder.show_written(report, err=as_json)
     return EXIT_CODES[result.verdict.outcome] if isinstance(result.verdict, Gate) else 0

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.canary_sets import secrets_of
 from remnant.cli.options.naming import naming
@@ -31,10 +32,13 @@ _PRIVATE = "it holds the secrets; only its owner can read it"
 OPTIONS = declared.option_names("repeats", "per_repeat", "controls", "seed")
 
 
-@click.command(short_help="Make canaries from templates, and plant them in a text file.")
+@click.command(
+    cls=Command, short_help="Make canaries from templates, and plant them in a text file."
+)
 @click.argument("templates", metavar="TEMPLATE...", nargs=-1, required=True)
 @declared.path(
     "--out",
+    "-o",
     required=True,
     help="File for the canaries and their secrets; only its owner can read it.",
 )

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.out_files import check_inputs, check_report
-from remnant.cli.output import command_page
+from remnant.cli.output import amount_options, command_page, print_page
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,7 +25,7 @@ HOLDS = {  # what the file of each option holds
 }
 
 
-@click.command(short_help="Draw a forgetting curve from arrays of any framework.")
+@click.command(cls=Command, short_help="Draw a forgetting curve from arrays of any framework.")
 @declared.path(
     "--seen",
     required=True,
@@ -48,8 +49,9 @@ HOLDS = {  # what the file of each option holds
     show_default=True,
     help="Seed of the bootstrap.",
 )
-@declared.path("--out", help="New folder for a record and a report, or an .html file.")
+@declared.path("--out", "-o", help="New folder for a record and a report, or an .html file.")
 @declared.flag("--force", help="Overwrite a file that is not a report.")
+@amount_options
 @declared.as_json
 def curve(
     seen: Path,
@@ -73,7 +75,7 @@ def curve(
 
     from remnant.measures import forgetting_curve
     from remnant.records.typed import plain
-    from remnant.report import html, terminal
+    from remnant.report import html
     from remnant.studies.command_record import array_digests
     from remnant.studies.forgetting.curve_page import QUESTION, recorded
     from remnant.studies.shared.curve_blocks import curve_page
@@ -102,7 +104,10 @@ def curve(
     page = command_page(f"{result.shown().label} against lag", curve_page(result))
     if out is not None and record_folder is None:
         html.write_page(out, html.render([page]))
-    click.echo(json.dumps(plain(result), indent=2) if as_json else terminal.detail(page))
+    if as_json:
+        click.echo(json.dumps(plain(result), indent=2))
+    else:
+        print_page(page)
     out_folder.write_out(
         record_folder,
         as_json=as_json,

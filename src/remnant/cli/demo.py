@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import gate_options
+from remnant.cli.output import amount_options
 
 RECIPES = {
     ".": "digits-inject.toml",
@@ -18,17 +20,31 @@ RECIPES = {
     "prediction": "digits-prediction.toml",
     "features": "digits-features.toml",
 }
+SECONDS = {
+    "one-run": 2.0,
+    "training": 3.0,
+    "features": 4.0,
+    "exposure": 5.0,
+    "defences": 5.0,
+    "prediction": 6.0,
+    ".": 15.0,
+}
+"""What each takes on two cores; the quickest is run first."""
 
 
-@click.command(short_help="A complete audit on data that is already there, in about a minute.")
+@click.command(
+    cls=Command, short_help="A complete audit on data that is already there, in about a minute."
+)
 @declared.path(
     "--out",
+    "-o",
     default=Path("demo"),
     show_default=True,
     help="Folder for the records and the report.",
 )
 @declared.threads(passed_on=False)
 @declared.flag("--json", "as_json", help="Print the outcome as JSON.")
+@amount_options
 @gate_options
 def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None:
     """Measure how classifiers forget, extract a secret, and predict what is memorised.
@@ -57,4 +73,5 @@ def demo(out: Path, as_json: bool, gate: bool, allow_inconclusive: bool) -> None
         as_json=as_json,
         gate=gate,
         allow_inconclusive=allow_inconclusive,
+        seconds=SECONDS,
     )

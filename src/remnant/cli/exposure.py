@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remnant.cli.cost import announce, sampled_is_cheaper
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import read_sets, secrets_of, sets_to_measure
 from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
 from remnant.cli.options.naming import named, naming
 from remnant.cli.options.served import read_served, served_options
-from remnant.cli.output import command_page, print_json
+from remnant.cli.output import amount, amount_options, command_page, page_text, print_json, screen
 from remnant.cli.redaction import withheld
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
@@ -31,7 +32,11 @@ METHODS = ("auto", "exact", "sampled")
 OPTIONS = declared.option_names("method", "references", "max_nodes", "max_seconds", "memory")
 
 
-@click.command(short_help="Measure how exposed canaries are in a model.")
+@click.command(
+    cls=Command,
+    one_of=(("model", "served"),),
+    short_help="Measure how exposed canaries are in a model.",
+)
 @served_options
 @declared.base
 @declared.path("--canaries", "file", required=True, help="File of the canaries.")
@@ -59,6 +64,7 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 )
 @click.option("--memory", type=int, help="Memory budget of an exact ranking, in MiB.")
 @declared.device
+@declared.threads(passed_on=False)
 @declared.device_map
 @declared.precision
 @declared.source
@@ -82,6 +88,7 @@ OPTIONS = declared.option_names("method", "references", "max_nodes", "max_second
 @declared.flag("--extrapolate", help="Also fit a skew-normal law to the references.")
 @out_folder.out
 @declared.reveal
+@amount_options
 @declared.as_json
 @click.pass_context
 def exposure(
@@ -330,13 +337,19 @@ def _in_options(reason: str) -> str:
 
 
 def _text(result: ExposureAuditResult) -> str:
-    """The verdict where there is one, then the sets, separated by empty lines."""
+    """The outcome where there is one; and the sets, separated by empty lines."""
     from remnant.report import terminal
     from remnant.studies.exposure.audit_page import TITLE, exposure_page
 
     page = command_page(TITLE, exposure_page(result))
-    sets = [terminal.detail(dataclasses.replace(page, blocks=(block,))) for block in page.blocks]
-    return "\n\n".join(part for part in (terminal.summary(page), *sets) if part)
+    if amount() == "quiet" or (amount() == "outcome" and result.verdict is not None):
+        return page_text(page)
+    shown_on = screen()
+    sets = [
+        terminal.detail(dataclasses.replace(page, blocks=(block,)), shown_on)
+        for block in page.blocks
+    ]
+    return "\n\n".join(part for part in (terminal.summary(page, shown_on), *sets) if part)
 
 
 def _gate_faults(limit: float | None, *, share: float | None, **given: Any) -> list[str]:

@@ -8,15 +8,15 @@ from typing import Any
 import click
 
 from remnant.cli.cost import announce
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.canary_sets import check_template, read_sets, secrets_of
 from remnant.cli.options.models import bases, naming_model, placed
 from remnant.cli.options.naming import naming
 from remnant.cli.options.served import read_served, served_options
 from remnant.cli.options.templates import read_templates
-from remnant.cli.output import page_text, print_json
+from remnant.cli.output import amount_options, command_page, print_json, print_page
 from remnant.cli.redaction import hidden, withheld
-from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, require
 from remnant.progress import ProgressBar
 
@@ -29,7 +29,11 @@ MAX_NODES = 2_000_000
 QUERIES = 1000
 
 
-@click.command(short_help="Find the likeliest secrets of a model, with a proof.")
+@click.command(
+    cls=Command,
+    one_of=(("model", "served"),),
+    short_help="Find the likeliest secrets of a model, with a proof.",
+)
 @served_options
 @declared.base
 @click.option("--template", "pattern", required=True, help="Text with holes, such as {digits:4}.")
@@ -57,12 +61,14 @@ QUERIES = 1000
 @click.option("--top-k", type=int, help="Of the decoding whose queries are counted.")
 @click.option("--top-p", type=float, help="Of the decoding whose queries are counted.")
 @declared.device
+@declared.threads(passed_on=False)
 @declared.device_map
 @declared.precision
 @declared.source
 @declared.number("--seed", 0, help="Seed of the samples.")
 @out_folder.out
 @declared.reveal
+@amount_options
 @declared.as_json
 def extract(
     model: Path | None,
@@ -185,7 +191,7 @@ def extract(
     if as_json:
         print_json(result)
     else:
-        show(page_text(TITLE, extract_page(result)))
+        print_page(command_page(TITLE, extract_page(result)))
     out_folder.write_out(
         record_folder,
         as_json=as_json,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remnant.cli.cost import announce_images
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import (
     network_options,
@@ -18,7 +19,7 @@ from remnant.cli.options.classifier_options import (
 from remnant.cli.options.feature_models import ModelOptions, read_inputs, read_shape
 from remnant.cli.options.feature_patch import PatchOptions, ReadPatch, other_words, read_patch
 from remnant.cli.options.naming import blaming, naming
-from remnant.cli.output import json_text
+from remnant.cli.output import amount_options, json_text, print_page
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, RemnantError, require
 from remnant.progress import ProgressBar
@@ -41,7 +42,7 @@ _OPTIONS = declared.option_names(
 _SCORE = ("nulls", "control", "confidence", "significance", "limit", "batch")
 
 
-class _Discreet(click.Command):
+class _Discreet(Command):
     """A command whose error about an extra word does not repeat it: it may be the secret text."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -56,7 +57,11 @@ class _Discreet(click.Command):
             ) from None
 
 
-@click.command(cls=_Discreet, short_help="Test whether a model memorised a patch.")
+@click.command(
+    cls=_Discreet,
+    one_of=(("patch", "text", "text_file"),),
+    short_help="Test whether a model memorised a patch.",
+)
 @declared.path("--model", required=True, help="Weights, a program (.pt2) or a Hugging Face folder.")
 @declared.path("--twin", help="The same model trained without the patch; scored beside it.")
 @network_options
@@ -91,8 +96,10 @@ class _Discreet(click.Command):
 @declared.flag("--allow-inconclusive", help="With --limit, exit with 0 instead of 3.")
 @declared.number("--batch", 256, help="Images per batch.")
 @declared.device
+@declared.threads(passed_on=False)
 @declared.number("--seed", 0, help="Seed of everything that is drawn.")
-@declared.path("--out", help="Folder for a record and a report, which shows the patch.")
+@declared.path("--out", "-o", help="Folder for a record and a report, which shows the patch.")
+@amount_options
 @declared.as_json
 @click.pass_context
 def feature(
@@ -135,7 +142,6 @@ def feature(
 
 def _print(audit: PatchAudit, options: ModelOptions, out: Path | None, *, as_json: bool) -> None:
     """Print what was measured, after its record is written."""
-    from remnant.report import terminal
     from remnant.report.blocks import checks_json
     from remnant.studies.beside.features import of_audit
     from remnant.studies.features.audit import audit_result, feature_audit_result
@@ -152,9 +158,9 @@ def _print(audit: PatchAudit, options: ModelOptions, out: Path | None, *, as_jso
         checks = checks_json(of_audit(result))
         click.echo(json_text(audit_result(audit, report=report), beside=checks))
         return
-    shown = [terminal.summary(unrecorded_page(result, audit.arrays()))]
-    shown += [] if report is None else [f"report: {report} (it shows the patch)"]
-    show("\n".join(shown))
+    print_page(unrecorded_page(result, audit.arrays()))
+    if report is not None:
+        show(f"report: {report} (it shows the patch)")
 
 
 def _nulls(patch: ReadPatch, options: PatchOptions, settings: Settings) -> Patches | None:

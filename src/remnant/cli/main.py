@@ -13,10 +13,13 @@ from remnant.cli.audit import audit
 from remnant.cli.canaries import canaries
 from remnant.cli.curve import curve
 from remnant.cli.demo import demo
+from remnant.cli.doctor import doctor
 from remnant.cli.exposure import exposure
 from remnant.cli.extract import extract
 from remnant.cli.feature import feature
-from remnant.cli.options.parameters import OnceOnly, checked, noted
+from remnant.cli.help.command import Group
+from remnant.cli.help.help_layout import COMMANDS
+from remnant.cli.options.parameters import checked, noted
 from remnant.cli.predict import predict
 from remnant.cli.recipe import recipe
 from remnant.cli.run import run
@@ -30,7 +33,8 @@ from remnant.errors import RemnantError, is_disk_full, is_out_of_memory, write_e
 
 
 @click.group(
-    cls=OnceOnly,
+    cls=Group,
+    sections=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Exit codes: 0 fine or PASS, 1 FAIL, 2 usage error (the message says which), "
     "3 INCONCLUSIVE, 130 interrupted, 143 terminated.",
@@ -51,7 +55,7 @@ TOO_LITTLE_MEMORY = (
 # A group without a command prints its help; click before 8.2 has no error for that.
 _HELP: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
 _COMMANDS = (
-    *(demo, recipe, run, runs, show, report, curve, canaries, exposure, extract, predict),
+    *(demo, doctor, recipe, run, runs, show, report, curve, canaries, exposure, extract, predict),
     *(feature, scan, audit, score, speech),
 )
 for _command in _COMMANDS:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remnant.cli.cost import announce_repeated
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.classifier_options import network_options, normalisation_options
 from remnant.cli.options.naming import naming
 from remnant.cli.options.out_files import check_inputs, check_old_file, check_place, write_whole
 from remnant.cli.options.predict_inputs import BATCH, TEXT_BATCH, InputOptions, read_answers
-from remnant.cli.output import page_text, print_json
+from remnant.cli.output import amount_options, command_page, print_json, print_page
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 
@@ -29,7 +30,7 @@ DATA_SETS = ("digits", "framed-digits", "mnist", "fashion-mnist", "cifar10")
 FIRST = "index,label,predicted,loss,logit_gap,psmi"
 
 
-@click.command(short_help="Predict which samples a model will memorise.")
+@click.command(cls=Command, short_help="Predict which samples a model will memorise.")
 @declared.path("--model", help="Weights (.safetensors), a program (.pt2) or a Hugging Face folder.")
 @network_options
 @declared.path("--data", help="Training samples: .npz or .jsonl; a folder with --data-set.")
@@ -65,13 +66,16 @@ FIRST = "index,label,predicted,loss,logit_gap,psmi"
     "--batch", type=int, help=f"Samples per batch.  [default: {BATCH}; texts: {TEXT_BATCH}]"
 )
 @declared.device
+@declared.threads(passed_on=False)
 @declared.number("--seed", 0, help="Seed of the directions.")
 @declared.path(
     "--out",
+    "-o",
     help="New folder for a record, a report and samples.csv, or a .csv or .json file: one row per "
     "sample.",
 )
 @declared.flag("--force", help="Overwrite a file that is not a prediction.")
+@amount_options
 @declared.as_json
 def predict(
     memorised: Path | None,
@@ -136,7 +140,7 @@ def predict(
     if as_json:
         print_json(result)
     else:
-        show(page_text(TITLE, early_blocks(result)))
+        print_page(command_page(TITLE, early_blocks(result)))
         if out is not None and record_folder is None:
             show(f"written: {one_line(str(out))} (only its owner can read it)")
     if record_folder is None:

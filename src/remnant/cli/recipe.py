@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.help.command import Group
 from remnant.cli.options import declared
-from remnant.cli.options.parameters import OnceOnly
 from remnant.cli.terminal import show
 
 
-@click.group(cls=OnceOnly, short_help="Find, copy and write recipes; print their JSON schema.")
+@click.group(cls=Group, short_help="Find, copy and write recipes; print their JSON schema.")
 def recipe() -> None:
     """Find, copy and write recipes, the TOML files that `remnant run` runs.
 
@@ -93,7 +93,7 @@ def copy(name: str, dest: Path | None, force: bool) -> None:
 @recipe.command(short_help="Write a commented recipe with every field.")
 @click.argument("question")
 @declared.path("--files", help="Your own data, a file or folder: the recipe trains on it.")
-@declared.path("--out", help="File to write.  [default: standard output]")
+@declared.path("--out", "-o", help="File to write.  [default: standard output]")
 @declared.flag("--force", help="Overwrite a file that exists.")
 def new(question: str, files: Path | None, out: Path | None, force: bool) -> None:
     """Write a recipe of QUESTION with every field, its default and its meaning.

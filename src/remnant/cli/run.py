@@ -11,21 +11,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.options.exit_codes import exit_by_gates, gate_options, require_gate
 from remnant.cli.options.naming import blaming
-from remnant.cli.options.workers import check_workers, executor_for, worker_options
-from remnant.cli.terminal import resumable
-from remnant.progress import ProgressBar
+from remnant.cli.options.workers import check_workers, devices_of, executor_for, worker_options
+from remnant.cli.output import amount, amount_options, page_text, screen
+from remnant.cli.studies_bar import StudiesBar
+from remnant.cli.terminal import resumable, show, show_now
 
 if TYPE_CHECKING:
     from remnant.studies import Execution, Study
 
 
-@click.command(short_help="Run recipes; resumes interrupted runs.")
+@click.command(cls=Command, short_help="Run recipes; resumes interrupted runs.")
 @click.argument("recipes", type=click.Path(path_type=Path), nargs=-1, required=True)
 @declared.path(
     "--out",
+    "-o",
     help="Folder for the record and the report.  [default: runs/NAME OF THE RECIPE]",
 )
 @declared.path("--data", help="Folder that holds the data sets, and your own files.")
@@ -61,6 +64,7 @@ if TYPE_CHECKING:
     help="Let the report of speech-forgetting play three canaries; only its owner can read it.",
 )
 @declared.flag("--json", "as_json", help="Print the outcome as JSON.")
+@amount_options
 @gate_options
 def run(
     recipes: tuple[Path, ...],
@@ -127,6 +131,7 @@ def run(
             hint="Leave --reveal out.",
         )
     declared.use_threads(threads)
+    device = devices_of(device, place)
     executor = executor_for(
         device=device,
         place=place,
@@ -211,10 +216,12 @@ def run_studies(
     gate: bool = False,
     allow_inconclusive: bool = False,
     recipe_folders: Mapping[str, Path] | None = None,
+    seconds: Mapping[str, float] | None = None,
 ) -> None:
-    """Run each study in its folder under ``out``, write ``out/report.html``, print the outcome.
+    """Run each study in its folder under ``out``, write ``out/report.html``, print the outcomes.
 
-    Exits with the gates' code where ``gate`` is set; with 0 otherwise.
+    The outcome of each of several studies is printed as soon as it is stored. The last line counts
+    them, and names the report. Exits with the gates' code where ``gate`` is set; with 0 otherwise.
 
     Args:
         studies: By folder; ``"."`` is ``out`` itself.
@@ -225,36 +232,69 @@ def run_studies(
         gate: Whether the exit code is that of the gates' outcome.
         allow_inconclusive: Whether INCONCLUSIVE exits with 0.
         recipe_folders: The folders of the recipes, by folder, where studies have recipes.
+        seconds: What each takes on some machine, for the time left; they are then run quickest
+            first. Without it they are run in the order given.
 
     Raises:
         InvalidInput: ``gate`` is set and no study has a limit; nothing is run.
         MissingExtra: A study needs a library that is not installed; nothing is run.
     """
-    from remnant.records import Record
-    from remnant.report.terminal import summaries
-    from remnant.studies import run_study
-    from remnant.studies.reporting import read_page, write_report
     from remnant.studies.required_extras import check_extras
 
+    questions = [study.to_dict()["question"] for study in studies.values()]
     if gate:
-        require_gate(study.to_dict()["question"] for study in studies.values())
+        require_gate(questions)
     check_extras(studies.values())
     workers = execution.executor or nullcontext()
+    named = dict(zip(studies, questions, strict=True))
+    order = list(studies) if seconds is None else sorted(studies, key=seconds.__getitem__)
+    names = [named[folder] if folder == "." else folder for folder in order]
+    expected = None if seconds is None else [seconds[folder] for folder in order]
     with resumable():
-        with workers, ProgressBar() as bar:
-            for folder, study in studies.items():
+        with workers, StudiesBar(names, expected) as bar:
+            for folder in order:
+                bar.begin()
                 with naming_recipe(out / folder, of=len(studies)):
                     home = (recipe_folders or {}).get(folder)
                     own = replace(execution, recipe_folder=home)
-                    run_study(study, out / folder, own, progress=bar)
-        report = write_report(out)
-    records = {folder: Record.open(out / folder) for folder in studies}
+                    _run(studies[folder], out / folder, own, bar)
+                bar.end()
+                if len(studies) > 1 and not as_json:
+                    _show_outcome(out / folder)
+        _finish(list(studies), out, as_json=as_json, gate=gate, allowed=allow_inconclusive)
+
+
+def _run(study: Study, folder: Path, execution: Execution, bar: StudiesBar) -> None:
+    from remnant.studies import run_study
+
+    run_study(study, folder, execution, progress=bar)
+
+
+def _show_outcome(folder: Path) -> None:
+    """Print the outcome of one of several studies as soon as it is stored."""
+    from remnant.records import Record
+    from remnant.studies.reporting import read_page
+
+    if amount() != "quiet":
+        show_now(page_text(read_page(Record.open(folder)), named=True) + "\n")
+
+
+def _finish(folders: list[str], out: Path, *, as_json: bool, gate: bool, allowed: bool) -> None:
+    """Write the report, print the outcomes that are not printed yet, and exit as they say."""
+    from remnant.records import Record
+    from remnant.report.terminal import counted_outcomes, painted
+    from remnant.studies.reporting import read_page, write_report
+
+    report = write_report(out)
+    records = {folder: Record.open(out / folder) for folder in folders}
     if as_json:
         first, *others = ((folder, record.summary()) for folder, record in records.items())
         runs = {"runs": dict(others)} if others else {}
         click.echo(json.dumps(first[1] | runs, indent=2))
     else:
         pages = [read_page(record) for record in records.values()]
-        click.echo(summaries(pages, report=report))
+        if len(pages) == 1 and amount() != "quiet":
+            show(page_text(pages[0]) + "\n")
+        show(painted(f"{counted_outcomes(pages)}  →  {report}", screen()))
     if gate:
-        exit_by_gates(records.values(), allow_inconclusive=allow_inconclusive)
+        exit_by_gates(records.values(), allow_inconclusive=allowed)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared
 from remnant.cli.terminal import one_line
 
@@ -15,17 +16,24 @@ if TYPE_CHECKING:
     from remnant.records import RunSummary
 
 
-@click.command(short_help="List the runs in a folder.")
+@click.command(cls=Command, hidden=True, short_help="List the runs in a folder.")
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"))
 @declared.as_json
 def runs(folder: Path, as_json: bool) -> None:
-    """List the runs in FOLDER (runs/, if not given), with their status and outcome.
-
-    If FOLDER is a run itself, it is listed first. Pools of shadow models are listed too.
+    """List the runs in FOLDER, as `remnant show --list` does.
 
     \b
     Example:
       remnant runs runs
+    """
+    print_runs(folder, as_json=as_json)
+
+
+def print_runs(folder: Path, *, as_json: bool) -> None:
+    """Print the runs in a folder, one a line, or as JSON.
+
+    Raises:
+        RecordError: The folder cannot be read.
     """
     from remnant.records import list_runs
     from remnant.records.folder import RECORD_FILE

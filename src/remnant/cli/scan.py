@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from remnant.cli.cost import announce, sampled_is_cheaper
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.exit_codes import exit_by_outcome, gate_options
 from remnant.cli.options.models import bases, naming_model, placed, refuse_the_same
 from remnant.cli.options.naming import blaming, naming
 from remnant.cli.options.out_files import check_old_file, check_place, write_whole
-from remnant.cli.output import json_text, outcome_and_page_text
+from remnant.cli.output import amount_options, command_page, json_text, print_page
 from remnant.cli.redaction import withheld
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, UnsupportedModel, require
@@ -44,7 +45,10 @@ _OPTIONS = declared.option_names(
 ) | {"fields": "--field"}
 
 
-@click.command(short_help="Find real secrets in text, and measure how exposed they are in a model.")
+@click.command(
+    cls=Command,
+    short_help="Find real secrets in text, and measure how exposed they are in a model.",
+)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILES")
 @click.option("--kinds", help="Kinds of secrets to find, separated by commas.  [default: all]")
 @click.option(
@@ -116,11 +120,13 @@ _OPTIONS = declared.option_names(
     help="Time budget of each ranking and search, including the text before the secret.",
 )
 @declared.device
+@declared.threads(passed_on=False)
 @declared.device_map
 @declared.precision
 @declared.number("--seed", 0, help="Seed of the references.")
 @declared.path(
     "--out",
+    "-o",
     help="New folder for a record and a report, or a .json file for the result; without secrets, "
     "unless --reveal is given.",
 )
@@ -132,6 +138,7 @@ _OPTIONS = declared.option_names(
 @declared.flag("--force", help="Overwrite a file that is not a scan.")
 @declared.flag("--reveal", help="Show the secrets, and write them to --out.")
 @gate_options
+@amount_options
 @declared.as_json
 def scan(
     paths: tuple[Path, ...],
@@ -229,7 +236,7 @@ def scan(
     if as_json:
         click.echo(json_text(result, checks=of_scan(result)))
     else:
-        show(outcome_and_page_text(TITLE, scan_page(result)))
+        print_page(command_page(TITLE, scan_page(result)))
     if out is not None and record_folder is None and (reveal or not as_json):
         holding = " (it holds the secrets; only its owner can read it)" * reveal
         show(f"written: {one_line(str(out))}{holding}", err=as_json)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from remnant.cli.help.command import Command
 from remnant.cli.options import declared, out_folder
 from remnant.cli.options.arrays import read_npy
 from remnant.cli.options.naming import naming
-from remnant.cli.output import command_page, print_json
-from remnant.cli.terminal import show
+from remnant.cli.output import amount_options, command_page, print_json, print_page
 from remnant.errors import InvalidInput, require
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ _OPTIONS = declared.option_names(
 )
 
 
-@click.command(short_help="Measure attack success from scores of any framework.")
+@click.command(cls=Command, short_help="Measure attack success from scores of any framework.")
 @declared.path(
     "--seen",
     required=True,
@@ -55,6 +55,7 @@ _OPTIONS = declared.option_names(
 @declared.number("--seed", 0, help="Seed of the resamples.")
 @out_folder.out
 @declared.flag("--allow-inconclusive", help="Exit with 0 instead of 3.")
+@amount_options
 @declared.as_json
 def score(
     seen: Path,
@@ -81,7 +82,6 @@ def score(
     import numpy as np
 
     from remnant.integrations.membership.scores import audit_scores
-    from remnant.report import terminal
     from remnant.studies.beside.membership import beside
     from remnant.studies.membership.page import TITLE, page
 
@@ -115,8 +115,7 @@ def score(
     if as_json:
         print_json(ended.result, checks=beside(ended.result))
     else:
-        shown = command_page(TITLE, page(ended.result))
-        show(f"{terminal.summary(shown)}\n\n{terminal.detail(shown)}")
+        print_page(command_page(TITLE, page(ended.result)))
     if folder is not None:
         settings = {**given, "seed": seed}
         settings |= {

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import click
 
+from remnant.cli.help.command import Group
 from remnant.cli.options import declared
 from remnant.cli.options.naming import naming
-from remnant.cli.options.parameters import OnceOnly
 from remnant.cli.terminal import resumable
 from remnant.progress import ProgressBar
 
 _VOICES = "slt,en-us+f3,rms,awb"
 
 
-@click.group(cls=OnceOnly, short_help="Make synthetic speech from a text file.")
+@click.group(cls=Group, short_help="Make synthetic speech from a text file.")
 def speech() -> None:
     """Make speech for recipes with the questions speech-forgetting and speech-one-run.
 

@@ -22,6 +22,7 @@ from typing import Any, TextIO
 import click
 
 from remnant.errors import DISK_FULL_HINT, RemnantError, RemnantWarning, is_disk_full, write_error
+from remnant.report.paint import NO_MARKS, SEQUENCES
 
 # C0 but tab and line feed, delete, C1, line and paragraph separators, characters that turn the
 # direction of writing, and lone surrogates: bytes of a name that is not UTF-8.
@@ -61,16 +62,20 @@ def show(text: str, *, err: bool = False) -> None:
 
 
 class EscapedStream:
-    """A text stream that escapes what is written to it; everything else is the stream's."""
+    """A text stream that escapes what is written to it, and colours what is marked.
+
+    Everything else is the stream's.
+    """
 
     def __init__(self, stream: TextIO) -> None:
         self.unescaped = stream
 
     def write(self, text: str) -> int:
-        """Write the text, escaped."""
+        """Write the text, escaped; marks of colours are the terminal's own sequences."""
         if not isinstance(text, str):
             raise TypeError(f"write() takes a text, not {type(text).__name__}")
-        return self.unescaped.write(escape(text))
+        drawn = SEQUENCES if self.unescaped.isatty() else NO_MARKS
+        return self.unescaped.write(escape(text).translate(drawn))
 
     def writelines(self, lines: Any) -> None:
         """Write all lines, escaped."""
@@ -155,21 +160,42 @@ def resumable() -> Iterator[None]:
         raise fault from None
 
 
+class _Held(io.StringIO):
+    """What a command has printed so far, before anybody sees it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self.stream = stream
+
+    def isatty(self) -> bool:
+        """Whether it ends on a terminal."""
+        return self.stream.isatty()
+
+    def release(self) -> None:
+        """Print what is held, and hold nothing."""
+        self.stream.write(self.getvalue())
+        self.stream.flush()
+        self.seek(0)
+        self.truncate()
+
+
 @contextmanager
 def held_output() -> Iterator[None]:
     """Print only what a command prints without an error: a write may fail after the result."""
-    stream, held = sys.stdout, io.StringIO()
-    sys.stdout = held
+    stream = sys.stdout
+    sys.stdout = held = _Held(stream)
     try:
         yield
     except SystemExit:  # an outcome
-        _release(stream, held)
+        held.release()
         raise
     finally:
         sys.stdout = stream
-    _release(stream, held)
+    held.release()
 
 
-def _release(stream: TextIO, held: io.StringIO) -> None:
-    stream.write(held.getvalue())
-    stream.flush()
+def show_now(text: str) -> None:
+    """Print lines of text that stay true if the command fails later, such as a stored outcome."""
+    show(text)
+    if isinstance(sys.stdout, _Held):
+        sys.stdout.release()

@@ -2,100 +2,227 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, TypeGuard
 
 from remnant.report.blocks import (
     Bar,
     Block,
     Cell,
+    Check,
     Column,
     Depth,
-    Headline,
     Missing,
+    Outcome,
     Page,
     Prose,
+    Reading,
     Scope,
     Table,
     Tiles,
     row_value,
     walk,
 )
+from remnant.report.first_screen import judged, outcome_of
+from remnant.report.gauge import reading_text
+from remnant.report.numerals import counted
+from remnant.report.paint import END, NO_MARKS, OF_OUTCOMES, RED
 from remnant.report.quoting import PLAIN, in_one_line
 
 WIDTH = 100
 """Tables stay within as many columns where they can."""
 _BAR, _SHORT_BAR = 40, 20
+_CONTRADICTS = "contradicts"
+_LEAST_WIDTH = 24
 _INDENT = "  "
+_OUTCOMES = re.compile(r"\b(?:FAIL|PASS|INCONCLUSIVE|FINDING)\b")
 
 
-def summary(page: Page, *, named: bool = False) -> str:
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """Where text is shown.
+
+    Attributes:
+        width: Columns that text is wrapped to.
+        box: Whether an outcome is framed; a pipe gets plain lines.
+        colour: Whether outcomes are coloured.
+    """
+
+    width: int = 10**6
+    box: bool = False
+    colour: bool = False
+
+
+PLAIN_TEXT = Screen()
+
+
+def outcome(page: Page, screen: Screen = PLAIN_TEXT, *, named: bool = False) -> str:
+    """Return the outcome with its number, controls, claim and what to do.
+
+    Args:
+        page: Of a run or of a command.
+        screen: Where it is shown.
+        named: Whether it is one of several: it says which run it is, and leaves out the controls
+            that agree, the claim, and what to do after a PASS.
+    """
+    lines = _headline(page, named=named)
+    return _framed(lines, screen, page.headline.outcome) if lines else ""
+
+
+def one_line(page: Page, screen: Screen = PLAIN_TEXT, *, named: bool = False) -> str:
+    """Return the outcome with its number, or with its sentence where nothing was measured.
+
+    Only a terminal that is too narrow gets it on several lines.
+
+    Args:
+        page: Of a run or of a command.
+        screen: Where it is shown.
+        named: Whether it begins with the name of the run.
+    """
+    block = page.headline
+    number = block.sentence if block.reading is None else reading_text(block.reading)
+    name = f"{page.name}: " if named else ""
+    line = _flat(f"{name}{block.outcome or 'no verdict'}: {number}")
+    return painted(_wrapped(line, screen.width) if screen.box else line, screen)
+
+
+def counted_outcomes(pages: Sequence[Page]) -> str:
+    """Return how many pages have which outcome, such as ``1 FAIL  4 PASS  2 findings``."""
+    many = Counter(outcome_of(page) for page in pages if judged(page))
+    words = [f"{many[name]} {name}" for name in ("FAIL", "PASS", "INCONCLUSIVE") if many[name]]
+    words += [counted(many["FINDING"], "finding")] if many["FINDING"] else []
+    words += [f"{many[None]} without a verdict"] if many[None] else []
+    return "  ".join(words)
+
+
+def painted(text: str, screen: Screen = PLAIN_TEXT) -> str:
+    """Return the text with the names of outcomes in colour, where there is any."""
+    if not screen.colour:
+        return text
+    return _OUTCOMES.sub(lambda match: f"{OF_OUTCOMES[match[0]]}{match[0]}{END}", text)
+
+
+def summary(page: Page, screen: Screen = PLAIN_TEXT, *, named: bool = False) -> str:
     """Return the outcome and what it rests on: the blocks of depth ``summary``.
 
     Args:
         page: Of a run or of a command.
+        screen: Where it is shown.
         named: Whether to say which run it is.
     """
-    lines = _headline(page)
-    if named:
-        lines.append(f"{_INDENT}run {page.name}, {_lower(page.title)}")
-    for block in walk(page.blocks):
-        lines += [f"{_INDENT}{line}" for line in _block(block, "summary")]
-    return _text(lines)
+    lines = [f"{_INDENT}{line}" for line in _blocks(page, "summary", screen)]
+    rest = "\n".join(_wrapped(line, screen.width) for line in map(_flat, lines))
+    return "\n".join(filter(None, (outcome(page, screen, named=named), rest)))
 
 
-def detail(page: Page) -> str:
+def detail(page: Page, screen: Screen = PLAIN_TEXT) -> str:
     """Return what ``remnant show`` adds to the summary: the blocks of depth ``show``.
 
     Empty where there is none; tables stand apart from what comes before them.
     """
+    return "\n".join(
+        _wrapped(line, screen.width) for line in map(_flat, _blocks(page, "show", screen))
+    )
+
+
+def _blocks(page: Page, depth: Depth, screen: Screen) -> list[str]:
+    room = min(WIDTH, screen.width) if screen.box else WIDTH
+    room -= len(_INDENT) if depth == "summary" else 0
     lines: list[str] = []
     for block in walk(page.blocks):
-        more = _block(block, "show")
-        lines += ["", *more] if lines and more and isinstance(block, Table) else more
-    return _text(lines)
+        if judged(page) and _is_notice(block):  # it is beside the outcome
+            continue
+        more = _block(block, depth, room)
+        apart = depth == "show" and lines and more and isinstance(block, Table)
+        lines += ["", *more] if apart else more
+    return lines
 
 
-def summaries(pages: Sequence[Page], *, report: str | Path | None = None) -> str:
-    """Return the summaries of several pages; each of several says which run it is.
-
-    Args:
-        pages: In this order.
-        report: The HTML report's path, named in the last line.
-    """
-    several = len(pages) > 1
-    parts = [summary(page, named=several) for page in pages]
-    parts += [] if report is None else [f"report: {report}"]
-    return ("\n\n" if several else "\n").join(part for part in parts if part)
-
-
-def _headline(page: Page) -> list[str]:
-    """The outcome with its sentence, then the claim and what to do."""
-    if not page.question and not any(isinstance(block, Headline) for block in page.blocks):
+def _headline(page: Page, *, named: bool) -> list[str]:
+    """The outcome with its sentence; the number; controls; the claim and what to do."""
+    if not judged(page):
         return []
     block = page.headline
+    run = [f"run {page.name}, {_lower(page.title)}"] if named else []
     if block.outcome is None:
-        return [f"no verdict: {block.sentence}"]
+        return [f"no verdict: {block.sentence}", *run]
     title = f"{block.title}. " if block.outcome == "FINDING" else ""
-    under = (("claim", block.claim), ("what to do", block.advice))
+    brief = named and block.outcome == "PASS"
+    under = (
+        ("controls", "" if named else _joined(block.supporting)),
+        (_CONTRADICTS, _joined(block.contrary)),
+        ("claim", "" if named else block.claim),
+        ("what to do", "" if brief else block.advice),
+    )
     return [
         f"{block.outcome}: {title}{block.sentence}",
-        *_checks(block),
-        *(f"{_INDENT}{name}: {text}" for name, text in under if text),
+        *run,
+        *([] if block.reading is None else [_number(block.reading)]),
+        *(f"{name}: {text}" for name, text in under if text),
+        *(block.text for block in walk(page.blocks) if _is_notice(block)),
     ]
 
 
-def _checks(block: Headline) -> list[str]:
-    """The controls beside an outcome and what contradicts it, in one line; none without any."""
-    parts = (("controls", block.supporting), ("contradicts", block.contrary))
-    said = [
-        f"{name}: {'; '.join(each.text for each in checks)}" for name, checks in parts if checks
-    ]
-    return [f"{_INDENT}{' | '.join(said)}"] if said else []
+def _is_notice(block: Block) -> TypeGuard[Prose]:
+    """Whether a block warns of something, such as secrets that are shown; it is never left out."""
+    return isinstance(block, Prose) and block.tone == "notice" and block.depth == "summary"
 
 
-def _block(block: Block, depth: Depth) -> list[str]:
+def _joined(checks: Sequence[Check]) -> str:
+    return "; ".join(check.text for check in checks)
+
+
+def _number(reading: Reading) -> str:
+    """The number that a headline rests on, with its interval, the limit and its n."""
+    return f"{reading_text(reading)}; {reading.n}"
+
+
+def _framed(lines: Sequence[str], screen: Screen, outcome: Outcome | None) -> str:
+    """The lines, wrapped; in a box that is open at the right where the screen has one."""
+    first, *rest = map(_flat, lines)
+    if not screen.box:
+        indented = [_wrapped(f"{_INDENT}{line}", screen.width) for line in rest]
+        return "\n".join([_wrapped(first, screen.width), *indented])
+    name, _, sentence = first.partition(": ")
+    mark = OF_OUTCOMES.get(outcome or "", "") if screen.colour else ""
+
+    def paint(drawn: str) -> str:
+        return f"{mark}{drawn}{END}" if mark else drawn
+
+    inner = screen.width - len(_INDENT)
+    framed = [paint(f"┌ {name} {'─' * (inner - len(name) - 1)}")]
+    for line in (sentence, *rest):
+        parts = _wrapped(line, inner, under="" if line is sentence else _INDENT).split("\n")
+        if line.startswith(f"{_CONTRADICTS}: ") and screen.colour:
+            parts = [f"{RED}{part}{END}" for part in parts]
+        framed += [f"{paint('│')} {part}" for part in parts]
+    return "\n".join([*framed, paint(f"└{'─' * (screen.width - 1)}")])
+
+
+def _wrapped(line: str, width: int, *, under: str = _INDENT) -> str:
+    """A line, broken between words; its other lines stand under the first word and further in.
+
+    Rows of tables, in which blanks set columns apart, stay whole.
+    """
+    start = len(line) - len(line.lstrip())
+    if len(line) <= width or "  " in line[start:]:
+        return line
+    indent = line[:start]
+    return textwrap.fill(
+        line.strip(),
+        max(width, _LEAST_WIDTH),
+        initial_indent=indent,
+        subsequent_indent=f"{indent}{under}",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _block(block: Block, depth: Depth, room: int) -> list[str]:
     """The lines of a block of exactly this depth; none for one of another."""
     if not isinstance(block, Tiles | Prose | Missing | Table | Scope) or block.depth != depth:
         return []
@@ -110,7 +237,7 @@ def _block(block: Block, depth: Depth) -> list[str]:
         return [f"{block.what}: not measured: {block.reason}"]
     if isinstance(block, Scope):
         return [*_listed("tested", block.tested), *_listed("not tested", block.not_tested)]
-    return _table(block, depth, room=WIDTH - (len(_INDENT) if depth == "summary" else 0))
+    return _table(block, depth, room=room)
 
 
 def _listed(name: str, lines: Sequence[str]) -> list[str]:
@@ -199,7 +326,7 @@ def _lower(title: str) -> str:
     return title[:1].lower() + title[1:]
 
 
-def _text(lines: list[str]) -> str:
-    """Each line on one line, without spaces that a terminal may not show."""
-    flat = (line.translate(PLAIN).replace("\r", " ").replace("\n", " ") for line in lines)
-    return "\n".join(line.rstrip() for line in flat)
+def _flat(line: str) -> str:
+    """A line without breaks, without marks of colours and without spaces that may not show."""
+    plain = line.translate(PLAIN).translate(NO_MARKS)
+    return plain.replace("\r", " ").replace("\n", " ").rstrip()

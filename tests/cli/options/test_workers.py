@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from unittest import mock
 
+import click
 import pytest
 import torch
 from click.testing import CliRunner
@@ -182,7 +183,7 @@ def test_threads_are_those_of_libraries_that_are_loaded_later_too(monkeypatch):
     for name in declared.THREAD_VARIABLES:
         monkeypatch.setenv(name, "1")  # and back again afterwards
     try:
-        declared._use_threads(None, None, 3)
+        declared._use_threads(click.Context(click.Command("x")), None, 3)
         assert torch.get_num_threads() == 3
         assert {os.environ[name] for name in declared.THREAD_VARIABLES} == {"3"}
     finally:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from remnant.cli.terminal import show
 from remnant.errors import InvalidInput
 
 Command = TypeVar("Command", bound=Callable[..., Any] | click.Command)
 _Choice: Any = click.Choice  # generic from click 8.2 on
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+AUTO = "auto"
+_DRIVERS = ("/dev/nvidiactl", "/dev/kfd", "/dev/dxg")  # NVIDIA, AMD, Windows' Linux
+_MODELS = ("model", "checkpoints")
 _SINGULAR = {
     "layers": "layer",
     "options": "option",
@@ -66,21 +72,25 @@ def flag(name: str, *aliases: str, help: str) -> Callable[[Command], Command]:
 
 
 def check_device(context: click.Context, parameter: click.Parameter, device: str) -> str:
-    """Return the device, if it is there.
+    """Return the device, if it is there; of ``auto`` the one that it stands for.
 
     Raises:
-        InvalidInput: It is no device, or PyTorch does not see it.
+        InvalidInput: It is no device, ranks cannot be settled on it, or PyTorch does not see it.
     """
+    if device == AUTO:
+        return auto_device(_reads_model(context))
+    if re.fullmatch(r"mps(:\d+)?", device):
+        raise InvalidInput(
+            f"--device {device} is refused: ranks are settled in float64, which it lacks.",
+            hint="Pass cpu.",
+        )
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
     if match is None:
         raise InvalidInput(f"--device {device} is neither cpu nor cuda.", hint="Pass cpu or cuda.")
     if device != "cpu":
-        import torch
-
         from remnant.studies.shared.wording import counted
 
-        gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        if int(match[1] or 0) >= gpus:
+        if int(match[1] or 0) >= (gpus := gpus_seen()):
             raise InvalidInput(
                 f"--device {device} is not there: PyTorch sees {counted(gpus, 'GPU')}.",
                 hint="Pass cpu, or a GPU that is there." if gpus else "Pass cpu.",
@@ -88,8 +98,47 @@ def check_device(context: click.Context, parameter: click.Parameter, device: str
     return device
 
 
+def auto_device(wanted: bool = True) -> str:
+    """Return ``cuda`` where PyTorch sees a GPU, and say so; ``cpu`` elsewhere.
+
+    Args:
+        wanted: Whether anything is going to be computed on it. PyTorch is not loaded otherwise.
+    """
+    if not wanted or not _may_have_gpus() or not gpus_seen():
+        return "cpu"
+    show("Computing on a GPU; --device cpu takes the processor.", err=True)
+    return "cuda"
+
+
+def gpus_seen() -> int:
+    """Return how many GPUs PyTorch sees."""
+    import torch
+
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
+def _may_have_gpus() -> bool:
+    """Whether a GPU can be there: loading PyTorch to find none takes seconds."""
+    return sys.platform != "linux" or any(map(os.path.exists, _DRIVERS))
+
+
+def _reads_model(context: click.Context) -> bool:
+    """Whether the command computes on a device of its own choice.
+
+    What is given is read before the default of ``--device`` is.
+    """
+    given = context.params
+    if context.get_parameter_source("device") == ParameterSource.COMMANDLINE:
+        return True
+    return given.get("device_map") is None and any(given.get(name) for name in _MODELS)
+
+
 device = click.option(
-    "--device", default="cpu", show_default=True, callback=check_device, help="cpu or cuda."
+    "--device",
+    default=AUTO,
+    show_default=True,
+    callback=check_device,
+    help="cpu or cuda. auto: cuda where there is one, else cpu.",
 )
 device_map = click.option(
     "--device-map",
@@ -218,6 +267,7 @@ def _check_threads(
         if threads < 1:
             raise InvalidInput(f"--threads {threads} is less than 1.", hint="Pass 1 or more.")
         os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(threads)))
+        context.meta["threads"] = threads  # for the command line in the record
     return threads
 
 

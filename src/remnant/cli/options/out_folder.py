@@ -11,7 +11,7 @@ from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput
 
 FILE_ENDINGS = (".html", ".csv", ".json")
-out = declared.path("--out", help="New folder for a record and a report.")
+out = declared.path("--out", "-o", help="New folder for a record and a report.")
 
 
 def out_folder(path: Path | None, *, files: tuple[str, ...] = ()) -> Path | None:

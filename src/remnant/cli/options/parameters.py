@@ -11,7 +11,6 @@ import math
 import os
 import shlex
 import stat
-from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
@@ -46,6 +45,7 @@ _OUTPUTS = ("out", "into", "report")
 _FOLDERS_OF_DATA = ("data", "pool")  # their contents have a fingerprint of their own
 _SHOWN = ("device", "served_model", "limit")  # texts that are no secrets
 _UNNAMED = ("scan",)  # names of the files that it reads may hold secrets
+_AMOUNTS = ("verbose", "quiet")  # they change nothing that is recorded
 _HIDDEN = "…"
 
 
@@ -131,37 +131,6 @@ def _digits(number: float) -> str:
     return f"{float(number):g}" if abs(number) < 1e300 else "of more than 300 digits"
 
 
-class OnceOnly(click.Group):
-    """A group whose commands refuse an option of one value that is given twice."""
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command and its arguments.
-
-        Raises:
-            InvalidInput: An option that takes one value is given twice.
-        """
-        name, command, rest = super().resolve_command(ctx, args)
-        if command is not None and not isinstance(command, click.Group):
-            inner = click.Context(command, info_name=name, parent=ctx, resilient_parsing=True)
-            try:
-                _, _, order = command.make_parser(inner).parse_args(list(rest))
-            except click.UsageError:  # the command says so
-                order = []
-            for param, times in Counter(order).items():
-                if isinstance(param, click.Option) and times > 1 and _takes_one(param):
-                    raise InvalidInput(
-                        f"{param.opts[0]} is given {times} times and takes one value.",
-                        hint="Give it once.",
-                    )
-        return name, command, rest
-
-
-def _takes_one(option: click.Option) -> bool:
-    return not (option.multiple or option.is_flag or option.count)
-
-
 def _option(param: click.Parameter | None) -> str:
     return f"{param.opts[0]} " if isinstance(param, click.Option) else ""
 
@@ -201,7 +170,10 @@ def _noting(callback: Callable[..., Any]) -> Callable[..., Any]:
 def _given(context: click.Context) -> Iterator[tuple[click.Parameter, tuple[Any, ...]]]:
     """Each parameter on the command line with its values; a flag has none."""
     for param in context.command.params:
-        value: Any = context.params.get(param.name or "")
+        name = param.name or ""
+        value: Any = context.params.get(name, context.meta.get(name))
+        if param.name in _AMOUNTS:
+            continue
         if context.get_parameter_source(param.name or "") != ParameterSource.COMMANDLINE:
             continue
         if isinstance(param, click.Option) and param.is_flag:

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 def _check_devices(
     context: click.Context, parameter: click.Parameter, devices: str
 ) -> tuple[str, ...]:
-    """Return the devices one by one: ``cuda:0,1`` is ``cuda:0`` and ``cuda:1``."""
+    """Return the devices one by one: ``cuda:0,1`` is ``cuda:0`` and ``cuda:1``.
+
+    ``auto`` stays: ``devices_of`` replaces it, once the recipes are read.
+    """
+    if devices == declared.AUTO:
+        return (devices,)
     match = re.fullmatch(r"cuda:(\d+(?:,\d+)+)", devices)
     if match is None:
         return (declared.check_device(context, parameter, devices),)
@@ -35,10 +40,11 @@ def worker_options(command: declared.Command) -> declared.Command:
     options = (
         click.option(
             "--device",
-            default="cpu",
+            default=declared.AUTO,
             show_default=True,
             callback=_check_devices,
-            help="cpu or cuda; cuda:0,1 trains groups of models on several GPUs.",
+            help="cpu or cuda; cuda:0,1 trains groups of models on several GPUs. auto: cuda where "
+            "there is one, else cpu.",
         ),
         click.option(
             "--on",
@@ -60,6 +66,13 @@ def worker_options(command: declared.Command) -> declared.Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def devices_of(device: tuple[str, ...], place: str | None) -> tuple[str, ...]:
+    """Return the devices of this process; with ``--on`` the groups have theirs."""
+    if device != (declared.AUTO,):
+        return device
+    return ("cpu",) if place is not None else (declared.auto_device(),)
 
 
 def check_workers(
@@ -90,7 +103,7 @@ def check_workers(
 
         if address != AUTO:
             host_and_port(address)
-    if device != ("cpu",):
+    if device not in (("cpu",), (declared.AUTO,)):
         raise InvalidInput(
             f"--device {','.join(device)} and --on {place} are both given.",
             hint="With --on ray, pass --gpus-per-task 1 to train on GPUs.",

@@ -1,0 +1,1 @@
+"""How commands read their arguments, and what their help looks like."""
