@@ -66,6 +66,21 @@ def test_a_folder_with_something_else_in_it_is_refused_and_left_alone(tmp_path, 
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(names)
 
 
+def test_a_run_may_lie_beside_folders_of_runs_but_not_beside_others(tmp_path, head):
+    for name in ("one-run", "exposure"):
+        with Record.create(tmp_path / name, **head) as record:
+            record.put_result("count", {"n": 1})
+    with Record.create(tmp_path, **head):
+        pass
+    assert Record.open(tmp_path / "exposure").result("count") == {"n": 1}
+    mixed = tmp_path / "mixed"
+    with Record.create(mixed / "run", **head):
+        pass
+    (mixed / "thesis").mkdir()
+    with pytest.raises(RecordError, match="not empty: it holds thesis but no record"):
+        Record.create(mixed, **head)
+
+
 def test_a_path_that_is_a_file_is_refused(tmp_path, head):
     file = tmp_path / "file"
     file.write_text("x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import pairwise
 
 from remnant.report.blocks import (
     Bar,
@@ -50,7 +51,7 @@ def _page(*blocks, question="exposure"):
 def test_the_summary_is_the_outcome_and_what_it_rests_on(make_page):
     assert summary(make_page()).splitlines() == SUMMARY
     named = summary(make_page(), named=True).splitlines()
-    assert named == [SUMMARY[0], "  run keys, exposure", SUMMARY[1], *SUMMARY[3:]]
+    assert named == [SUMMARY[0], "  study keys: exposure", SUMMARY[1], *SUMMARY[3:]]
 
 
 def test_an_outcome_has_its_number_and_one_line_has_no_more(make_page):
@@ -114,6 +115,15 @@ def test_text_is_wrapped_between_words_only():
                 assert [word for word in _said(wrapped) if "─" not in word] == [
                     word for word in whole if "─" not in word
                 ]
+
+
+def test_no_line_ends_inside_a_number():
+    page = _page(LONG, prose("bound 95 % of 1 318 steps; " * 30, depth="summary"))
+    for width in range(40, 60):
+        lines = summary(page, Screen(width)).splitlines()
+        assert not [
+            one for one, after in pairwise(lines) if one[-1:].isdigit() and after.strip()[0] in "%3"
+        ]
 
 
 def test_a_pipe_gets_plain_lines_and_a_terminal_a_box():

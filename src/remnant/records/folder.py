@@ -41,7 +41,8 @@ def prepare(folder: Path) -> list[Path]:
     """Make the folder, or check that an existing one holds no files of another program.
 
     What an interrupted start of ours may leave is tolerated: a temporary database, the lock,
-    ``arrays/``, ``checkpoint*``, ``.tmp??????`` of safetensors and ``report.html``.
+    ``arrays/``, ``checkpoint*``, ``.tmp??????`` of safetensors and ``report.html``. So are folders
+    that hold a record, whose report the folder's own covers.
 
     Returns:
         The folders made here, deepest first, for ``undo``.
@@ -64,7 +65,7 @@ def prepare(folder: Path) -> list[Path]:
         raise RecordError(f"{folder} cannot be used: {error.strerror}.") from error
     if RECORD_FILE in contents:
         raise RecordError(f"{folder} already holds a run.", hint="Choose another --out folder.")
-    foreign = [name for name in contents if not _is_ours(name)]
+    foreign = [name for name in contents if not _is_ours(folder / name)]
     if foreign:
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
         raise RecordError(
@@ -119,10 +120,9 @@ def record_file(folder: Path) -> Path:
     return path
 
 
-def _is_ours(name: str) -> bool:
-    return name in (LOCK_FILE, ARRAYS_FOLDER, REPORT_FILE) or any(
-        Path(name).match(pattern) for pattern in _OURS
-    )
+def _is_ours(path: Path) -> bool:
+    named = path.name in (LOCK_FILE, ARRAYS_FOLDER, REPORT_FILE)
+    return named or any(path.match(name) for name in _OURS) or (path / RECORD_FILE).is_file()
 
 
 def runs_covered(folder: str | Path) -> list[Path]:

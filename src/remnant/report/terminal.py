@@ -29,7 +29,7 @@ from remnant.report.blocks import (
 )
 from remnant.report.first_screen import judged, outcome_of
 from remnant.report.gauge import reading_text
-from remnant.report.numerals import counted
+from remnant.report.numerals import counted, in_print
 from remnant.report.paint import END, NO_MARKS, OF_OUTCOMES, RED
 from remnant.report.quoting import PLAIN, in_one_line
 
@@ -39,6 +39,8 @@ _BAR, _SHORT_BAR = 40, 20
 _CONTRADICTS = "contradicts"
 _LEAST_WIDTH = 24
 _INDENT = "  "
+_IN_NUMBER = re.compile(r"(?<=\d) (?=%|\d{3}\b)")
+_HELD = "\N{NARROW NO-BREAK SPACE}"
 _OUTCOMES = re.compile(r"\b(?:FAIL|PASS|INCONCLUSIVE|FINDING)\b")
 
 
@@ -86,7 +88,7 @@ def one_line(page: Page, screen: Screen = PLAIN_TEXT, *, named: bool = False) ->
     block = page.headline
     number = block.sentence if block.reading is None else reading_text(block.reading)
     name = f"{page.name}: " if named else ""
-    line = _flat(f"{name}{block.outcome or 'no verdict'}: {number}")
+    line = _flat(f"{name}{block.outcome or 'no verdict'}: {in_print(number)}")
     return painted(_wrapped(line, screen.width) if screen.box else line, screen)
 
 
@@ -147,7 +149,7 @@ def _headline(page: Page, *, named: bool) -> list[str]:
     if not judged(page):
         return []
     block = page.headline
-    run = [f"run {page.name}, {_lower(page.title)}"] if named else []
+    run = [f"study {page.name}: {_lower(page.title)}"] if named else []
     if block.outcome is None:
         return [f"no verdict: {block.sentence}", *run]
     title = f"{block.title}. " if block.outcome == "FINDING" else ""
@@ -159,10 +161,10 @@ def _headline(page: Page, *, named: bool) -> list[str]:
         ("what to do", "" if brief else block.advice),
     )
     return [
-        f"{block.outcome}: {title}{block.sentence}",
+        in_print(f"{block.outcome}: {title}{block.sentence}"),
         *run,
         *([] if block.reading is None else [_number(block.reading)]),
-        *(f"{name}: {text}" for name, text in under if text),
+        *(in_print(f"{name}: {text}") for name, text in under if text),
         *(block.text for block in walk(page.blocks) if _is_notice(block)),
     ]
 
@@ -206,20 +208,22 @@ def _framed(lines: Sequence[str], screen: Screen, outcome: Outcome | None) -> st
 def _wrapped(line: str, width: int, *, under: str = _INDENT) -> str:
     """A line, broken between words; its other lines stand under the first word and further in.
 
-    Rows of tables, in which blanks set columns apart, stay whole.
+    Numbers stay whole: no line ends inside ``1 318`` or ``95 %``. So do rows of tables, in which
+    blanks set columns apart.
     """
     start = len(line) - len(line.lstrip())
     if len(line) <= width or "  " in line[start:]:
         return line
     indent = line[:start]
-    return textwrap.fill(
-        line.strip(),
+    filled = textwrap.fill(
+        _IN_NUMBER.sub(_HELD, line.strip()),
         max(width, _LEAST_WIDTH),
         initial_indent=indent,
         subsequent_indent=f"{indent}{under}",
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return filled.replace(_HELD, " ")
 
 
 def _block(block: Block, depth: Depth, room: int) -> list[str]:
