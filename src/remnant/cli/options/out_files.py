@@ -9,6 +9,8 @@ from remnant.cli.options.naming import naming
 from remnant.errors import InvalidInput
 
 OWNER_ONLY = 0o600
+# In the reports of this version, and of 0.1 and 0.2.
+_IN_REPORTS = (b"<footer><p>Made by Remnant.", b'<p class="brand">Remnant</p>')
 _HINT = "Name another file, or overwrite it with --force."
 
 
@@ -71,7 +73,8 @@ def _is_markdown(old: bytes) -> bool:
 
 
 def _is_report(old: bytes) -> bool:
-    return old.lstrip().startswith(b"<!doctype html>") and b'<p class="brand">Remnant</p>' in old
+    html = old.lstrip().startswith(b"<!doctype html>")
+    return html and any(mark in old for mark in _IN_REPORTS)
 
 
 def other_content(option: str, path: Path) -> InvalidInput:
