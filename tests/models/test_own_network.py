@@ -43,7 +43,8 @@ class Normalised(Net):
 class Branching(Net):
     def forward(self, inputs):
         logits = super().forward(inputs)
-        return logits if float(logits.detach().sum()) > 0 else 2 * logits
+        plain = not self.training or float(logits.detach().sum()) > 0
+        return logits if plain else 2 * logits
 
 
 class Tied(Net):
@@ -113,6 +114,22 @@ class Late(Net):
 class Detached(Net):
     def forward(self, inputs):
         return super().forward(inputs).detach()
+
+
+class Drawing(Net):
+    """Draws in evaluation mode too, as dropout that is always on does."""
+
+    def forward(self, inputs):
+        return torch.dropout(super().forward(inputs), 0.5, True)
+
+
+class Fading(Net):
+    """Changes its weights in evaluation mode alone."""
+
+    def forward(self, inputs):
+        if not self.training:
+            self.head.weight.mul_(0.5)
+        return super().forward(inputs)
 
 
 class Unseeded(Net):
@@ -218,6 +235,12 @@ SAME = Net()
         (Unseeded, "gives other weights for the same seed"),
         (Counting, r"steps changes from 1 to 2 from pass to pass. Keep what changes in buffers"),
         (Remembering, "a second pass over the same inputs gives other outputs"),
+        (Drawing, "in evaluation mode a second pass over the same inputs gives other outputs"),
+        (Fading, "in evaluation mode a second pass over the same inputs gives other outputs"),
+        (
+            lambda: Shaped(nn.BatchNorm1d(CLASSES, track_running_stats=False)),
+            "the outputs of an example depend on the others in its batch",
+        ),
         (Late, r"makes the parameter extra.bias in its first pass"),
         (Detached, "no gradient of the loss reaches a parameter"),
         (lambda: Net().requires_grad_(False), "has no parameter that can be trained"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -107,7 +108,9 @@ def check_network(
                 hint="Keep what changes in buffers (register_buffer): each member has its own.",
             )
     with torch.no_grad():
-        _check_outputs(_pass(module.eval(), inputs), len(inputs), classes, named)
+        scored = _pass(module.eval(), inputs)
+        _check_outputs(scored, len(inputs), classes, named)
+        _check_scoring(module, inputs, scored, named)
 
 
 def _seeded(make: Callable[[], nn.Module]) -> nn.Module:
@@ -116,9 +119,9 @@ def _seeded(make: Callable[[], nn.Module]) -> nn.Module:
         return make()
 
 
-def _pass(module: nn.Module, inputs: Tensor) -> Any:
+def _pass(module: nn.Module, inputs: Tensor, *, seed: int = 1) -> Any:
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(1)
+        torch.manual_seed(seed)
         return module(inputs)
 
 
@@ -173,6 +176,27 @@ def _check_outputs(outputs: Any, examples: int, classes: int, named: str) -> Non
             f"{named} gives outputs that are not finite for {bad} of {examples} examples, before "
             "any training.",
             hint="Check its initialisation, and how its inputs are scaled.",
+        )
+
+
+def _check_scoring(module: nn.Module, inputs: Tensor, scored: Tensor, named: str) -> None:
+    """Refuse a network whose scores hold noise, or depend on what is scored with an example."""
+    if not torch.equal(scored, _pass(module, inputs, seed=2)):
+        raise UnsupportedModel(
+            f"{named}: in evaluation mode a second pass over the same inputs gives other outputs.",
+            hint="Let forward draw and change nothing where self.training is False: noise hides "
+            "what a model remembers.",
+        )
+    half = len(inputs) // 2
+    alone = _pass(module, inputs[:half]) if half else scored[:half]
+    scale = max(1.0, float(scored.abs().max()))
+    close = math.sqrt(torch.finfo(scored.dtype).eps) * scale
+    if not torch.allclose(alone, scored[:half], rtol=0.0, atol=close):
+        raise UnsupportedModel(
+            f"{named}: in evaluation mode the outputs of an example depend on the others in its "
+            "batch.",
+            hint="Normalise by running statistics where self.training is False, as "
+            "torch.nn.BatchNorm2d does.",
         )
 
 
