@@ -229,6 +229,17 @@ def test_a_temporary_array_left_by_a_kill_is_swept_away(create):
     assert not leftover.exists()
 
 
+def test_the_temporary_files_of_a_run_below_are_left_to_the_process_that_writes_it(create):
+    with create("both/inner") as inner:
+        inner.put_array("x", [1])
+        being_written = [inner.folder / "arrays" / ".x~.npy.tmp-99", inner.folder / ".tmpAbCd12"]
+        for path in being_written:
+            path.write_bytes(b"half")
+        create("both").close()
+        Record.open(inner.folder.parent, write=True).close()
+        assert all(path.exists() for path in being_written)
+
+
 KILLED = """
 import os, signal, sqlite3, sys
 connection = sqlite3.connect(sys.argv[1], isolation_level=None)

@@ -86,10 +86,14 @@ def clear_leftovers(folder: Path) -> None:
     """Remove the temporary files that a killed process left; the run's lock must be held.
 
     These are half-written arrays, checkpoints and reports, and ``.tmp??????`` of safetensors, in
-    the folder, in ``arrays/`` and in the folders of saved models.
+    the folder, in ``arrays/`` and in the folders of saved models. Other runs below the folder have
+    locks of their own; theirs are left alone.
     """
+    others = {path.parent for name in (LOCK_FILE, RECORD_FILE) for path in folder.glob(f"*/{name}")}
     for pattern in ("*", "*/*", "*/*/*"):
         for path in folder.glob(pattern):
+            if not others.isdisjoint(path.parents):
+                continue
             if _TEMPORARY.fullmatch(path.name) and path.is_file() and not path.is_symlink():
                 with suppress(OSError):
                     path.unlink()
