@@ -14,6 +14,7 @@ from remnant.report.numerals import (
     bits_text,
     count_text,
     counted,
+    in_print,
     pvalue_text,
     small_text,
     times_text,
@@ -68,3 +69,16 @@ def test_probabilities_and_tolerances():
     assert pvalue_text(None) == "–"
     shown = [small_text(v).replace("\u202f", " ") for v in (0.0, 0.5, 0.001, 9.6e-5, 2e-12)]
     assert shown == ["0", "0.5", "0.001", "1 × 10⁻⁴", "2 × 10⁻¹²"]
+
+
+def test_names_in_quotes_are_printed_as_they_are():
+    names = ("'dropout p = 1e-05'", '"width x 3, -0.5"', "“K9-77%”", "'a <= 5 at FPR 0.1'")
+    for name in names:
+        assert in_print(f"With {name} it is 5 x 5.") == f"With {name} it is 5 × 5."
+    assert in_print("the canaries' AUC is 5 x 5, the models' too") == (
+        "the canaries' AUC is 5 × 5, the models' too"
+    )
+
+
+def test_a_version_is_no_p_value():
+    assert in_print("p = 1.2.3e-5") == "p = 1.2.3e-5"

@@ -136,7 +136,8 @@ def in_print(text: str) -> str:
     """A sentence with its numbers as they are printed everywhere.
 
     Sentences of verdicts are in records, where numbers are plain: shares get their space, small
-    p-values their bound, false positive rates their unit, and signs are those of print.
+    p-values their bound, false positive rates their unit, and signs are those of print. What is in
+    quotes is a name, and stays as it is.
 
     Example:
         >>> shown = in_print("72.0% react (p <= 0.05), p = 2.2e-06 at FPR 0.1, -0.013 of 5 x 5")
@@ -144,10 +145,13 @@ def in_print(text: str) -> str:
         '72.0 % react (p ≤ 0.05), p < 0.001 at FPR 10 %, −0.013 of 5 × 5'
         >>> in_print("The key is K9-77%2F."), in_print("steps 3-5")
         ('The key is K9-77%2F.', 'steps 3-5')
+        >>> in_print("5% of 'dropout p = 1e-05'").replace("\\u202f", " ")
+        "5 % of 'dropout p = 1e-05'"
     """
+    parts = _QUOTED.split(text)
     for pattern, shown in _IN_PRINT:
-        text = pattern.sub(shown, text)
-    return text
+        parts[::2] = [pattern.sub(shown, part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _p_in_print(match: re.Match[str]) -> str:
@@ -158,9 +162,10 @@ def _fpr_in_print(match: re.Match[str]) -> str:
     return f"FPR {short_percent(float(match[1]))}"
 
 
+_QUOTED = re.compile(r"""((?<!\w)'[^'\n]*'(?!\w)|(?<!\w)"[^"\n]*"(?!\w)|“[^”\n]*”)""")
 _IN_PRINT: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], str] | str], ...] = (
     (re.compile(r"(?<=\d)[ \N{NO-BREAK SPACE}]?%(?!\w)"), f"{SPACE}%"),
-    (re.compile(r"\bp = (\d[\d.]*e-\d+)"), _p_in_print),
+    (re.compile(r"\bp = (\d+(?:\.\d+)?e-\d+)"), _p_in_print),
     (re.compile(r"\bFPR (0?\.\d+)(?![\d%])(?!\s?%)"), _fpr_in_print),
     (re.compile(r" <= (?=\d)"), " ≤ "),
     (re.compile(r" >= (?=\d)"), " ≥ "),
