@@ -56,6 +56,8 @@ def test_a_column_of_its_own_needs_no_name(tmp_path):
         ("a.csv", "row,score\n1,x\n", "score", "does not hold only numbers"),
         ("a.csv", "row,score\n1\n", "score", "row 2, has another number of fields"),
         ("a.csv", "", "score", "it is empty"),
+        ("a.csv", "1\n2\n3\n", None, "begins with the number 1 and not with the name"),
+        ("a.csv", "score,score\n1,2\n", "score", "has several columns 'score'"),
         ("a.txt", "1\n", None, "does not end in .csv, .npy, .parquet, .tsv"),
         ("a.parquet", "no parquet", "score", "cannot be read as Parquet"),
         ("a.npy", "no array", None, "is not a readable npy file"),
@@ -65,6 +67,20 @@ def test_a_table_that_cannot_be_read_is_a_sentence(name, text, column, said, tmp
     (tmp_path / name).write_text(text)
     with pytest.raises(InvalidInput, match=said):
         read_scores(tmp_path / name, column)
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (pd.DataFrame([[1.0, 2.0]], columns=["s", "s"]), "has several columns 's'"),
+        (pd.DataFrame([[1.0, 2.0]], columns=[1, "1"]), "has several columns '1'"),
+        (pd.DataFrame({"s": [1 + 2j]}), "does not hold only numbers"),
+        (pd.DataFrame({"s": pd.to_datetime(["2020-01-01"])}), "does not hold only numbers"),
+    ],
+)
+def test_a_frame_without_one_column_of_numbers_is_refused(frame, said):
+    with pytest.raises(InvalidInput, match=said):
+        read_scores(frame, str(frame.columns[0]))
 
 
 def test_a_missing_file_and_a_column_of_an_array_are_refused(tmp_path):

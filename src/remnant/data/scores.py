@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ def read_scores(source: Any, column: str | None = None) -> Any:
         column: Of a table, the column with the scores; not needed where it has only one.
 
     Raises:
-        InvalidInput: The file cannot be read, or the column is missing or holds no numbers.
+        InvalidInput: The file cannot be read, two columns have one name, the only column has no
+            name, or the column is missing or holds no numbers.
         MissingExtra: A Parquet file, and pyarrow is not installed.
 
     Example:
@@ -39,8 +41,7 @@ def read_scores(source: Any, column: str | None = None) -> Any:
         path = Path(source)
         return _array(path) if path.suffix == ".npy" else _picked(_table(path), column, str(path))
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
-        frame = {str(name): source[name].to_numpy() for name in source.columns}
-        return _picked(frame, column, "the data frame")
+        return _picked(_frame(source), column, "the data frame")
     if column is not None:
         raise InvalidInput(f"column={column!r} is for tables, and this is an array.")
     return source
@@ -70,7 +71,7 @@ def read_curve(source: Any) -> dict[str, NDArray[np.float64]]:
         (array([ 0., 10.]), (2, 1, 1), [[[0.0]], [[1.0]]])
     """
     is_file = isinstance(source, str | Path)
-    table = _table(Path(source)) if is_file else {str(n): source[n].to_numpy() for n in source}
+    table = _table(Path(source)) if is_file else _frame(source)
     named = str(source) if is_file else "the data frame"
     lag, score = _picked(table, "lag", named), _picked(table, "score", named)
     trial = _picked(table, "trial", named) if "trial" in table else np.zeros(len(lag))
@@ -99,6 +100,21 @@ def _array(path: Path) -> NDArray[Any]:
         raise InvalidInput(f"{path} is not a readable npy file: {fault}.") from None
 
 
+def _frame(frame: Any) -> dict[str, Any]:
+    """Return the columns of a data frame by their names."""
+    names = [str(name) for name in frame.columns]
+    _check_names(names, "the data frame")
+    return {str(name): frame[name].to_numpy() for name in frame.columns}
+
+
+def _check_names(names: Sequence[str], named: str) -> None:
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidInput(
+            f"{named} has several columns {twice!r}.", hint="Give each column a name of its own."
+        )
+
+
 def _table(path: Path) -> dict[str, Any]:
     """Read the columns of a file by their names."""
     if path.suffix not in KINDS:
@@ -113,10 +129,24 @@ def _table(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         raise InvalidInput(f"{path} cannot be read as CSV: {fault}.") from None
     head, *body = [row for row in rows if row] or [[]]
+    _check_names(head, str(path))
+    if len(head) == 1 and _is_number(head[0]):
+        raise InvalidInput(
+            f"{path} begins with the number {head[0]} and not with the name of its column.",
+            hint="Put a header above the scores.",
+        )
     uneven = next((at for at, row in enumerate(body, 2) if len(row) != len(head)), None)
     if uneven is not None:
         raise InvalidInput(f"{path}, row {uneven}, has another number of fields than the header.")
     return {name: [row[at] for row in body] for at, name in enumerate(head)}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _parquet(path: Path) -> dict[str, Any]:
@@ -144,7 +174,10 @@ def _picked(table: dict[str, Any], column: str | None, named: str) -> NDArray[np
             f"{named} has {said}: {', '.join(table) or 'it is empty'}.",
             hint="Name the column with the scores.",
         )
+    values = np.asarray(table[column])
     try:
-        return np.array(table[column], dtype=np.float64)
+        if values.dtype.kind not in "cmM":  # complex numbers and times have no order of their own
+            return np.array(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InvalidInput(f"Column {column!r} of {named} does not hold only numbers.") from None
+        pass
+    raise InvalidInput(f"Column {column!r} of {named} does not hold only numbers.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from pathlib import Path
 from urllib.parse import quote
 
 import pytest
@@ -103,6 +104,9 @@ def test_kinds_and_region_choose():
     assert redact(text, kinds=["ssn"]).text == f"{SECRETS['card']}, [SSN] and 020 8366 1177"
     assert redact(text, kinds=["phone"], region="GB").counts == {"phone": 1}
     assert redact("+44 20 8366 1177 or 020 8366 1177, 02083661177").counts == {"phone": 3}
+    for text in (None, ["a text"], Path("notes.txt")):
+        with pytest.raises(InvalidInput, match=f"text is of type {type(text).__name__}"):
+            redact(text)
     with pytest.raises(InvalidInput, match="kinds='cat' is not one of"):
         redact(text, kinds=["cat"])
 

@@ -70,14 +70,16 @@ def redact(
         * What the finders miss stays: the result is not proven free of secrets.
 
     Raises:
-        InvalidInput: A setting is out of range.
+        InvalidInput: ``text`` is no string, or a setting is out of range.
         MissingExtra: A library of the extra ``scan`` is not installed.
 
     Example:
         >>> redact("to ann@uni.edu, 536-90-4399, again 536 90 4399")
         Redacted(text='to [EMAIL], [SSN], again [SSN]', counts={'ssn': 2, 'email': 1})
     """
-    require([f"kinds={kind!r} is not one of {', '.join(KINDS)}" for kind in {*kinds} - {*KINDS}])
+    faults = [] if isinstance(text, str) else [f"text is of type {type(text).__name__}"]
+    faults += [f"kinds={kind!r} is not one of {', '.join(KINDS)}" for kind in {*kinds} - {*KINDS}]
+    require(faults)
     finders = checked_finders(kinds, region, min_entropy)
     counts: Counter[str] = Counter()
     for _ in range(MOST_ROUNDS):
