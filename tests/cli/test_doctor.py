@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from importlib.metadata import PackageNotFoundError, version
 
+import pytest
 import torch
 
 import remnant
@@ -55,6 +57,43 @@ def test_something_required_that_cannot_be_loaded_is_exit_code_1(command, monkey
     assert done.code == 1
     assert done.out.splitlines()[-1] == "scipy cannot be loaded: libopenblas.so is not there."
     assert json.loads(command("doctor", "--json").out)["ready"] is False
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, AttributeError, ValueError])
+def test_a_library_that_breaks_while_it_is_imported_is_a_fault(kind, command, monkeypatch):
+    def broken(name):
+        if name == "numpy":
+            raise kind("numpy.dtype size changed.")
+
+    monkeypatch.setattr(doctor, "import_module", broken)
+    done = command("doctor")
+    assert done.code == 1
+    assert done.out.splitlines()[-1] == "numpy cannot be loaded: numpy.dtype size changed."
+
+
+def test_a_gpu_that_cannot_be_used_is_a_fault(command, monkeypatch):
+    def broken(place):
+        raise RuntimeError("CUDA driver initialization failed.\nMore.")
+
+    monkeypatch.setattr(doctor.declared, "gpus_seen", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_name", broken)
+    done = command("doctor")
+    assert done.code == 1
+    assert done.out.splitlines()[-1] == (
+        "The GPU cannot be used: CUDA driver initialization failed."
+    )
+    assert json.loads(command("doctor", "--json").out)["device"] == "cpu"
+
+
+def test_no_folder_for_temporary_files_is_a_fault(command, monkeypatch):
+    def none_usable(**_):
+        raise FileNotFoundError("No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", none_usable)
+    monkeypatch.setattr(tempfile, "gettempdir", none_usable)
+    done = command("doctor")
+    assert done.code == 1
+    assert done.out.splitlines()[-1].endswith("the temporary folder, cannot be written.")
 
 
 def test_a_folder_that_cannot_be_written_is_said(command, monkeypatch):

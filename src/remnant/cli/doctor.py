@@ -12,7 +12,6 @@ import tempfile
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, metadata, version
-from pathlib import Path
 
 import click
 
@@ -22,6 +21,8 @@ from remnant.cli.terminal import show
 from remnant.errors import extra_requirements, install_command
 
 _REQUIRED = ("torch", "numpy", "scipy", "safetensors", "jinja2", "click", "tqdm")
+# What a library that does not fit another one raises while it is imported.
+_BROKEN = (ImportError, OSError, RuntimeError, AttributeError, TypeError, ValueError, NameError)
 _LEAST_PYTHON = (3, 10)
 _DEVELOPMENT = "dev"  # the extra of those who work on Remnant itself
 _PROGRAMS = {
@@ -108,16 +109,20 @@ def examined() -> Findings:
         versions[name] = _version(name)
         try:
             import_module(name)
-        except (ImportError, OSError) as fault:
-            said = (str(fault).splitlines() or ["no reason is given"])[0].rstrip(".")
-            faults.append(f"{name} cannot be loaded: {said}.")
+        except _BROKEN as fault:
+            faults.append(f"{name} cannot be loaded: {_first_line(fault)}.")
     writable = {
-        "this folder": _is_writable(Path.cwd()),
-        "the temporary folder": _is_writable(Path(tempfile.gettempdir())),
+        "this folder": _is_writable(os.curdir),
+        "the temporary folder": _is_writable(None),
     }
     if not writable["the temporary folder"]:
-        faults.append(f"{tempfile.gettempdir()}, the temporary folder, cannot be written.")
-    gpus, threads = _computing()
+        where = os.environ.get("TMPDIR", "/tmp")
+        faults.append(f"{where}, the temporary folder, cannot be written.")
+    try:
+        gpus, threads = _computing()
+    except RuntimeError as fault:
+        gpus, threads = (), None
+        faults.append(f"The GPU cannot be used: {_first_line(fault)}.")
     return Findings(
         faults=tuple(faults),
         versions=versions,
@@ -143,7 +148,7 @@ def _computing() -> tuple[tuple[str, ...], int | None]:
     """The GPUs that PyTorch sees, and the threads that it computes with."""
     try:
         import torch
-    except (ImportError, OSError):  # a fault that is named already
+    except _BROKEN:  # a fault that is named already
         return (), None
     names = [torch.cuda.get_device_name(place) for place in range(declared.gpus_seen())]
     return tuple(names), torch.get_num_threads()
@@ -180,7 +185,12 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(map(int, leading[0].split("."))) if leading else ()
 
 
-def _is_writable(folder: Path) -> bool:
+def _first_line(fault: BaseException) -> str:
+    return (str(fault).splitlines() or ["no reason is given"])[0].rstrip(".")
+
+
+def _is_writable(folder: str | None) -> bool:
+    """Whether a file can be made in a folder; None stands for the temporary one."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             return True
