@@ -324,11 +324,16 @@ def test_a_fitted_law_that_meets_the_limit_elsewhere():
     )
 
 
-def test_a_control_that_was_not_found_contradicts_an_outcome():
+def test_a_control_that_was_not_found_contradicts_a_pass():
     curve = changed(stored("forgetting").curve, found=False)
-    for outcome in ("PASS", "FAIL"):
-        said = contrary("forgetting", judged("forgetting", outcome, curve=curve))
-        assert said["positive control"] == "positive control not found"
+    said = contrary("forgetting", judged("forgetting", "PASS", curve=curve))
+    assert said["positive control"] == "positive control not found"
+    failed = judged("forgetting", "FAIL", curve=ending(curve, 0.6, 0.4, 0.8))
+    assert "positive control" in contrary("forgetting", failed)
+    failed = judged("forgetting", "FAIL", curve=ending(curve, 0.97, 0.9, 1.0))
+    assert "positive control" not in contrary("forgetting", failed), "it is found at the last lag"
+    checks = load(QUESTIONS["forgetting"].beside)(failed)
+    assert "positive control found at the judged lag alone" in " ".join(c.text for c in checks)
     result = judged("forgetting", "INCONCLUSIVE", curve=curve)
     assert "positive control" not in contrary("forgetting", result)
     found = changed(curve, found=True, found_at=4.0)

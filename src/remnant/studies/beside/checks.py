@@ -145,7 +145,8 @@ def attack_found(
     Args:
         curve: What was judged; None where it was not measured.
         outcome: Of the gate. Its rules give no PASS without the control, and a FAIL is a bound
-            above a limit that is above chance.
+            above a limit that is above chance. Where the last interval is above chance too, the
+            attack found the canaries there, and nothing contradicts a FAIL.
         found: As the record holds it; None in older records.
         found_at: The first lag at which it was found.
     """
@@ -156,6 +157,9 @@ def attack_found(
     if found is None:
         name = "positive control"
         return Check(name=name, status="not measured", text=f"{name} not in this record")
+    if outcome == "FAIL" and not found and above(curve.end, curve.chance):
+        text = "positive control found at the judged lag alone, uncorrected for the number of lags"
+        return Check(name="positive control", status="found", text=text)
     where = "" if found_at is None else f"at lag {lag_text(found_at)}"
     return positive_control(found, outcome, where=where)
 
