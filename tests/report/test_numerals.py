@@ -14,7 +14,10 @@ from remnant.report.numerals import (
     bits_text,
     count_text,
     counted,
+    lag_text,
+    percent,
     pvalue_text,
+    short_percent,
     small_text,
     times_text,
 )
@@ -68,3 +71,16 @@ def test_probabilities_and_tolerances():
     assert pvalue_text(None) == "–"
     shown = [small_text(v).replace("\u202f", " ") for v in (0.0, 0.5, 0.001, 9.6e-5, 2e-12)]
     assert shown == ["0", "0.5", "0.001", "1 × 10⁻⁴", "2 × 10⁻¹²"]
+
+
+def _plain(text):
+    return text.replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def test_shares_and_lags_in_print():
+    assert _plain(percent(0.5)) == "50.0 %"
+    assert percent(None) == "–"
+    assert [_plain(short_percent(v)) for v in (0.1, 0.025, 0.001, None)] == [
+        *("10 %", "2.5 %", "0.1 %", "–")
+    ]
+    assert [_plain(lag_text(lag)) for lag in (0, 12345, 2.5)] == ["0", "12 345", "2.5"]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from remnant.report.charts.figure import Key
 from remnant.report.charts.shapes import Chart, Strip
-from remnant.report.curve import plain_spaces
+from remnant.report.numerals import plain_spaces
 
 Depth = Literal["summary", "show", "page"]
 """How far a block travels: into the lines after a run, into ``remnant show``, or the page only."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from remnant.report.curve import SPACE
+from remnant.report.numerals import SPACE
 
 # What HTML forbids, and characters that turn the direction of writing.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

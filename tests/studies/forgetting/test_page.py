@@ -19,7 +19,7 @@ from remnant.report.blocks import (
     Tiles,
     walk,
 )
-from remnant.report.curve import percent
+from remnant.report.numerals import percent
 from remnant.report.provenance_tables import LedgerRow
 from remnant.studies.forgetting.decision_blocks import answers
 from remnant.studies.forgetting.page import (

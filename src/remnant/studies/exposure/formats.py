@@ -7,8 +7,7 @@ import math
 import re
 
 from remnant.report.blocks import Cell
-from remnant.report.curve import SPACE
-from remnant.report.numerals import bits_number, count_text, whole_text
+from remnant.report.numerals import SPACE, bits_number, count_text, whole_text
 from remnant.report.quoting import printable
 from remnant.studies.exposure.result import ExposureBits
 

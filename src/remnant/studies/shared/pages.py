@@ -28,8 +28,7 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import lag_text, percent
-from remnant.report.numerals import bits_text
+from remnant.report.numerals import bits_text, lag_text, percent
 from remnant.report.provenance_tables import (
     Group,
     LedgerRow,
