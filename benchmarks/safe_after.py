@@ -18,7 +18,8 @@ import time
 import numpy as np
 
 from remnant.measures.forgetting.curve import forgetting_curve
-from remnant.measures.statistics.success import SUCCESSES, trial_success
+from remnant.measures.statistics.checks import SUCCESSES
+from remnant.measures.statistics.success import trial_success
 
 SHIFT = np.array([1.6, 1.1, 0.75, 0.5, 0.35, 0.25, 0.2, 0.15])
 LAGS = np.arange(SHIFT.size)

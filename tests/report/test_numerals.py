@@ -15,7 +15,10 @@ from remnant.report.numerals import (
     count_text,
     counted,
     in_print,
+    lag_text,
+    percent,
     pvalue_text,
+    short_percent,
     small_text,
     times_text,
 )
@@ -82,3 +85,16 @@ def test_names_in_quotes_are_printed_as_they_are():
 
 def test_a_version_is_no_p_value():
     assert in_print("p = 1.2.3e-5") == "p = 1.2.3e-5"
+
+
+def _plain(text):
+    return text.replace("\u202f", " ").replace("\u00a0", " ")
+
+
+def test_shares_and_lags_in_print():
+    assert _plain(percent(0.5)) == "50.0 %"
+    assert percent(None) == "–"
+    assert [_plain(short_percent(v)) for v in (0.1, 0.025, 0.001, None)] == [
+        *("10 %", "2.5 %", "0.1 %", "–")
+    ]
+    assert [_plain(lag_text(lag)) for lag in (0, 12345, 2.5)] == ["0", "12 345", "2.5"]

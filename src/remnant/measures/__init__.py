@@ -72,7 +72,7 @@ from remnant.measures.prediction.quality import (
 )
 from remnant.measures.prediction.rmia import Rmia, rmia
 from remnant.measures.prediction.signals import cross_entropy, log_odds, logit_gap
-from remnant.measures.statistics.checks import unseen_needed
+from remnant.measures.statistics.checks import SUCCESSES, Success, unseen_needed
 from remnant.measures.statistics.intervals import clopper_pearson, controls_needed
 from remnant.measures.statistics.rank_agreement import RankAgreement, rank_agreement
 from remnant.measures.statistics.rank_sum import StratifiedRankTest, stratified_rank_test
@@ -88,7 +88,6 @@ from remnant.measures.statistics.roc import (
 from remnant.measures.statistics.sign_flips import SignFlipTest, sign_flip_test
 from remnant.measures.statistics.skew_normal import SkewNormal
 from remnant.measures.statistics.skew_normal_fit import SkewNormalFit, fit_skew_normal
-from remnant.measures.statistics.success import SUCCESSES, Success
 
 __all__ = [
     "SUCCESSES",

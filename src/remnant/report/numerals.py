@@ -1,12 +1,11 @@
-"""Numbers in print: counts of any size, bits, probabilities, how often."""
+"""Numbers in print: counts of any size, lags, shares, bits, probabilities, how often."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 
-from remnant.report.curve import SPACE, short_percent
-
+SPACE = "\N{NARROW NO-BREAK SPACE}"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _LONGEST = 15
 _LARGEST_SHOWN = 10**30
@@ -71,6 +70,28 @@ def power_text(value: float) -> str:
     return ten if digits == "1.0" else f"{digits.removesuffix('.0')}{SPACE}×{SPACE}{ten}"
 
 
+def percent(value: float | None, digits: int = 1) -> str:
+    """A share in percent, such as ``74.1 %``; a dash where there is none."""
+    return "–" if value is None else f"{100 * value:.{digits}f}{SPACE}%"
+
+
+def short_percent(value: float | None) -> str:
+    """A share in percent with the digits it has, such as ``10 %`` or ``0.1 %``.
+
+    Example:
+        >>> short_percent(0.1).replace(SPACE, " "), short_percent(0.001).replace(SPACE, " ")
+        ('10 %', '0.1 %')
+    """
+    return "–" if value is None else f"{100 * value:.6g}{SPACE}%"
+
+
+def lag_text(lag: float) -> str:
+    """A lag in print: whole numbers without a point, thousands set apart."""
+    if lag != int(lag):
+        return f"{lag:.1f}"
+    return f"{int(lag):,}".replace(",", SPACE)
+
+
 def bits_number(bits: float | None) -> str:
     """Bits without their unit; a dash where there are none.
 
@@ -130,6 +151,11 @@ def p_equals(value: float | None) -> str:
     """
     shown = pvalue_text(value)
     return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
+def plain_spaces(text: str) -> str:
+    """A text with plain spaces, as records, JSON and messages have it."""
+    return text.replace(SPACE, " ")
 
 
 def in_print(text: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from remnant.report.blocks import Column, Table
-from remnant.report.curve import plain_spaces
+from remnant.report.numerals import plain_spaces
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")

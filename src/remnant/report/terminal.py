@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from remnant.report.blocks import (
+    PLAIN,
     Bar,
     Block,
     Cell,
@@ -24,6 +25,7 @@ from remnant.report.blocks import (
     Scope,
     Table,
     Tiles,
+    in_one_line,
     row_value,
     walk,
 )
@@ -31,7 +33,6 @@ from remnant.report.first_screen import judged, outcome_of
 from remnant.report.gauge import reading_text
 from remnant.report.numerals import counted, in_print
 from remnant.report.paint import END, NO_MARKS, OF_OUTCOMES, RED
-from remnant.report.quoting import PLAIN, in_one_line
 
 WIDTH = 100
 """Tables stay within as many columns where they can."""

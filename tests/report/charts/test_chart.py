@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from remnant.report.charts.chart import draw
+from remnant.report.charts.figure import draw
 from remnant.report.charts.label_layout import overlap, spread
 from remnant.report.charts.scale import Scale, lag_scale_kind, round_numbers
 from remnant.report.charts.shapes import Bars, Chart, Dot, Dots, Flag, Line, Rule

@@ -10,7 +10,7 @@ import pytest
 from remnant.errors import RecordError
 from remnant.records.typed import Absent, plain, read_result
 from remnant.report.blocks import Figure, Page, Pictures, Section, Table, Tiles, walk
-from remnant.report.curve import SPACE
+from remnant.report.numerals import SPACE
 from remnant.report.terminal import summary
 from remnant.studies.features.audit import audit_result, feature_audit_result
 from remnant.studies.features.audit_page import (

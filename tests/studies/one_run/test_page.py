@@ -10,11 +10,11 @@ import pytest
 from remnant.records import Record
 from remnant.records.typed import Absent, read_result
 from remnant.report import blocks as made_of
-from remnant.report.curve import Point
 from remnant.studies.one_run.charts import effect_chart, line_keys, success_chart, timeline
 from remnant.studies.one_run.formats import cohort_name, effect_number, effect_text
 from remnant.studies.one_run.page import TITLE, page
 from remnant.studies.one_run.result import OneRunResult
+from remnant.studies.shared.curves import Point
 from remnant.studies.shared.pages import read_run
 from remnant.tasks.score_words import LOG_ODDS
 

@@ -20,10 +20,9 @@ from remnant.errors import InvalidInput
 from remnant.integrations.trained_copy import copy_optimizer
 from remnant.measures import Success
 from remnant.measures.forgetting.verdict import rounded_down
-from remnant.measures.statistics.checks import unseen_needed
+from remnant.measures.statistics.checks import NAMES, unseen_needed
 from remnant.measures.statistics.evidence_faults import alike_fault, tied_pairs
 from remnant.measures.statistics.resampling import NO_GROUPS, GroupPair
-from remnant.measures.statistics.success import NAMES
 from remnant.records.typed import Absent
 from remnant.studies.membership.measure import success_lower_bound
 from remnant.studies.membership.result import Control

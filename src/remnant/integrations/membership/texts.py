@@ -50,9 +50,8 @@ from remnant.measures.membership.attacks import (
     window_rows,
 )
 from remnant.measures.membership.blind import blind_baseline
-from remnant.measures.statistics.checks import check_share
+from remnant.measures.statistics.checks import chance_level, check_share
 from remnant.measures.statistics.design import noticed_clusters
-from remnant.measures.statistics.success import chance_level
 from remnant.probes.token_scores import TokenScores
 from remnant.progress import Progress
 from remnant.records.typed import Absent

@@ -11,8 +11,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.exposure.by_rank import Exposure, exposure
 from remnant.measures.forgetting.one_run import OneRunForgetting, one_run_forgetting
 from remnant.measures.forgetting.one_run_attackers import read_references, reference_scores
-from remnant.measures.statistics.checks import read_floats, unseen_needed
-from remnant.measures.statistics.success import Success
+from remnant.measures.statistics.checks import Success, read_floats, unseen_needed
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -26,20 +26,18 @@ from remnant.measures.forgetting.safe_after import (
 )
 from remnant.measures.forgetting.verdict import REVERSED, LastLag, Verdict, judge
 from remnant.measures.statistics.checks import (
+    NAMES,
+    Success,
+    chance_level,
+    check_attack,
     check_share,
+    out_of_reach,
     read_floats,
     unseen_needed,
 )
 from remnant.measures.statistics.design import COPIED, Shared, read_shared
 from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.resampling import NO_GROUPS, read_group_pair
-from remnant.measures.statistics.success import (
-    NAMES,
-    Success,
-    chance_level,
-    check_attack,
-    out_of_reach,
-)
 from remnant.measures.statistics.trial_interval import Measured, describe, measure, skew_of
 
 Floats = NDArray[np.float64]

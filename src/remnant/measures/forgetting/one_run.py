@@ -37,19 +37,17 @@ from remnant.measures.forgetting.verdict import (
     rounded_up,
 )
 from remnant.measures.statistics.checks import (
+    NAMES,
+    Success,
+    chance_level,
+    check_attack,
+    out_of_reach,
     read_floats,
     unseen_needed,
 )
 from remnant.measures.statistics.evidence_faults import alike_fault, tied_pairs
 from remnant.measures.statistics.rank_sum import rank_p_values
 from remnant.measures.statistics.resampling import NO_GROUPS, GroupPair, Groups, read_groups
-from remnant.measures.statistics.success import (
-    NAMES,
-    Success,
-    chance_level,
-    check_attack,
-    out_of_reach,
-)
 from remnant.measures.statistics.trial_interval import Measured, measure
 
 Floats = NDArray[np.float64]

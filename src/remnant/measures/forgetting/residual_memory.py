@@ -17,9 +17,8 @@ from scipy import stats
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.forgetting.curve import ForgettingCurve, forgetting_curve
-from remnant.measures.statistics.checks import read_floats
+from remnant.measures.statistics.checks import Success, read_floats
 from remnant.measures.statistics.holm import holm
-from remnant.measures.statistics.success import Success
 
 Floats = NDArray[np.float64]
 Reading = Literal["comes back", "hidden", "still found", "not found"]

@@ -15,8 +15,7 @@ from remnant.errors import InvalidInput, require
 from remnant.measures.forgetting.attackers import OtherBounds, in_doubt, not_judged
 from remnant.measures.forgetting.control import Control
 from remnant.measures.forgetting.verdict import cannot_exclude
-from remnant.measures.statistics.checks import check_gate_confidence
-from remnant.measures.statistics.success import check_limit
+from remnant.measures.statistics.checks import check_gate_confidence, check_limit
 
 Floats = NDArray[np.float64]
 _ONE_TRAINING = "This is about one training, which does not show how trainings differ."

@@ -12,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.measures.statistics.checks import (
+    Success,
     check_draws,
     check_rng,
     check_share,
     read_floats,
     unseen_needed,
 )
-from remnant.measures.statistics.success import Success
 from remnant.measures.statistics.trial_interval import describe, measure
 
 Floats = NDArray[np.float64]

@@ -52,6 +52,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from remnant.measures.statistics.checks import Success
 from remnant.measures.statistics.design import (
     Resampling,
     copied_trainings,
@@ -70,7 +71,7 @@ from remnant.measures.statistics.resampling import (
     with_unobserved,
 )
 from remnant.measures.statistics.skewed_trials import Skew, upper_quantile
-from remnant.measures.statistics.success import Success, trial_success
+from remnant.measures.statistics.success import trial_success
 
 Floats = NDArray[np.float64]
 # Scores held at once by a block of draws: bounds the memory to a few hundred megabytes.

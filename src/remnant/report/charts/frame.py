@@ -10,8 +10,7 @@ from remnant.report.charts.label_layout import fitted, flag_rows, spread, thinne
 from remnant.report.charts.scale import Scale
 from remnant.report.charts.shapes import Chart
 from remnant.report.charts.svg import tag, text
-from remnant.report.curve import lag_text, percent
-from remnant.report.numerals import power_text
+from remnant.report.numerals import lag_text, percent, power_text
 
 LETTER = 6.6  # widths of a plain and a bold letter in pixels, generous for any system's font
 _BOLD_LETTER = 8.0

@@ -14,7 +14,7 @@ from remnant.errors import import_failure
 from remnant.report.charts.frame import frame_of, x_text, y_text
 from remnant.report.charts.scale import Scale
 from remnant.report.charts.shapes import Chart, Dots, Line, Strip
-from remnant.report.curve import SPACE, lag_text
+from remnant.report.numerals import SPACE, lag_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from remnant.report.charts.label_layout import fitted
 from remnant.report.charts.scale import Scale
 from remnant.report.charts.shapes import Strip, StripRow
 from remnant.report.charts.svg import tag, text
-from remnant.report.curve import lag_text
+from remnant.report.numerals import lag_text
 
 _NAMES = 0.4  # of the width, at most, for the rows' names
 _ROW, _TOP = 20.0, 6.0  # height of a row, and room above the first, in pixels

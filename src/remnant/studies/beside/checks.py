@@ -13,10 +13,10 @@ from typing import Any, Protocol, TypeVar
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
 from remnant.report.blocks import Check, Status
-from remnant.report.curve import Curve, Point, lag_text
-from remnant.report.numerals import p_equals
+from remnant.report.numerals import lag_text, p_equals
 from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curve_blocks import control_count, control_holds
+from remnant.studies.shared.curves import Curve, Point
 from remnant.studies.shared.result_parts import (
     ClassifierTask,
     Finding,

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
 from remnant.report.blocks import Check, Status
-from remnant.report.curve import percent
-from remnant.report.numerals import p_equals
+from remnant.report.numerals import p_equals, percent
 from remnant.studies.beside.checks import (
     at_chance,
     not_measured,

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
 from remnant.report.blocks import Check
-from remnant.report.curve import Curve, lag_text
-from remnant.report.numerals import p_equals
+from remnant.report.numerals import lag_text, p_equals
 from remnant.studies.beside.checks import (
     SIGNIFICANT,
     Recorded,
@@ -30,7 +29,7 @@ from remnant.studies.forgetting.result import (
     Forecast,
     ForgettingResult,
 )
-from remnant.studies.shared.curves import CurveResult
+from remnant.studies.shared.curves import Curve, CurveResult
 
 _NAMED = {
     "references": "reference models",

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from remnant.records.typed import Absent
 from remnant.report.blocks import Check, Status
-from remnant.report.curve import percent
-from remnant.report.numerals import counted
+from remnant.report.numerals import counted, percent
 from remnant.studies.beside.checks import Recorded, not_measured, positive_control
 from remnant.studies.prediction.early_result import EarlyResult, Moment, NotMeasured
 from remnant.studies.prediction.result import (

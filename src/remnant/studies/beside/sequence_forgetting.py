@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from remnant.records.outcomes import Outcome
 from remnant.records.typed import Absent
 from remnant.report.blocks import Check, Status
-from remnant.report.curve import lag_text
+from remnant.report.numerals import lag_text
 from remnant.studies.beside.checks import (
     attack_found,
     other_measures,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from remnant.report.curve import percent
-from remnant.report.numerals import bits_number, bits_text, count_text, times_text
+from remnant.report.numerals import bits_number, bits_text, count_text, percent, times_text
 from remnant.studies.choices.result import Band, Interval, TrainedVariant
 
 

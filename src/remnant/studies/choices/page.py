@@ -22,7 +22,6 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import short_percent
 from remnant.report.numerals import (
     bits_number,
     bits_text,
@@ -30,6 +29,7 @@ from remnant.report.numerals import (
     counted,
     epoch_text,
     pvalue_text,
+    short_percent,
 )
 from remnant.studies.beside.choices import beside
 from remnant.studies.choices.charts import (

@@ -20,8 +20,14 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import short_percent
-from remnant.report.numerals import bits_number, bits_text, count_text, counted, pvalue_text
+from remnant.report.numerals import (
+    bits_number,
+    bits_text,
+    count_text,
+    counted,
+    pvalue_text,
+    short_percent,
+)
 from remnant.studies.beside.choices import of_defences
 from remnant.studies.choices.charts import remedies_front_chart
 from remnant.studies.choices.formats import (

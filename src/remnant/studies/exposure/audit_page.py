@@ -15,6 +15,7 @@ from remnant.report.blocks import (
     Prose,
     Reading,
     Table,
+    printable,
     prose,
     section,
 )
@@ -25,7 +26,6 @@ from remnant.report.numerals import (
     counted,
     whole_text,
 )
-from remnant.report.quoting import printable
 from remnant.studies.beside.exposure import of_audit, of_sets
 from remnant.studies.command_result import record_page
 from remnant.studies.exposure.audit_result import (

@@ -7,8 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from remnant.report.charts.shapes import Bars, Chart, Dot, Dots, Flag, Line, Rule
-from remnant.report.curve import lag_text
-from remnant.report.numerals import bits_number, bits_text, count_text, counted, times_text
+from remnant.report.numerals import (
+    bits_number,
+    bits_text,
+    count_text,
+    counted,
+    lag_text,
+    times_text,
+)
 from remnant.studies.exposure.formats import exposure_number, exposure_text, interval_text
 from remnant.studies.exposure.result import (
     CanaryExposure,

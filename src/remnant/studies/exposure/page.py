@@ -27,13 +27,13 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import percent
 from remnant.report.numerals import (
     bits_number,
     bits_text,
     count_text,
     counted,
     p_equals,
+    percent,
     pvalue_text,
     small_text,
     times_text,

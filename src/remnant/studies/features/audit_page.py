@@ -25,8 +25,7 @@ from remnant.report.blocks import (
     section,
 )
 from remnant.report.charts.shapes import Bars, Chart, Flag
-from remnant.report.curve import percent, short_percent
-from remnant.report.numerals import counted, p_equals, pvalue_text
+from remnant.report.numerals import counted, p_equals, percent, pvalue_text, short_percent
 from remnant.studies.beside.features import of_audit
 from remnant.studies.features.audit_result import (
     NULL_VALUES,

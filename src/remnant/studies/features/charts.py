@@ -7,8 +7,14 @@ from collections.abc import Iterable
 
 from remnant.report.charts.scale import Kind, lag_scale_kind
 from remnant.report.charts.shapes import Chart, Dot, Dots, Line, Rule
-from remnant.report.curve import percent, short_percent
-from remnant.report.numerals import counted, epochs_text, power_text, pvalue_text
+from remnant.report.numerals import (
+    counted,
+    epochs_text,
+    percent,
+    power_text,
+    pvalue_text,
+    short_percent,
+)
 from remnant.studies.features.result import (
     Activations,
     Canary,

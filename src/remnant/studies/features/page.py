@@ -27,8 +27,14 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import percent, short_percent
-from remnant.report.numerals import count_text, counted, epoch_text, pvalue_text
+from remnant.report.numerals import (
+    count_text,
+    counted,
+    epoch_text,
+    percent,
+    pvalue_text,
+    short_percent,
+)
 from remnant.report.pictures import png
 from remnant.studies.beside.features import beside
 from remnant.studies.features.charts import (

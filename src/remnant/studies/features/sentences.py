@@ -6,8 +6,16 @@ import math
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 
 from remnant.report.blocks import Cell
-from remnant.report.curve import SPACE, percent, short_percent
-from remnant.report.numerals import count_text, counted, epoch_text, epochs_text, power_text
+from remnant.report.numerals import (
+    SPACE,
+    count_text,
+    counted,
+    epoch_text,
+    epochs_text,
+    percent,
+    power_text,
+    short_percent,
+)
 from remnant.studies.features.result import (
     Activations,
     Features,

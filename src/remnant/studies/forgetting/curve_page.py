@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from remnant.records.outcomes import finding_row
 from remnant.report.blocks import Block, section
-from remnant.report.curve import lag_text, plain_spaces
+from remnant.report.numerals import lag_text, plain_spaces
 from remnant.studies.beside.forgetting import of_curve
 from remnant.studies.command_result import CommandResult, record_page
 from remnant.studies.shared.curve_blocks import curve_page, measured_by

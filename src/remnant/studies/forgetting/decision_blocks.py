@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Column, Missing, Section, Table, section
-from remnant.report.curve import Curve, lag_text, percent
-from remnant.report.numerals import count_text, counted
+from remnant.report.numerals import count_text, counted, lag_text, percent
 from remnant.studies.forgetting.result import DecayLaw, Decision, Forecast
-from remnant.studies.shared.curves import Ends, Unmeasured
+from remnant.studies.shared.curves import Curve, Ends, Unmeasured
 
 Show = Callable[[float | None], str]
 

@@ -21,8 +21,7 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import Curve, lag_text, percent, short_percent
-from remnant.report.numerals import count_text, p_equals
+from remnant.report.numerals import count_text, lag_text, p_equals, percent, short_percent
 from remnant.studies.beside.forgetting import beside
 from remnant.studies.forgetting.decision_blocks import decision_section
 from remnant.studies.forgetting.result import AttackUsed, ForgettingResult, WithinLabel
@@ -44,7 +43,7 @@ from remnant.studies.shared.curve_blocks import (
     traditional_section,
 )
 from remnant.studies.shared.curve_charts import curve_chart, describe
-from remnant.studies.shared.curves import CurveResult
+from remnant.studies.shared.curves import Curve, CurveResult
 from remnant.studies.shared.pages import (
     UNDECIDED,
     RunFacts,

@@ -21,8 +21,7 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import SPACE, Curve, Point, lag_text, percent
-from remnant.report.numerals import bits_number, bits_text, counted
+from remnant.report.numerals import SPACE, bits_number, bits_text, counted, lag_text, percent
 from remnant.studies.beside.sequence_forgetting import beside
 from remnant.studies.forgetting.sequence_result import (
     ByCalibration,
@@ -49,7 +48,7 @@ from remnant.studies.shared.curve_blocks import (
     traditional_section,
 )
 from remnant.studies.shared.curve_charts import comparison_chart, curve_chart
-from remnant.studies.shared.curves import CurveResult
+from remnant.studies.shared.curves import Curve, CurveResult, Point
 from remnant.studies.shared.pages import (
     UNDECIDED,
     RunFacts,

@@ -7,13 +7,14 @@ from typing import ClassVar
 
 from remnant.errors import InvalidInput
 from remnant.records.typed import Absent, optional
-from remnant.report.curve import Curve, Point
 from remnant.studies.question_result import QuestionResult
 from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.shared.curves import (
     Comparison,
+    Curve,
     CurveResult,
     Numbers,
+    Point,
     Traditional,
     Unmeasured,
     bare_curve,

@@ -20,8 +20,7 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import lag_text, percent
-from remnant.report.numerals import bits_text, counted
+from remnant.report.numerals import bits_text, counted, lag_text, percent
 from remnant.report.sounds import wav
 from remnant.studies.beside.sequence_forgetting import beside
 from remnant.studies.forgetting.sequence_page import (

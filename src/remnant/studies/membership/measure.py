@@ -15,21 +15,19 @@ from remnant.measures.membership.attacks import TEXT_ATTACKS, WindowRows
 from remnant.measures.membership.blind import BlindBaseline
 from remnant.measures.membership.saw_them import suspected
 from remnant.measures.statistics.checks import (
+    SUCCESSES,
+    chance_level,
     check_gate_confidence,
+    check_limit,
     check_rng,
     check_share,
+    out_of_reach,
     unseen_needed,
 )
 from remnant.measures.statistics.evidence_faults import alike_fault
 from remnant.measures.statistics.holm import holm
 from remnant.measures.statistics.rank_sum import rank_sum_p_value
 from remnant.measures.statistics.resampling import NO_GROUPS, GroupPair, Groups
-from remnant.measures.statistics.success import (
-    SUCCESSES,
-    chance_level,
-    check_limit,
-    out_of_reach,
-)
 from remnant.measures.statistics.trial_interval import Measured, measure
 from remnant.records.typed import Absent
 from remnant.studies.membership.result import (

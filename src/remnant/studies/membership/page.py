@@ -21,8 +21,7 @@ from remnant.report.blocks import (
     section,
 )
 from remnant.report.charts.shapes import Chart, Dot, Dots, Rule
-from remnant.report.curve import percent
-from remnant.report.numerals import bits_text, count_text, counted, power_text, pvalue_text
+from remnant.report.numerals import bits_text, count_text, counted, percent, power_text, pvalue_text
 from remnant.studies.beside.membership import beside
 from remnant.studies.membership.result import (
     AS_A_FIELD,

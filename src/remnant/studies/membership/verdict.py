@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from remnant.measures.forgetting.verdict import percent, rounded_down, rounded_up
 from remnant.measures.membership.attacks import needs_reference
-from remnant.measures.statistics.success import NAMES
+from remnant.measures.statistics.checks import NAMES
 from remnant.records.outcomes import RULES, Outcome
 from remnant.records.typed import Absent
 from remnant.report.numerals import counted

@@ -7,10 +7,10 @@ from typing import Any
 from remnant.report.charts.figure import TONES, Key
 from remnant.report.charts.scale import lag_scale_kind
 from remnant.report.charts.shapes import STROKES, Chart, Line, Rule, Strip, StripRow, Stroke
-from remnant.report.curve import Point, lag_text
-from remnant.report.numerals import count_text, counted, times_text
+from remnant.report.numerals import count_text, counted, lag_text, times_text
 from remnant.studies.one_run.formats import cohort_name, effect_text
 from remnant.studies.one_run.result import Cohort, OneRunCurves
+from remnant.studies.shared.curves import Point
 from remnant.tasks.score_words import ScoreWords
 
 _LAG = "Steps since the last use (lag)"

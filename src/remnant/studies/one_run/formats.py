@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from remnant.report.curve import Point, lag_text
-from remnant.report.numerals import count_text
+from remnant.report.numerals import count_text, lag_text
 from remnant.studies.one_run.result import Cohort, OneRunCurves
+from remnant.studies.shared.curves import Point
 
 
 def cohort_name(curves: OneRunCurves, cohort: Cohort) -> str:

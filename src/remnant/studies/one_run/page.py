@@ -23,8 +23,7 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import Point, percent, short_percent
-from remnant.report.numerals import count_text, counted, times_text
+from remnant.report.numerals import count_text, counted, percent, short_percent, times_text
 from remnant.studies.beside.one_run import beside
 from remnant.studies.one_run.charts import effect_chart, line_keys, success_chart, timeline
 from remnant.studies.one_run.formats import (
@@ -40,6 +39,7 @@ from remnant.studies.one_run.result import (
     SpeechOneRunResult,
     TextOneRunResult,
 )
+from remnant.studies.shared.curves import Point
 from remnant.studies.shared.pages import (
     UNDECIDED,
     RunFacts,

@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal
 from remnant.errors import require
 from remnant.measures.forgetting.one_run_attackers import MODEL_ALONE, TWO_CHECKPOINTS
 from remnant.records.typed import Absent, optional
-from remnant.report.curve import Curve, Point
 from remnant.studies.question_result import QuestionResult
+from remnant.studies.shared.curves import Curve, Point
 from remnant.studies.shared.result_parts import (
     ClassifierTask,
     Gate,

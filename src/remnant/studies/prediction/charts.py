@@ -8,8 +8,14 @@ from typing import Any
 from remnant.report.charts.figure import TONES
 from remnant.report.charts.scale import lag_scale_kind
 from remnant.report.charts.shapes import Chart, Dot, Dots, Flag, Line, Rule, Stroke
-from remnant.report.curve import percent, short_percent
-from remnant.report.numerals import count_text, counted, epoch_text, epochs_text
+from remnant.report.numerals import (
+    count_text,
+    counted,
+    epoch_text,
+    epochs_text,
+    percent,
+    short_percent,
+)
 from remnant.studies.prediction.result import (
     PREDICTORS,
     EarlyStop,

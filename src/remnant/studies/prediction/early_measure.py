@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from remnant.measures import prediction_quality, stopping_point
 from remnant.measures.prediction.predicted import PredictedMemorisation, predicted_memorisation
 from remnant.measures.prediction.quality import miss_rate
-from remnant.report.curve import plain_spaces
-from remnant.report.numerals import count_text
+from remnant.report.numerals import count_text, plain_spaces
 from remnant.studies.prediction.early_result import (
     EarlyResult,
     Layer,

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 from remnant.records.outcomes import finding_row
 from remnant.records.typed import Result, optional
-from remnant.report.curve import plain_spaces
+from remnant.report.numerals import plain_spaces
 from remnant.studies.command_result import CommandResult
 from remnant.studies.prediction.sentences import share_text
 from remnant.studies.shared.estimates import Estimate

@@ -26,8 +26,7 @@ from remnant.report.blocks import (
     section,
 )
 from remnant.report.charts.shapes import Chart
-from remnant.report.curve import percent, short_percent
-from remnant.report.numerals import count_text, counted, epoch_text
+from remnant.report.numerals import count_text, counted, epoch_text, percent, short_percent
 from remnant.studies.beside.prediction import beside
 from remnant.studies.prediction.charts import (
     CHANCE,

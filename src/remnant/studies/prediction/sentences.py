@@ -9,8 +9,14 @@ from collections.abc import Sequence
 
 from remnant.measures.forgetting.verdict import cannot_exclude
 from remnant.records.typed import Absent
-from remnant.report.curve import percent, short_percent
-from remnant.report.numerals import count_text, counted, epoch_text, epochs_text
+from remnant.report.numerals import (
+    count_text,
+    counted,
+    epoch_text,
+    epochs_text,
+    percent,
+    short_percent,
+)
 from remnant.studies.prediction.result import (
     EarlyStop,
     Memorisation,

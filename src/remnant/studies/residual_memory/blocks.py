@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 from remnant.records.typed import Absent
 from remnant.report.blocks import Block, Cell, Column, Missing, Section, Table, prose, section
-from remnant.report.curve import Curve, Point, lag_text, percent
-from remnant.report.numerals import count_text, counted, p_equals, pvalue_text
+from remnant.report.numerals import count_text, counted, lag_text, p_equals, percent, pvalue_text
 from remnant.studies.residual_memory.result import Disturbance, ResidualMemory, Returning
+from remnant.studies.shared.curves import Curve, Point
 from remnant.studies.shared.wording import listed
 
 READINGS = {

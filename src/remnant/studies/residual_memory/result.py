@@ -7,8 +7,7 @@ from typing import Literal
 
 from remnant.errors import InvalidInput
 from remnant.records.typed import optional
-from remnant.report.curve import Curve, Point
-from remnant.studies.shared.curves import bare_curve
+from remnant.studies.shared.curves import Curve, Point, bare_curve
 
 Kind = Literal["noise", "relearn"]
 Reading = Literal["comes back", "hidden", "still found", "not found"]

@@ -21,15 +21,22 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import Curve, Point, lag_text, percent
-from remnant.report.numerals import counted, pvalue_text
+from remnant.report.numerals import counted, lag_text, percent, pvalue_text
 from remnant.studies.shared.curve_charts import (
     comparison_chart,
     curve_chart,
     describe,
     traditional_charts,
 )
-from remnant.studies.shared.curves import Comparison, CurveResult, Difference, Ends, Traditional
+from remnant.studies.shared.curves import (
+    Comparison,
+    Curve,
+    CurveResult,
+    Difference,
+    Ends,
+    Point,
+    Traditional,
+)
 
 _ROWS = 20
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from remnant.report.charts.figure import TONES
 from remnant.report.charts.scale import Kind, lag_scale_kind
 from remnant.report.charts.shapes import Chart, Line, Rule
-from remnant.report.curve import Curve, lag_text, percent
-from remnant.studies.shared.curves import Numbers, Traditional
+from remnant.report.numerals import lag_text, percent
+from remnant.studies.shared.curves import Curve, Numbers, Traditional
 
 _LAG = "Steps since planting (lag)"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from remnant.report.blocks import Cell
-from remnant.report.curve import percent
+from remnant.report.numerals import percent
 
 
 class WithInterval(Protocol):

@@ -14,8 +14,7 @@ from remnant.data import DATA_SETS
 from remnant.data.own_code import FORM, reference_faults
 from remnant.data.own_files import FILES, TENSORS
 from remnant.errors import PlanError, RemnantError, require
-from remnant.measures.statistics.checks import check_gate_confidence
-from remnant.measures.statistics.success import chance_level, out_of_reach
+from remnant.measures.statistics.checks import chance_level, check_gate_confidence, out_of_reach
 from remnant.models.catalogue import CATALOGUE, Architecture
 from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
 from remnant.plans.bounds import (

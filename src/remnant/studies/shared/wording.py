@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from remnant.report import numerals
-from remnant.report.curve import plain_spaces
+from remnant.report.numerals import plain_spaces
 
 
 def times(many: int) -> str:

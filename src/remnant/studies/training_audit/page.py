@@ -21,12 +21,12 @@ from remnant.report.blocks import (
     prose,
     section,
 )
-from remnant.report.curve import percent
 from remnant.report.numerals import (
     bits_number,
     bits_text,
     count_text,
     counted,
+    percent,
     pvalue_text,
     times_text,
 )

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from remnant.report.curve import Curve, Point, lag_text, percent, short_percent
-
-
-def _plain(text):
-    return text.replace("\u202f", " ").replace("\u00a0", " ")
+from remnant.studies.shared.curves import Curve, Point
 
 
 def curve_of(values):
@@ -35,12 +31,3 @@ def test_chosen_points_have_both_ends_and_are_few():
 
 def test_the_highest_precision_at_ten_percent_is_ten_elevenths():
     assert curve_of({0: 0.9}).highest == pytest.approx(0.909, abs=5e-4)
-
-
-def test_numbers_in_print():
-    assert _plain(percent(0.5)) == "50.0 %"
-    assert percent(None) == "–"
-    assert [_plain(short_percent(v)) for v in (0.1, 0.025, 0.001, None)] == [
-        *("10 %", "2.5 %", "0.1 %", "–")
-    ]
-    assert [_plain(lag_text(lag)) for lag in (0, 12345, 2.5)] == ["0", "12 345", "2.5"]
