@@ -443,7 +443,7 @@ def test_the_demo_writes_what_it_promises(tmp_path, command):
     assert "PASS: 600 steps after the canaries were last used, " in done.out
     assert "'sanitising by scan' is the cheapest remedy that holds the limit" in done.out
     lines = done.out.splitlines()
-    runs = [line.split(",")[0].split()[1] for line in lines if line.startswith("  run ")]
+    runs = [line.split(":")[0].split()[1] for line in lines if line.startswith("  study ")]
     assert runs == [*sorted(SECONDS, key=SECONDS.get)[:-1], "demo"], "the quickest first"
     report = tmp_path / "demo" / "report.html"
     assert lines[-1] == f"1 FAIL  4 PASS  2 findings  →  {report}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
+import re
 import runpy
 import sqlite3
 import sys
@@ -21,7 +23,7 @@ from remnant import Patch, m_score, probability_gain, white_box_m_score
 from remnant.cli.options.feature_patch import PatchOptions, ReadPatch, other_words, read_patch
 from remnant.measures import adjusted_p_values
 from remnant.models.catalogue import model_maker
-from remnant.report.numerals import pvalue_text
+from remnant.report.numerals import SPACE, in_print, pvalue_text
 from remnant.studies.features.sentences import number_text
 
 ROOT = Path(__file__).parents[2]
@@ -141,11 +143,11 @@ def test_the_text_says_what_was_found_and_what_it_does_not_tell(command, trained
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     told = json.loads(command(*asked, "--text", "K", "--twin", trained / "twin.pt2", "--json").out)
-    assert lines[0] == f"FINDING: {told['headline']}. {told['sentence']}"
+    assert lines[0] == _shown(f"FINDING: {told['headline']}. {told['sentence']}")
     (controls,) = [line for line in lines if line.startswith("  controls: ")]
     assert controls.startswith("  controls: twin at chance (p = ")
-    assert controls.endswith("; ".join(check["text"] for check in told["beside"]))
-    assert f"  what to do: {told['advice']}" in lines
+    assert controls.endswith(_shown("; ".join(check["text"] for check in told["beside"])))
+    assert _shown(f"  what to do: {told['advice']}") in lines
     tested, not_tested = lines.index("  tested:"), lines.index("  not tested:")
     assert lines[tested + 1 : not_tested] == [f"  - {line}" for line in told["tested"]]
     assert lines[not_tested + 1 :] == [f"  - {line}" for line in told["not_tested"]]
@@ -229,6 +231,11 @@ def test_an_exported_program_does_not_pass_since_no_copy_of_it_can_be_trained(
     assert done.code == 3, done.out
     assert done.out.startswith("INCONCLUSIVE: It was not tested whether this patch can be found")
     assert "Give the model's weights (.safetensors) as --model" in done.out.splitlines()[0]
+
+
+def _shown(text):
+    """A sentence of the record as the terminal prints it."""
+    return in_print(text).replace(SPACE, " ")
 
 
 def _constant(folder, trained, bias):
@@ -535,12 +542,13 @@ def test_out_writes_a_record_and_a_page_with_pictures(command, trained, asked, t
     done = command(*asked, "--text", "K", "--twin", trained / "twin.pt2", "--out", out)
     assert done.code == 0, done.err
     assert done.out.splitlines()[-1] == f"report: {out / 'report.html'} (it shows the patch)"
-    page = (out / "report.html").read_text(encoding="utf-8")
+    page = (out / "report.html").read_text(encoding="utf-8").replace(SPACE, " ")
     assert page.count("data:image/png;base64,") == 18
     assert "img-src data:" in page
     headline, sentence = done.out.splitlines()[0].removeprefix("FINDING: ").split(". ", 1)
-    assert headline in page
-    assert sentence in page
+    words = html.unescape(re.sub(r"<[^>]+>", "", page))  # terms in it are links
+    assert headline in words
+    assert sentence in words
     shown = command("show", out)
     assert shown.code == 0, shown.err
     assert shown.out.startswith(done.out.splitlines()[0])

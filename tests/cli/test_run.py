@@ -44,8 +44,8 @@ def recipes(tmp_path):
 def test_several_recipes_go_into_one_report(command, recipes, tmp_path):
     done = command("run", *recipes, "--out", tmp_path / "runs")
     assert done.code == 0, done.err
-    assert "  run one, forgetting" in done.out
-    assert "  run two, forgetting" in done.out
+    assert "  study one: forgetting" in done.out
+    assert "  study two: forgetting" in done.out
     assert (tmp_path / "runs" / "report.html").read_text().count("run1-") > 0
     assert {p.parent.name for p in (tmp_path / "runs").glob("*/record.sqlite")} == {"one", "two"}
     again = json.loads(command("run", *recipes, "--out", tmp_path / "runs", "--json").out)

@@ -132,7 +132,7 @@ def test_ties_count_one_half_and_constants_are_chance(command, saved):
     options = saved(seen=mostly, unseen=mostly[::-1].copy(), control=np.full(50, 9.0))
     done = command("score", *options, "--limit", 0.7)
     assert done.code == 3, done.out
-    assert "81% of the pairs of a seen and an unseen score tie" in done.out
+    assert "81 % of the pairs of a seen and an unseen score tie" in done.out
     rng = np.random.default_rng(0)
     seen, unseen = rng.integers(0, 3, N), rng.integers(0, 3, N)
     found = audit_scores(seen=seen, unseen=unseen, rng=rng).auc

@@ -1,4 +1,4 @@
-"""Asks a model for its next tokens: counts rows, checks answers, keeps TF32 out, in limited time."""
+"""Asks a model for its next tokens in limited time: counts rows, checks answers, keeps TF32 out."""
 
 from __future__ import annotations
 

@@ -147,9 +147,11 @@ def test_show_covers_the_runs_that_the_report_covers(run, show):
     assert done.code == 0
     blocks = done.out.split("\n\n")
     assert [block.split(":")[0] for block in blocks] == ["PASS", "FINDING", "FAIL"]
-    assert ["run demo," in blocks[0], "run risky," in blocks[1], "run secret," in blocks[2]] == [
-        True
-    ] * 3
+    assert [
+        "study demo:" in blocks[0],
+        "study risky:" in blocks[1],
+        "study secret:" in blocks[2],
+    ] == [True] * 3
     assert show(folder, "--gate").code == 1
     assert show(folder, "--gate", "--allow-inconclusive").code == 1
     summary = json.loads(show(folder, "--json").out)
@@ -157,7 +159,7 @@ def test_show_covers_the_runs_that_the_report_covers(run, show):
     assert list(summary["runs"]) == ["risky", "secret"]
     assert summary["runs"]["secret"]["results"]["verdict"]["outcome"] == "FAIL"
     assert show(folder / "secret").out.startswith("FAIL")
-    assert "run secret" not in show(folder / "secret").out
+    assert "study secret" not in show(folder / "secret").out
 
 
 def test_show_of_a_folder_with_runs_under_it_alone(run, show, tmp_path):
