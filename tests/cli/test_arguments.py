@@ -80,6 +80,7 @@ def two_gpus(monkeypatch):
     monkeypatch.setattr(declared, "_may_have_gpus", lambda: True)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "init", lambda: None)
 
 
 @pytest.fixture
@@ -104,6 +105,15 @@ def test_auto_takes_a_gpu_where_there_is_one_and_says_so(two_gpus, chosen):
     assert chosen(*EXTRACT) == ("cuda", SAID)
     assert chosen(*EXTRACT, "--device", "auto") == ("cuda", SAID)
     assert chosen("audit", "--checkpoints", "c", "--seen", "a", "--unseen", "b")[0] == "cuda"
+
+
+def test_auto_takes_the_processor_where_the_gpu_is_broken(two_gpus, chosen, monkeypatch):
+    def broken():
+        raise RuntimeError("CUDA driver initialization failed.\nMore.")
+
+    monkeypatch.setattr(torch.cuda, "init", broken)
+    said = "The GPU cannot be used: CUDA driver initialization failed. Computing on the processor."
+    assert chosen(*EXTRACT) == ("cpu", f"{said}\n")
 
 
 def test_auto_takes_the_processor_where_there_is_no_gpu_or_no_model(no_gpu, chosen):

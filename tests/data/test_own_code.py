@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import py_compile
 import sys
 
 import pytest
@@ -111,6 +112,30 @@ def test_relative_imports_work_and_the_packages_own_file_is_not_run(write):
         "from . import layers\nfrom .layers import WIDTH\n\ndef make():\n    return WIDTH\n",
     )
     assert call(FIELD, "pack.nets:make", file) == 5
+
+
+@pytest.mark.parametrize("where", ["shown_a.py", "shown_b/inner.py", "pack/layers.py"])
+def test_bytecode_beside_a_file_is_never_run_in_place_of_its_source(where, write, tmp_path):
+    imported = {
+        "shown_a.py": "import shown_a as m",
+        "shown_b/inner.py": "from shown_b import inner as m",
+    }
+    write("apart/shown_b/__init__.py", "")
+    path = write(f"apart/{where}", "raise SystemExit('hidden')\n").path
+    py_compile.compile(str(path), invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+    write(f"apart/{where}", "VALUE = 3\n")
+    line = imported.get(where, "from . import layers as m")
+    file = write("apart/pack/nets.py", f"{line}\n\ndef make():\n    return m.VALUE\n")
+    assert call(FIELD, "pack.nets:make", file) == 3
+
+
+def test_bytecode_without_source_is_not_run(write):
+    path = write("apart/alone.py", "VALUE = 3\n").path
+    py_compile.compile(str(path), cfile=str(path.with_suffix(".pyc")))
+    path.unlink()
+    file = write("apart/nets.py", "import alone\n")
+    with pytest.raises(InvalidInput, match="alone is there without its source"):
+        load_function(FIELD, "nets:make", file)
 
 
 def test_dataclasses_of_the_file_know_their_module(write):

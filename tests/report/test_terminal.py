@@ -59,6 +59,10 @@ def test_an_outcome_has_its_number_and_one_line_has_no_more(make_page):
     said = "Highest exposure: 12.1 bits (9.0 bits to 14.2 bits), limit 10.0 bits"
     assert one_line(make_page()) == f"FAIL: {said}"
     assert one_line(_page(Headline(None, "No verdict", "cut\nshort"))) == "no verdict: cut short"
+    headline = make_page().headline
+    within = dataclasses.replace(headline.reading, value=9.5)
+    hidden = dataclasses.replace(headline, sentence="Noise brings it back.", reading=within)
+    assert one_line(_page(hidden)) == "FAIL: Noise brings it back."
     narrow = one_line(make_page(), Screen(40, box=True), named=True)
     assert narrow.splitlines()[0] == "keys: FAIL: Highest exposure: 12.1 bits"
     assert " ".join(narrow.split()) == f"keys: FAIL: {said}"

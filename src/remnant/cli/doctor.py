@@ -110,7 +110,7 @@ def examined() -> Findings:
         try:
             import_module(name)
         except _BROKEN as fault:
-            faults.append(f"{name} cannot be loaded: {_first_line(fault)}.")
+            faults.append(f"{name} cannot be loaded: {declared.first_line(fault)}.")
     writable = {
         "this folder": _is_writable(os.curdir),
         "the temporary folder": _is_writable(None),
@@ -122,7 +122,7 @@ def examined() -> Findings:
         gpus, threads = _computing()
     except RuntimeError as fault:
         gpus, threads = (), None
-        faults.append(f"The GPU cannot be used: {_first_line(fault)}.")
+        faults.append(f"The GPU cannot be used: {declared.first_line(fault)}.")
     return Findings(
         faults=tuple(faults),
         versions=versions,
@@ -183,10 +183,6 @@ def _numbers(text: str) -> tuple[int, ...]:
     """
     leading = re.match(r"\d+(?:\.\d+)*", text.strip())
     return tuple(map(int, leading[0].split("."))) if leading else ()
-
-
-def _first_line(fault: BaseException) -> str:
-    return (str(fault).splitlines() or ["no reason is given"])[0].rstrip(".")
 
 
 def _is_writable(folder: str | None) -> bool:

@@ -15,9 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder
+from importlib.machinery import (
+    ModuleSpec,
+    PathFinder,
+    SourceFileLoader,
+    SourcelessFileLoader,
+)
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
 from remnant.errors import InvalidInput, PlanError, RemnantError, is_out_of_memory
@@ -137,7 +142,8 @@ def load_function(field: str, reference: str, file: TrustedFile) -> Callable[...
     """Run the bytes of a trusted file and return one of its functions.
 
     The ``__init__.py`` of its packages is not run. What the file imports is found as ever; modules
-    beside it come last, and only those that it imports.
+    beside it come last, and only those that it imports. They are read from their source, as the
+    user can, and not from bytecode.
 
     Raises:
         InvalidInput: The code fails, with its line; or it has no such function.
@@ -241,6 +247,8 @@ def _run(module: str, file: TrustedFile) -> ModuleType:
     own = f"remnant_own_code_{file.sha256[:16]}"
     packages = module.split(".")[: None if file.path.name == "__init__.py" else -1]
     root = file.path.parents[len(packages)]
+    if _INSIDE not in sys.meta_path:
+        sys.meta_path.insert(0, _INSIDE)
     sys.meta_path.append(_Beside(root, _imported(tree)))
     made = ModuleType(own)
     made.__file__, made.__spec__ = str(file.path), None
@@ -258,6 +266,7 @@ def _run(module: str, file: TrustedFile) -> ModuleType:
 def _stub_packages(name: str, root: Path, packages: Sequence[str]) -> str:
     """Make empty packages, so that relative imports find what is beside a file."""
     folder = root
+    _INSIDE.packages.add(name)
     for place, package in enumerate(packages):
         name, folder = (name if place == 0 else f"{name}.{package}"), folder / package
         stub = ModuleType(name)
@@ -282,10 +291,59 @@ class _Beside(MetaPathFinder):
         """Return where a module is, if it is beside the file and imported by it."""
         if path is not None or fullname not in self._names:
             return None
-        spec = PathFinder.find_spec(fullname, [str(self._root)])
+        spec = _from_source(PathFinder.find_spec(fullname, [str(self._root)]))
+        if spec is not None:
+            _INSIDE.packages.add(fullname)
         for file in _files_of(spec):
             self._names |= _imports_of(file)
         return spec
+
+
+class _Inside(MetaPathFinder):
+    """Finds modules of packages beside trusted files, before their bytecode is looked for.
+
+    Attributes:
+        packages: Names of those packages, and of single modules beside a file.
+    """
+
+    def __init__(self) -> None:
+        self.packages: set[str] = set()
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return where a module of such a package is."""
+        if path is None or fullname.partition(".")[0] not in self.packages:
+            return None
+        return _from_source(PathFinder.find_spec(fullname, path, target))
+
+
+class _SourceLoader(SourceFileLoader):
+    """Compiles a module's source; bytecode is neither read nor written."""
+
+    def get_code(self, fullname: str) -> CodeType:
+        path = self.get_filename(fullname)
+        code: CodeType = self.source_to_code(self.get_data(path), path)
+        return code
+
+
+_INSIDE = _Inside()
+
+
+def _from_source(spec: ModuleSpec | None) -> ModuleSpec | None:
+    """Return a spec that is loaded from source.
+
+    Raises:
+        ModuleNotFoundError: There is bytecode alone.
+    """
+    if spec is None:
+        return None
+    if isinstance(spec.loader, SourcelessFileLoader):
+        raise ModuleNotFoundError(f"{spec.name} is there without its source", name=spec.name)
+    if isinstance(spec.loader, SourceFileLoader):
+        spec.loader = _SourceLoader(spec.loader.name, spec.loader.path)
+        spec.cached = None
+    return spec
 
 
 def _files_of(spec: ModuleSpec | None) -> list[Path]:

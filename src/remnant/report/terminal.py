@@ -77,7 +77,10 @@ def outcome(page: Page, screen: Screen = PLAIN_TEXT, *, named: bool = False) -> 
 
 
 def one_line(page: Page, screen: Screen = PLAIN_TEXT, *, named: bool = False) -> str:
-    """Return the outcome with its number, or with its sentence where nothing was measured.
+    """Return the outcome with its number.
+
+    Its sentence stands in place of the number where nothing was measured, and where the number is
+    within the limit of a FAIL, which something else decided.
 
     Only a terminal that is too narrow gets it on several lines.
 
@@ -87,10 +90,17 @@ def one_line(page: Page, screen: Screen = PLAIN_TEXT, *, named: bool = False) ->
         named: Whether it begins with the name of the run.
     """
     block = page.headline
-    number = block.sentence if block.reading is None else reading_text(block.reading)
+    reading = block.reading
+    number = block.sentence
+    if reading is not None and not (block.outcome == "FAIL" and _is_within(reading)):
+        number = reading_text(reading)
     name = f"{page.name}: " if named else ""
     line = _flat(f"{name}{block.outcome or 'no verdict'}: {in_print(number)}")
     return painted(_wrapped(line, screen.width) if screen.box else line, screen)
+
+
+def _is_within(reading: Reading) -> bool:
+    return reading.limit is not None and reading.value <= reading.limit
 
 
 def counted_outcomes(pages: Sequence[Page]) -> str:

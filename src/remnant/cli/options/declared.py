@@ -99,15 +99,27 @@ def check_device(context: click.Context, parameter: click.Parameter, device: str
 
 
 def auto_device(wanted: bool = True) -> str:
-    """Return ``cuda`` where PyTorch sees a GPU, and say so; ``cpu`` elsewhere.
+    """Return ``cuda`` where PyTorch can use a GPU, and say so; ``cpu`` elsewhere.
 
     Args:
         wanted: Whether anything is going to be computed on it. PyTorch is not loaded otherwise.
     """
     if not wanted or not _may_have_gpus() or not gpus_seen():
         return "cpu"
+    import torch
+
+    try:
+        torch.cuda.init()
+    except RuntimeError as fault:
+        show(f"The GPU cannot be used: {first_line(fault)}. Computing on the processor.", err=True)
+        return "cpu"
     show("Computing on a GPU; --device cpu takes the processor.", err=True)
     return "cuda"
+
+
+def first_line(fault: BaseException) -> str:
+    """The first line of what an error of a library says."""
+    return (str(fault).splitlines() or ["no reason is given"])[0].rstrip(".")
 
 
 def gpus_seen() -> int:
