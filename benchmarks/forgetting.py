@@ -30,7 +30,7 @@ from torch import nn
 from remnant import InjectPlan, Population, StaggeredPlan
 from remnant.integrations.plain_loop import OneRunHook
 from remnant.models import mlp1
-from remnant.plans.joined import JoinedSchedule, Joint
+from remnant.plans.schedule import JoinedSchedule, Joint
 from remnant.probes import label_signals
 
 LAGS = (0, 1, 2, 5, 10, 20, 50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000)

@@ -30,9 +30,8 @@ from remnant.data import load_images
 from remnant.measures import forgetting_curve
 from remnant.models import mlp1, model_maker
 from remnant.plans import Schedule
-from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.plans.plan import ORDER
-from remnant.plans.schedule import Order
+from remnant.plans.schedule import JoinedSchedule, Joint, Order
 from remnant.probes import SIGNALS, label_signals
 from remnant.studies.shared.image_canaries import draw_canaries, judge_pool, needs_judge, plant
 from remnant.studies.shared.settings import CanarySettings, TrainingSettings

@@ -16,7 +16,7 @@ from remnant import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence, UnsupportedModel
 from remnant.integrations.served import ServedModel, ServerError
 from remnant.models.protocols import TextScorer
-from remnant.probes.time_limit import OutOfTime
+from remnant.probes.counted_model import OutOfTime
 from remnant.search.text_beam import text_beam
 from remnant.studies.exposure.audit import measure_exposure
 

@@ -7,7 +7,7 @@ import pytest
 
 from remnant import InjectPlan, PoisonPlan
 from remnant.errors import InvalidInput
-from remnant.plans.joined import JoinedSchedule, Joint
+from remnant.plans.schedule import JoinedSchedule, Joint
 
 EXAMPLES = 50
 EARLY = InjectPlan(canaries=4, step=5, watch_steps=20, trials=2, batch=8, twins="fresh")

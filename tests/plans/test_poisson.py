@@ -9,8 +9,7 @@ import pytest
 
 from remnant.errors import InvalidInput, PlanError
 from remnant.plans import FeaturePlan, InjectPlan, InsertPlan, ShadowPlan
-from remnant.plans.joined import JoinedSchedule, Joint
-from remnant.plans.schedule import EMPTY, PoissonOrder
+from remnant.plans.schedule import EMPTY, JoinedSchedule, Joint, PoissonOrder
 
 POOL, BATCH, STEPS = 20, 6, 400
 

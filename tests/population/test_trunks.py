@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from remnant import InjectPlan, PoisonPlan, Population
-from remnant.plans.joined import JoinedSchedule, Joint
+from remnant.plans.schedule import JoinedSchedule, Joint
 from remnant.population import Checkpoint
 from remnant.population.training import stretches
 

@@ -9,8 +9,8 @@ import torch
 
 from remnant.models import LanguageModel, Vocabulary, gpt, lstm
 from remnant.probes import Asked, text_costs
-from remnant.probes import time_limit as module
-from remnant.probes.time_limit import OutOfTime, TimeLimit
+from remnant.probes import counted_model as module
+from remnant.probes.counted_model import OutOfTime, TimeLimit
 
 SYMBOLS = "abcdefghij0123456789"
 

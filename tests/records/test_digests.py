@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from remnant.errors import RecordError
 from remnant.records import Record
-from remnant.report.provenance_tables import machine_group
+from remnant.studies.shared.pages import machine_group
 
 TABLES = ("run", "attempts", "arrays", "results", "ledger", "digests")
 

@@ -35,7 +35,7 @@ from remnant.studies.exposure.verdict import ExposureJudgement
 from remnant.studies.jobs.execution import Execution
 from remnant.studies.jobs.remote import Order, run_order, software
 from remnant.studies.jobs.scheduling import Distributed
-from remnant.studies.shared.machine import StepClock
+from remnant.studies.pipeline import StepClock
 
 DEPTHS = ("summary", "show", "page")
 

@@ -32,9 +32,8 @@ from typing import IO, Any
 import numpy as np
 
 from remnant.errors import InvalidInput, NotEnoughEvidence, UnsupportedModel, require
-from remnant.probes.counted_model import BITS
+from remnant.probes.counted_model import BITS, OutOfTime
 from remnant.probes.sequences import TextCosts
-from remnant.probes.time_limit import OutOfTime
 from remnant.progress import Progress
 
 TOKEN_VARIABLE = "REMNANT_SERVED_TOKEN"

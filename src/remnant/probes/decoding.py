@@ -9,8 +9,7 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput, require
 from remnant.models.protocols import SequenceModel
-from remnant.probes.counted_model import Asked, check_tokens
-from remnant.probes.time_limit import TimeLimit
+from remnant.probes.counted_model import Asked, TimeLimit, check_tokens
 
 
 def decoding_log_probability(

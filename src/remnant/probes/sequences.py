@@ -13,8 +13,14 @@ from torch import Tensor
 
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel, TextScorer
-from remnant.probes.counted_model import BITS, Asked, check_tokens, memory_budget, nan_answer
-from remnant.probes.time_limit import TimeLimit
+from remnant.probes.counted_model import (
+    BITS,
+    Asked,
+    TimeLimit,
+    check_tokens,
+    memory_budget,
+    nan_answer,
+)
 from remnant.progress import Progress
 
 Floats = NDArray[np.float64]

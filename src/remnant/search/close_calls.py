@@ -10,9 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from remnant.errors import UnsupportedModel
-from remnant.probes.counted_model import Asked
+from remnant.probes.counted_model import Asked, OutOfTime, TimeLimit
 from remnant.probes.sequences import token_costs
-from remnant.probes.time_limit import OutOfTime, TimeLimit
 from remnant.search.automaton import Automaton
 
 Floats = NDArray[np.float64]

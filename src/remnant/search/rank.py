@@ -15,8 +15,7 @@ from torch import Tensor
 from remnant.canaries.template import Template
 from remnant.errors import InvalidInput
 from remnant.models.protocols import SequenceModel
-from remnant.probes.counted_model import Asked, check_tokens
-from remnant.probes.time_limit import TimeLimit
+from remnant.probes.counted_model import Asked, TimeLimit, check_tokens
 from remnant.progress import Progress
 from remnant.search.automaton import check_template, compile_template, secret_path
 from remnant.search.close_calls import Arithmetic, Referee, appoint, worst_error

@@ -8,10 +8,15 @@ times a few steps. Both refuse what cannot be planted or trained, and write noth
 from __future__ import annotations
 
 import hashlib
+import itertools
+import statistics
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+import torch
 
 from remnant.data.own_code import explained
 from remnant.data.own_files import Origin
@@ -23,7 +28,6 @@ from remnant.records.folder import RECORD_FILE
 from remnant.records.provenance import command_facts, used_libraries
 from remnant.studies.own_code import check_same_code, with_digests
 from remnant.studies.registry import QUESTIONS, load
-from remnant.studies.shared.machine import device_name
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.study import Study
 
@@ -166,3 +170,29 @@ def put_ledger(record: Record, ledger: Ledger) -> None:
     """Put the uses of the canaries into the record."""
     columns = ("member", "canary", "step", "uses")
     record.put_ledger({name: getattr(ledger, name) for name in columns})
+
+
+class StepClock:
+    """Notes when each step was done, also on a GPU, which is asked to finish it first."""
+
+    def __init__(self, device: str) -> None:
+        self.times: list[float] = []
+        self._waits = device.startswith("cuda")
+
+    def __call__(self, _: int) -> None:
+        """Note that one more step is done."""
+        if self._waits:
+            torch.cuda.synchronize()
+        self.times.append(time.perf_counter())
+
+    @property
+    def typical(self) -> float:
+        """Seconds of a step: the median of those between two notes."""
+        return statistics.median(b - a for a, b in itertools.pairwise(self.times))
+
+
+def device_name(device: str) -> str:
+    """Return the device with the name of its GPU, where it is one."""
+    if device.startswith("cuda") and torch.cuda.is_available():
+        return f"{device} ({torch.cuda.get_device_name()})"
+    return device

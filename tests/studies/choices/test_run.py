@@ -21,7 +21,7 @@ from remnant.studies.choices.prepared import prepare_runs
 from remnant.studies.choices.probe import references_of
 from remnant.studies.choices.recipe import ExposureTrainingStudy
 from remnant.studies.choices.result import Difference
-from remnant.studies.shared.machine import StepClock
+from remnant.studies.pipeline import StepClock
 from remnant.tasks.language_models import fit_language_models, language_model_maker
 
 TABLE = {

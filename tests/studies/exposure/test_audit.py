@@ -12,7 +12,7 @@ from remnant.canaries import Template
 from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.models import LanguageModel, Vocabulary, lstm
 from remnant.probes import Asked, token_costs
-from remnant.probes.time_limit import TimeLimit
+from remnant.probes.counted_model import TimeLimit
 from remnant.search import MergedTokens, compile_template, exact_exposure
 from remnant.studies import measure_exposure
 from remnant.studies.exposure.audit import ReadCosts, measure_costs

@@ -8,8 +8,8 @@ import pytest
 from remnant.measures import forgetting_curve
 from remnant.records.typed import load, plain
 from remnant.report.numerals import percent
-from remnant.studies.forgetting.decision import decide
 from remnant.studies.forgetting.decision_blocks import answers
+from remnant.studies.forgetting.measure import decide
 from remnant.studies.forgetting.result import Decision
 from remnant.studies.shared.curves import Ends, Unmeasured
 

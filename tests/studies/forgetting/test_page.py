@@ -20,7 +20,6 @@ from remnant.report.blocks import (
     walk,
 )
 from remnant.report.numerals import percent
-from remnant.report.provenance_tables import LedgerRow
 from remnant.studies.forgetting.decision_blocks import answers
 from remnant.studies.forgetting.page import (
     TITLE,
@@ -55,7 +54,7 @@ from remnant.studies.shared.curve_blocks import (
     difference_text,
 )
 from remnant.studies.shared.curves import CurveResult, Ends, Unmeasured
-from remnant.studies.shared.pages import read_run
+from remnant.studies.shared.pages import LedgerRow, read_run
 
 
 def plain(text):

@@ -21,9 +21,9 @@ from remnant.records import Record
 from remnant.studies import Execution, ForgettingStudy, estimate_study, run_study
 from remnant.studies.forgetting.attack_curves import Attacks, attacks_of
 from remnant.studies.forgetting.attack_scores import RunScores
-from remnant.studies.forgetting.grid import check_comparable
 from remnant.studies.forgetting.measure import measure_forgetting
 from remnant.studies.forgetting.recipe import AttackSettings
+from remnant.studies.forgetting.run import check_comparable
 from remnant.studies.shared.settings import (
     CanarySettings,
     DataSettings,

@@ -22,7 +22,7 @@ from remnant.studies import (
     run_study,
     study_from,
 )
-from remnant.studies.forgetting.grid import _cast
+from remnant.studies.forgetting.run import _cast
 from remnant.studies.one_run.recipe import OneRunSettings, OneRunStudy
 from remnant.studies.recipe_form.toml import recipe_text
 from remnant.studies.shared.image_canaries import draw_canaries

@@ -11,8 +11,8 @@ from remnant.errors import PlanError
 from remnant.plans import PoisonPlan
 from remnant.records import Record
 from remnant.studies import Execution, read_recipe, run_study, study_from
-from remnant.studies.forgetting.grid import grids
 from remnant.studies.forgetting.recipe import runs_of
+from remnant.studies.forgetting.run import grids
 from remnant.studies.shared.variants import difference, with_changes
 
 RECIPE = """

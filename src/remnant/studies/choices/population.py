@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 
 from remnant.plans.bounds import is_number
-from remnant.plans.joined import JoinedSchedule, Joint
 from remnant.plans.plan import fingerprint
+from remnant.plans.schedule import JoinedSchedule, Joint
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
 from remnant.studies.choices.prepared import PreparedVariant, Runs
 from remnant.studies.choices.probe import look_on, measure_run
 from remnant.studies.jobs.execution import Job, JobContext
+from remnant.studies.pipeline import StepClock
 from remnant.studies.shared.classifiers import how_trained
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.language_models import language_model_maker
 

@@ -38,8 +38,7 @@ from remnant.studies.choices.sanitising import (
 from remnant.studies.exposure.audit import Progress
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, Workload, run_jobs
-from remnant.studies.pipeline import Prepared, joint_fingerprint
-from remnant.studies.shared.machine import StepClock
+from remnant.studies.pipeline import Prepared, StepClock, joint_fingerprint
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import Remedy
 

@@ -16,8 +16,7 @@ from remnant.errors import NotEnoughEvidence, require
 from remnant.measures import ExtrapolatedExposure, exposure, extrapolated_exposure
 from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes import text_costs
-from remnant.probes.counted_model import computes_coarsely
-from remnant.probes.time_limit import TimeLimit
+from remnant.probes.counted_model import TimeLimit, computes_coarsely
 from remnant.progress import Progress as Progress
 from remnant.search import Arithmetic, ExactExposures, MergedTokens, exact_exposure
 from remnant.search.automaton import Automaton

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from remnant.canaries import Template
 from remnant.models.protocols import SequenceModel
 from remnant.probes import Asked, token_costs
-from remnant.probes.time_limit import TimeLimit
+from remnant.probes.counted_model import TimeLimit
 from remnant.search.automaton import Automaton, compile_template, secret_path
 from remnant.search.walk import bytes_held, rows_that_fit
 

@@ -36,10 +36,9 @@ from remnant.studies.exposure.recipe import check_space
 from remnant.studies.exposure.saturated import measure_each
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, Workload, run_jobs
-from remnant.studies.pipeline import Prepared, put_ledger
+from remnant.studies.pipeline import Prepared, StepClock, put_ledger
 from remnant.studies.registry import task_of
 from remnant.studies.shared.classifiers import how_trained
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.result_parts import LanguageTask
 from remnant.studies.shared.settings import Execution, TrainingSettings
 from remnant.studies.shared.study import Study

@@ -14,7 +14,7 @@ from remnant.errors import InvalidInput, NotEnoughEvidence
 from remnant.measures import queries_to_leak
 from remnant.models.protocols import SequenceModel, TextScorer
 from remnant.probes import decoding_log_probability
-from remnant.probes.time_limit import OutOfTime
+from remnant.probes.counted_model import OutOfTime
 from remnant.search import Arithmetic, Extraction, MergedTokens, extract
 from remnant.search.baselines import beam_search, brute_force, sample_secrets
 from remnant.search.dijkstra import batched_dijkstra

@@ -45,9 +45,8 @@ from remnant.studies.features.training import (
 from remnant.studies.features.verdict import feature_gate, feature_scope
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, Workload, run_jobs
-from remnant.studies.pipeline import Prepared
+from remnant.studies.pipeline import Prepared, StepClock
 from remnant.studies.shared.classifiers import check_training, load_data, task_fields
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.variants import difference

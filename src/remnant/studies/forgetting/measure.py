@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from remnant.errors import NotEnoughEvidence
-from remnant.measures import ForgettingCurve, Success, Verdict, auc_within_label, own_set_test
+from remnant.errors import InvalidInput, NotEnoughEvidence
+from remnant.measures import (
+    ForgettingCurve,
+    Success,
+    Verdict,
+    auc_within_label,
+    forgetting_decision,
+    own_set_test,
+)
 from remnant.measures.forgetting.instance_scores import InstanceCalibration
 from remnant.measures.forgetting.second_tests import mean_over_trials
 from remnant.probes import SIGNALS
@@ -17,9 +26,17 @@ from remnant.records import Record
 from remnant.records.typed import Absent, put_parts
 from remnant.studies.forgetting.attack_curves import Attacks, attacks_of
 from remnant.studies.forgetting.attack_scores import RunScores
-from remnant.studies.forgetting.decision import put_decision
 from remnant.studies.forgetting.recipe import ForgettingStudy, controls_as_neighbours, runs_of
-from remnant.studies.forgetting.result import ForgettingResult, OwnSet, WithinLabel
+from remnant.studies.forgetting.result import (
+    DecayLaw,
+    Decision,
+    Forecast,
+    ForgettingResult,
+    OwnSet,
+    ProtectLast,
+    SafeAfter,
+    WithinLabel,
+)
 from remnant.studies.residual_memory.measured import (
     NOT_ASKED,
     hidden_scope,
@@ -29,7 +46,7 @@ from remnant.studies.residual_memory.measured import (
 )
 from remnant.studies.residual_memory.result import ResidualMemory, Returning
 from remnant.studies.residual_memory.settings import HiddenSettings
-from remnant.studies.shared.curves import CurveResult, Traditional
+from remnant.studies.shared.curves import CurveResult, Ends, Traditional, Unmeasured
 from remnant.studies.shared.gates import (
     put_verdict,
     with_lost_attackers,
@@ -291,3 +308,93 @@ def _divided(unseen: Floats, count: int) -> tuple[Floats, Floats]:
     taken = np.zeros(n, dtype=bool)
     taken[np.linspace(0, n - 1, count).round().astype(int)] = True
     return unseen[..., taken], unseen[..., ~taken]
+
+
+def put_decision(
+    record: Record,
+    curve: ForgettingCurve,
+    *,
+    limit: float,
+    batch: int,
+    others: Mapping[str, ForgettingCurve] | None = None,
+) -> None:
+    """Put the decision into the record, or why there is none.
+
+    A lag is safe only where the curve and those of all ``others``, by attacker, are within the
+    limit.
+
+    No lag is called safe where the run's own verdict says otherwise about a curve that by itself
+    would pass: residual memory above the limit, or one pair of twins.
+    """
+    try:
+        decision = decide(curve, limit=limit, batch=batch, others=others)
+        verdict = record.results().get("verdict", {})
+        if (
+            curve.verdict(limit, others=others).outcome == "PASS"
+            and verdict.get("outcome") != "PASS"
+        ):
+            reason = str(verdict.get("claim", "The run's verdict is no PASS."))
+            decision = replace(
+                decision,
+                safe_after=SafeAfter(lag=None, reason=reason),
+                protect_last=ProtectLast(steps=None, examples=None, reason=reason),
+            )
+    except InvalidInput as fault:  # such as a confidence of one half, at which nothing is claimed
+        put_parts(record, decision=Absent(str(fault)))
+    else:
+        put_parts(record, decision=decision)
+
+
+def decide(
+    curve: ForgettingCurve,
+    *,
+    limit: float,
+    batch: int,
+    others: Mapping[str, ForgettingCurve] | None = None,
+) -> Decision:
+    """Return safe lag, protected examples, decay and forecast; None stands for unbounded ends."""
+    measured = forgetting_decision(
+        curve, limit, batch=batch, confidence=curve.confidence, others=others
+    )
+    safe, protect = measured.safe, measured.protect
+    decay: Unmeasured | DecayLaw = Unmeasured(absent=measured.no_decay or "")
+    forecast: Unmeasured | Forecast = Unmeasured(absent=measured.no_decay or "")
+    if measured.decay is not None and measured.floor is not None and measured.reaches is not None:
+        law, floor, reaches = measured.decay, measured.floor, measured.reaches
+        half_life = _ends(law.half_life, law.half_life_low, law.half_life_high)
+        if law.no_half_life is not None:
+            half_life = replace(half_life, reason=law.no_half_life.removesuffix("."))
+        decay = DecayLaw(
+            law=law.law,
+            shown=law.drop_low > 0.0,
+            start=law.start,
+            half_life=half_life,
+            floor=_ends(floor.value, floor.low, floor.high),
+            error=law.error,
+            trials=law.trials,
+        )
+        ends = _ends(reaches.value, reaches.low, reaches.high)
+        forecast = Forecast(value=ends.value, low=ends.low, high=ends.high, beyond=reaches.beyond)
+    return Decision(
+        limit=limit,
+        confidence=curve.confidence,
+        success=curve.success,
+        fpr=curve.fpr,
+        last_lag=float(curve.lags[-1]),
+        batch=batch,
+        safe_after=SafeAfter(lag=safe.lag, reason=safe.reason),
+        protect_last=ProtectLast(
+            steps=protect.steps, examples=protect.examples, reason=protect.reason
+        ),
+        decay=decay,
+        forecast=forecast,
+    )
+
+
+def _ends(value: float | None, low: float | None, high: float | None) -> Ends:
+    """Return a number and its interval; None stands for what is not finite."""
+    value, low, high = (
+        None if number is None or not math.isfinite(number) else float(number)
+        for number in (value, low, high)
+    )
+    return Ends(value=value, low=low, high=high)

@@ -24,8 +24,7 @@ from remnant.studies.forgetting.speech_recipe import SpeechForgettingStudy
 from remnant.studies.forgetting.text_recipe import SequenceStudy, TextForgettingStudy
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, Workload, run_jobs
-from remnant.studies.pipeline import Prepared, joint_fingerprint
-from remnant.studies.shared.machine import StepClock
+from remnant.studies.pipeline import Prepared, StepClock, joint_fingerprint
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.task import Source
 

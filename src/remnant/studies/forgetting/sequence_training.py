@@ -17,11 +17,11 @@ from remnant.plans import InjectPlan, PoisonPlan, ShadowPlan
 from remnant.population import Fit, Population
 from remnant.studies.forgetting.text_recipe import SequenceStudy, clean_updates
 from remnant.studies.jobs.execution import Job, JobContext
+from remnant.studies.pipeline import StepClock
 from remnant.studies.registry import task_of
 from remnant.studies.residual_memory.disturbances import Bench, asked_times, disturb
 from remnant.studies.residual_memory.settings import HiddenSettings
 from remnant.studies.shared.classifiers import SomeMembers, how_trained
-from remnant.studies.shared.machine import StepClock
 from remnant.tasks.language_models import finite_losses
 from remnant.tasks.sequences import SequenceTask
 

@@ -12,10 +12,9 @@ from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, run_jobs
 from remnant.studies.one_run.measure import measure_one_run
 from remnant.studies.one_run.recipe import StaggeredStudy
-from remnant.studies.pipeline import Prepared
+from remnant.studies.pipeline import Prepared, StepClock
 from remnant.studies.registry import task_of
 from remnant.studies.shared.classifiers import how_trained
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.task import Source
 

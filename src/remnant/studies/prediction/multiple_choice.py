@@ -28,6 +28,7 @@ from remnant.population.optimizers import make_optimizer
 from remnant.population.precision import dtype_of
 from remnant.records import Record
 from remnant.studies.jobs.execution import JobOutput
+from remnant.studies.pipeline import StepClock
 from remnant.studies.prediction.early_looks import LOSS, Bools, Floats
 from remnant.studies.prediction.task import PredictionTask
 from remnant.studies.prediction.text_recipe import (
@@ -35,7 +36,6 @@ from remnant.studies.prediction.text_recipe import (
     QuestionSettings,
     TextPredictionStudy,
 )
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 from remnant.studies.shared.text_settings import QuestionFileSettings

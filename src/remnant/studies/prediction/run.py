@@ -17,7 +17,7 @@ from remnant.records import Record
 from remnant.records.typed import put_parts
 from remnant.studies.jobs.estimating import planned_job
 from remnant.studies.jobs.execution import Job, JobContext, Workload, run_jobs
-from remnant.studies.pipeline import Prepared
+from remnant.studies.pipeline import Prepared, StepClock
 from remnant.studies.prediction.early_looks import (
     Bools,
     EarlyLooks,
@@ -41,7 +41,6 @@ from remnant.studies.prediction.shadow_pool import (
 from remnant.studies.prediction.task import PredictionTask, checkpoint_file
 from remnant.studies.prediction.text_recipe import TextPredictionStudy
 from remnant.studies.shared.classifiers import Probe, how_trained
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.settings import Execution
 
 _DIRECTIONS = 3  # of the plan's streams: directions are the same for all targets and moments

@@ -23,7 +23,7 @@ from remnant.records import Record, gather_provenance
 from remnant.records.folder import RECORD_FILE
 from remnant.records.listing import SHADOW_POOL
 from remnant.studies.jobs.execution import Execution
-from remnant.studies.shared.machine import device_name
+from remnant.studies.pipeline import device_name
 
 _BLOCK = re.compile(r"models-(\d+)-(\d+)")
 Block = tuple[int, int]  # the first member, and the one after the last

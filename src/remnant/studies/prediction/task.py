@@ -16,9 +16,9 @@ from remnant.plans import ShadowPlan
 from remnant.population import Checkpoint, Fit
 from remnant.records import Record
 from remnant.studies.jobs.execution import JobContext, JobOutput
+from remnant.studies.pipeline import StepClock
 from remnant.studies.prediction.early_looks import Bools, Floats, target_members
 from remnant.studies.shared.classifiers import Probe
-from remnant.studies.shared.machine import StepClock
 from remnant.studies.shared.result_parts import ClassifierTask
 from remnant.studies.shared.settings import Execution
 

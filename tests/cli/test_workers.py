@@ -12,13 +12,14 @@ import pytest
 import torch
 from click.testing import CliRunner
 
+from remnant.cli import run as command
 from remnant.cli.main import commands
-from remnant.cli.options import declared, workers
+from remnant.cli.options import declared
 from remnant.errors import MissingExtra, RemnantError
 from remnant.integrations.workers import ray_workers
 from remnant.integrations.workers.ray_workers import RayWorkers, Room
 
-RECIPE = str(Path(__file__).parents[3] / "src/remnant/studies/recipes/digits-prediction.toml")
+RECIPE = str(Path(__file__).parents[2] / "src/remnant/studies/recipes/digits-prediction.toml")
 
 
 @pytest.mark.parametrize("more", ["", "--dry-run"])
@@ -68,13 +69,13 @@ def test_a_cluster_that_does_not_answer_is_one_sentence(tmp_path):
 def test_gpus_are_named_one_by_one(monkeypatch):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
-    assert workers._check_devices(None, None, "cuda:0,2,3") == ("cuda:0", "cuda:2", "cuda:3")
-    assert workers._check_devices(None, None, "cuda:1") == ("cuda:1",)
+    assert command._check_devices(None, None, "cuda:0,2,3") == ("cuda:0", "cuda:2", "cuda:3")
+    assert command._check_devices(None, None, "cuda:1") == ("cuda:1",)
     with pytest.raises(RemnantError, match="cuda:4 is not there: PyTorch sees 4 GPUs"):
-        workers._check_devices(None, None, "cuda:0,4")
+        command._check_devices(None, None, "cuda:0,4")
     both = {"place": "ray", "workers": None, "gpus_per_task": None}
     with pytest.raises(RemnantError, match="--device cuda:0,cuda:1 and --on ray are both given"):
-        workers.check_workers(device=("cuda:0", "cuda:1"), **both)
+        command.check_workers(device=("cuda:0", "cuda:1"), **both)
 
 
 def test_without_ray_the_extra_is_named(monkeypatch):
