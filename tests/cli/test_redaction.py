@@ -7,7 +7,7 @@ import pytest
 from remnant.canaries import Template
 from remnant.cli.redaction import hidden, withheld
 from remnant.errors import InvalidInput, RemnantError
-from remnant.report.blocks import printable
+from remnant.report.numerals import printable
 
 WORDS = ["fig", "kiwi", "pomegranate"]
 

@@ -24,11 +24,10 @@ from remnant.report.blocks import (
     Table,
     Tile,
     Tiles,
-    in_one_line,
     prose,
-    visible,
 )
 from remnant.report.markdown import MADE_BY, code, escaped, render
+from remnant.report.numerals import in_one_line, visible
 from remnant.report.terminal import summary
 from remnant.studies.reporting import read_page
 

@@ -21,7 +21,7 @@ from remnant.cli.options.templates import read_templates
 from remnant.cli.redaction import withheld
 from remnant.cli.terminal import one_line, show
 from remnant.errors import InvalidInput, require
-from remnant.report.blocks import printable
+from remnant.report.numerals import printable
 
 if TYPE_CHECKING:
     from remnant.canaries import CanarySet

@@ -22,7 +22,7 @@ from remnant.cli.redaction import withheld
 from remnant.cli.terminal import show
 from remnant.errors import InvalidInput, NotEnoughEvidence, require
 from remnant.progress import ProgressBar
-from remnant.report.blocks import printable
+from remnant.report.numerals import printable
 
 if TYPE_CHECKING:
     from remnant.canaries import CanarySet

@@ -1,4 +1,4 @@
-"""Asks a model for its next tokens in limited time: counts rows, checks answers, keeps TF32 out."""
+"""Asks a model for its next tokens: counts rows, checks answers, keeps TF32 out, limits time."""
 
 from __future__ import annotations
 

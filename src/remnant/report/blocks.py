@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -12,13 +10,7 @@ from typing import Any, Literal
 
 from remnant.report.charts.figure import Key
 from remnant.report.charts.shapes import Chart, Strip
-from remnant.report.numerals import SPACE, plain_spaces
-
-# What HTML forbids, and characters that turn the direction of writing.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_BREAK = re.compile(r"\s*[^\S ]\s*")  # blanks around anything but a space
-PLAIN = str.maketrans({SPACE: " ", "\N{NO-BREAK SPACE}": " ", "\N{NON-BREAKING HYPHEN}": "-"})
-"""Characters that a terminal may not show, and what stands for them."""
+from remnant.report.numerals import plain_spaces
 
 Depth = Literal["summary", "show", "page"]
 """How far a block travels: into the lines after a run, into ``remnant show``, or the page only."""
@@ -461,24 +453,3 @@ def prose(*parts: str | Code, tone: Tone = "plain", depth: Depth = "page") -> Pr
 def section(title: str, blocks: Iterable[Block | None], *, part: Part = "") -> Section:
     """Blocks under a heading; None is passed over."""
     return Section(title, tuple(block for block in blocks if block is not None), part)
-
-
-def visible(text: str) -> str:
-    """A text with codes for control characters."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
-
-
-def in_one_line(text: str) -> str:
-    """A text without breaks, with plain spaces; blanks within it are kept, as it may be a name."""
-    return _BREAK.sub(" ", text.translate(PLAIN))
-
-
-def printable(text: str) -> str:
-    """A text as it is, or in quotes and escaped where a line cannot show it as it is.
-
-    Example:
-        >>> printable("key 12"), printable("key 12\\n")
-        ('key 12', '"key 12\\\\n"')
-    """
-    plain = text.isprintable() and text == text.strip()
-    return text if plain else json.dumps(text, ensure_ascii=not text.isprintable())

@@ -18,18 +18,7 @@ from markupsafe import Markup
 from remnant.errors import RecordError, write_error
 from remnant.report import first_screen
 from remnant.report.arrangement import Study, arranged, first_sentences
-from remnant.report.blocks import (
-    Block,
-    Facts,
-    Fold,
-    Page,
-    Pictures,
-    Scope,
-    Section,
-    Sounds,
-    visible,
-    walk,
-)
+from remnant.report.blocks import Block, Facts, Fold, Page, Pictures, Scope, Section, Sounds, walk
 from remnant.report.first_screen import DamagedRun
 from remnant.report.glossary import glossary_of, glossary_view, links_to
 from remnant.report.html_blocks import (
@@ -41,7 +30,7 @@ from remnant.report.html_blocks import (
     tone,
     wrap,
 )
-from remnant.report.numerals import in_print
+from remnant.report.numerals import in_print, visible
 
 __all__ = ["DamagedRun", "fragment", "render", "write_page"]
 

@@ -23,13 +23,12 @@ from remnant.report.blocks import (
     Scope,
     Table,
     Tiles,
-    in_one_line,
-    visible,
     walk,
 )
 from remnant.report.charts.shapes import Chart
 from remnant.report.first_screen import counts_sentence, judged, outcome_of
 from remnant.report.gauge import reading_text
+from remnant.report.numerals import in_one_line, visible
 
 MADE_BY = "*Made by Remnant"
 """How the last paragraph of every document begins."""

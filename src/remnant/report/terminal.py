@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 from remnant.report.blocks import (
-    PLAIN,
     Bar,
     Block,
     Cell,
@@ -25,13 +24,12 @@ from remnant.report.blocks import (
     Scope,
     Table,
     Tiles,
-    in_one_line,
     row_value,
     walk,
 )
 from remnant.report.first_screen import judged, outcome_of
 from remnant.report.gauge import reading_text
-from remnant.report.numerals import counted, in_print
+from remnant.report.numerals import PLAIN, counted, in_one_line, in_print
 from remnant.report.paint import END, NO_MARKS, OF_OUTCOMES, RED
 
 WIDTH = 100

@@ -13,8 +13,8 @@ from remnant.cli.options.naming import named
 from remnant.cli.redaction import hidden
 from remnant.models import load_language_model
 from remnant.records.typed import plain
-from remnant.report.blocks import Headline, printable
-from remnant.report.numerals import whole_text
+from remnant.report.blocks import Headline
+from remnant.report.numerals import printable, whole_text
 from remnant.studies.exposure.audit_page import exposure_page
 from remnant.studies.exposure.audit_result import ExposureAuditResult, audited_set
 from remnant.studies.exposure.canary_sets import judge_sets, measure_canaries

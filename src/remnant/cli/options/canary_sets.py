@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from remnant.cli.options.naming import naming
 from remnant.errors import InvalidInput
-from remnant.report.blocks import printable
+from remnant.report.numerals import printable
 
 if TYPE_CHECKING:
     from remnant.canaries import CanarySet, Template

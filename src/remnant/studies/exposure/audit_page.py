@@ -15,7 +15,6 @@ from remnant.report.blocks import (
     Prose,
     Reading,
     Table,
-    printable,
     prose,
     section,
 )
@@ -24,6 +23,7 @@ from remnant.report.numerals import (
     bits_number,
     count_text,
     counted,
+    printable,
     whole_text,
 )
 from remnant.studies.beside.exposure import of_audit, of_sets

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from remnant.report.blocks import Block, Code, Column, Table, printable, prose, section
-from remnant.report.numerals import bits_number, whole_text
+from remnant.report.blocks import Block, Code, Column, Table, prose, section
+from remnant.report.numerals import bits_number, printable, whole_text
 from remnant.studies.beside.exposure import of_extraction
 from remnant.studies.command_result import record_page
 from remnant.studies.exposure.extract_result import (

@@ -6,8 +6,8 @@ import json
 import math
 import re
 
-from remnant.report.blocks import Cell, printable
-from remnant.report.numerals import SPACE, bits_number, count_text, whole_text
+from remnant.report.blocks import Cell
+from remnant.report.numerals import SPACE, bits_number, count_text, printable, whole_text
 from remnant.studies.exposure.result import ExposureBits
 
 _CLOSE = 0.005  # bits; ends that print alike

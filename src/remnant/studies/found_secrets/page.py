@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from remnant.canaries.natural import CleanedFile, ScannedFile
-from remnant.report.blocks import Block, Cell, Column, Prose, Table, Tone, printable, prose, section
-from remnant.report.numerals import counted, times_text, whole_text
+from remnant.report.blocks import Block, Cell, Column, Prose, Table, Tone, prose, section
+from remnant.report.numerals import counted, printable, times_text, whole_text
 from remnant.studies.beside.found_secrets import beside, of_scan
 from remnant.studies.command_result import record_page
 from remnant.studies.found_secrets.parts import (
