@@ -569,6 +569,35 @@ success = "auc"
 limit = 0.9
 checkpoints = 5
 """,
+    "translation-one-run": """
+question = "translation-one-run"
+[plan]
+kind = "staggered"
+canaries = 120
+never = 60
+starts = [60, 120]
+window = 40
+repeats = [2, 12]
+per_batch = 12
+steps = 200
+batch = 48
+[pairs]
+source = "pairs.en"
+target = "pairs.de"
+longest = 8
+words = 30
+[canaries]
+tokens = 5
+[model]
+options = { units = 16, layers = 1, heads = 2 }
+[training]
+optimizer = "adam"
+options = { lr = 0.02 }
+[attack]
+success = "auc"
+limit = 0.9
+checkpoints = 5
+""",
     "speech-one-run": f"""
 question = "speech-one-run"
 [plan]

@@ -52,11 +52,13 @@ def test_list_has_the_recipes_of_this_folder_and_the_command_that_runs_each(comm
         recipe = REPOSITORY / "recipes" / f"{name}.toml"
         assert said.startswith(f"remnant run recipes/{name}.toml")
         assert about[name][0] == read_recipe(recipe).QUESTION
-    assert [name for name in commands if "--data" in commands[name]] == [
+    needing_data = [name for name in commands if "--data" in commands[name]]
+    assert needing_data == [
         *("arc-lora", "cifar10-features", "cifar10-prediction", "fashion-mnist-features"),
         *("fashion-mnist-inject", "fashion-mnist-one-run", "fashion-mnist-prediction"),
-        *("mnist-features", "news-lora", "translation-forgetting", "translation-secret"),
-    ]
+        *("mnist-features", "news-lora", "translation-forgetting", "translation-one-run"),
+        "translation-secret",
+    ], "the list of recipes that need --data, here in the test"
     assert commands["news-lora"].endswith("--data DATA --device cuda --pool-block 100")
     assert commands["text-inject"] == "remnant run recipes/text-inject.toml"
     rows = json.loads(command("recipe", "list", "--json").out)[len(SHIPPED) :]

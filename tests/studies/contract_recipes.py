@@ -51,6 +51,10 @@ SMALLER: dict[str, dict[str, Any]] = {
         "text": {"characters": 8000},
         "attack": {"checkpoints": 3},
     },
+    "translation-one-run": {
+        "plan": {"starts": [20, 50], "window": 25, "steps": 90},
+        "attack": {"checkpoints": 3},
+    },
     "speech-one-run": {
         "plan": {"starts": [8, 24], "window": 15, "steps": 45},
         "data": {"bands": 8},

@@ -122,10 +122,10 @@ def main() -> None:
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("runs", help="print the runs of the benchmark that write the records")
     making = commands.add_parser("make", help="run all, and pack the records of this version")
-    making.add_argument("questions", nargs="*", help="only these, which have a recipe")
     packing = commands.add_parser("pack", help="pack the records that an older version wrote")
     for one in (making, packing):
         one.add_argument("work", type=Path)
+    making.add_argument("questions", nargs="*", help="only these, which have a recipe")
     packing.add_argument("version", help="such as 0.2")
     given = parser.parse_args()
     if given.command == "runs":

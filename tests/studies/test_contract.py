@@ -254,6 +254,7 @@ HIGHEST = {  # limits under which anything would be, and trials enough to say so
     "translation-forgetting": {"plan": {"trials": 4}, "attack": {"limit": 5.8}},
     "text-one-run": {"attack": {"limit": 0.99}},
     "speech-one-run": {"attack": {"limit": 0.99}},
+    "translation-one-run": {"attack": {"limit": 0.99}},
     "exposure": {"measure": {"limit": 9.9}},
     "translation-exposure": {"measure": {"limit": 9.9}},
 }

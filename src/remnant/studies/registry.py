@@ -199,6 +199,15 @@ QUESTIONS: dict[str, Question] = {
         asks="one-run",
         task="speech",
     ),
+    "translation-one-run": _room(
+        "one_run",
+        "How fast does one ordinary training run of a translator forget?",
+        result="TranslationOneRunResult",
+        recipe="pair_recipe",
+        heading="PAIR_TITLE",
+        asks="one-run",
+        task="pairs",
+    ),
     "prediction": _room(
         "prediction",
         "Which samples will a classifier memorise, and can they be predicted early?",

@@ -15,8 +15,7 @@ from remnant.data.pairs import Pair, PairCorpus
 from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.models.protocols import LogitModels
-from remnant.plans import InsertPlan
-from remnant.plans.plan import COHORTS
+from remnant.plans import InsertPlan, StaggeredPlan
 from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
@@ -25,10 +24,10 @@ from remnant.studies.shared.pair_settings import (
     PairsWithSecretsStudy,
 )
 from remnant.studies.shared.settings import Execution
-from remnant.studies.shared.wording import counted
+from remnant.studies.shared.wording import counted, times
 from remnant.tasks.planted_pairs import PairsWithSecrets, plant_pairs
 from remnant.tasks.secrets import PlantedSecrets, SecretWords
-from remnant.tasks.sequences import SequenceTask
+from remnant.tasks.sequences import SequenceTask, drawn_of
 from remnant.tasks.task import Floats, Lesson, Progress, ScopeWords, Source
 from remnant.tasks.translators import (
     END,
@@ -81,11 +80,11 @@ def plant_drawn_pairs(study: PairPlantingStudy, pairs: PairCorpus) -> PlantedPai
     vocabulary = Vocabulary(frequent.kind, tuple(dict.fromkeys([*frequent.symbols, END])))
     clean = pair_rows(pairs.train, vocabulary, longest)
     held_out = pair_rows(pairs.validation, vocabulary, longest)
-    sets = plan.trials if plan.fresh_canaries else 1
+    key, sets, trials, references = drawn_of(plan, own)
     canaries = sets * plan.canaries
-    count = canaries + plan.trials * own.references
-    needed = count + plan.trials * study.neighbours
-    rng = generator(plan.seed, COHORTS)
+    count = canaries + trials * references
+    needed = count + trials * study.neighbours
+    rng = generator(*key)
     if own.kind == "random":
         if own.tokens > longest:
             raise PlanError(
@@ -111,10 +110,10 @@ def plant_drawn_pairs(study: PairPlantingStudy, pairs: PairCorpus) -> PlantedPai
             drawn.take(
                 np.r_[
                     np.arange(plan.canaries) + trial % sets * plan.canaries,
-                    np.arange(own.references) + canaries + trial * own.references,
+                    np.arange(references) + canaries + trial * references,
                 ]
             )
-            for trial in range(plan.trials)
+            for trial in range(trials)
         ),
         neighbours=drawn.take(np.arange(count, needed)),
         vocabulary=vocabulary,
@@ -250,7 +249,12 @@ class Translators(SequenceTask[PairPlantingStudy, PlantedPairs]):
         planted = {
             "random": f"pairs with {own.tokens} random words on each side",
             "held-out": "held-out pairs of sentences",
-        }
+        }[own.kind]
+        before = ""
+        if isinstance(study.plan, StaggeredPlan):
+            often = " or ".join(times(uses) for uses in study.plan.repeats)
+            planted = f"canaries ({planted}) planted {often}"
+            before = ", less its cost before the window" if study.attack.calibrate else ""
         others = {
             "random": "sentences that a translator can predict: random words are learnt by heart",
             "held-out": "targets that no source predicts, such as passwords and numbers",
@@ -258,8 +262,8 @@ class Translators(SequenceTask[PairPlantingStudy, PlantedPairs]):
         return ScopeWords(
             model=study.model.name,
             data=study.data.path if study.data else str(study.pairs.source),
-            planted=planted[own.kind],
-            scored=("the cost of a target given its source",),
+            planted=planted,
+            scored=(f"the cost of a target given its source{before}",),
             untested=(
                 others[own.kind],
                 "attackers without the source: the cost is that of a target given its own source",

@@ -33,23 +33,36 @@ LOG_ODDS = ScoreWords(
     "planted.",
     attack="the model’s log-odds for it, that is, how sure the model is of its label",
 )
-SEQUENCE_COST = ScoreWords(
-    unit="bits",
-    axis="Cost saved by planting",
-    section="What planting did to the cost of the sequences",
-    effect="The chart shows how many bits planting took off the cost of the canaries, on average: "
-    "the fall of their cost since before the window, less the fall of those never planted.",
-    attack="how little it costs the model given the text before it (the cost is the negative "
-    "base-2 logarithm of the sequence’s probability)",
+
+
+def _cost(attack: str, *, things: str, whose: str) -> ScoreWords:
+    """The words of a score that is minus a cost in bits."""
+    return ScoreWords(
+        unit="bits",
+        axis="Cost saved by planting",
+        section=f"What planting did to the cost of the {things}",
+        effect=f"The chart shows how many bits planting took off the cost of the {whose}, on "
+        "average: the fall of their cost since before the window, less the fall of those never "
+        "planted.",
+        attack=attack,
+    )
+
+
+SEQUENCE_COST = _cost(
+    "how little it costs the model given the text before it (the cost is the negative base-2 "
+    "logarithm of the sequence’s probability)",
+    things="sequences",
+    whose="canaries",
 )
-TRANSCRIPT_COST = ScoreWords(
-    unit="bits",
-    axis="Cost saved by planting",
-    section="What planting did to the cost of the transcripts",
-    effect="The chart shows how many bits planting took off the cost of the canaries’ "
-    "transcripts, on average: the fall of their cost since before the window, less the fall of "
-    "those never planted.",
-    attack="how little its transcript costs the model given its sound (the cost is the negative "
-    "base-2 logarithm of the transcript’s CTC probability; a canary of two speakers has the mean "
-    "of both)",
+TRANSCRIPT_COST = _cost(
+    "how little its transcript costs the model given its sound (the cost is the negative base-2 "
+    "logarithm of the transcript’s CTC probability; a canary of two speakers has the mean of both)",
+    things="transcripts",
+    whose="canaries’ transcripts",
+)
+TARGET_COST = _cost(
+    "how little its target costs the model given its source (the cost is the negative base-2 "
+    "logarithm of the target’s probability)",
+    things="targets",
+    whose="canaries’ targets",
 )

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from remnant.models.protocols import LogitModels
 from remnant.plans import InjectPlan, PoisonPlan, StaggeredPlan
+from remnant.plans.plan import COHORTS, SEQUENCES
 from remnant.population import Checkpoint, Fit, Population
 from remnant.studies.shared.settings import Execution
 from remnant.tasks.task import Floats, Lesson, PlantedT, StudyT, Task, Trained, scored
@@ -94,3 +95,25 @@ class SequenceTask(Task[StudyT, PlantedT]):
     def timed_trials(self, plan: InjectPlan | PoisonPlan, device: str) -> int:
         """Return how many trials a dry run trains: all, where they are trained together."""
         return plan.trials
+
+
+def drawn_of(
+    plan: InjectPlan | PoisonPlan | StaggeredPlan, settings: Any
+) -> tuple[tuple[int, ...], int, int, int]:
+    """Return the key of everything drawn, and how many sets, trials and references of each.
+
+    One run has one set, and its canaries that are never planted are its references. It draws them
+    by another key than its plan draws who is planted when: what a canary is must not depend on it.
+
+    Args:
+        plan: Who sees what, and when.
+        settings: The section ``canaries``; it has ``references`` unless the plan is one run.
+    """
+    if isinstance(plan, StaggeredPlan):
+        return (plan.seed, SEQUENCES), 1, 1, 0
+    return (
+        (plan.seed, COHORTS),
+        plan.trials if plan.fresh_canaries else 1,
+        plan.trials,
+        settings.references,
+    )

@@ -17,7 +17,6 @@ from remnant.errors import PlanError
 from remnant.models import Vocabulary
 from remnant.models.protocols import LogitModels
 from remnant.plans import InjectPlan, InsertPlan, PoisonPlan, StaggeredPlan
-from remnant.plans.plan import COHORTS, SEQUENCES
 from remnant.plans.schedule import generator
 from remnant.population import Fit, Population
 from remnant.population.optimizers import make_optimizer
@@ -38,7 +37,7 @@ from remnant.tasks.language_models import (
 )
 from remnant.tasks.planted_text import mean_token_bits, plant_text
 from remnant.tasks.secrets import PlantedSecrets, SecretWords
-from remnant.tasks.sequences import SequenceTask
+from remnant.tasks.sequences import SequenceTask, drawn_of
 from remnant.tasks.task import Floats, Lesson, Progress, ScopeWords, Source
 
 Ids = NDArray[np.int64]
@@ -105,7 +104,7 @@ def plant_tokens(
             f"canaries.tokens={tokens} do not fit a window, of which {text.window} are learnt.",
             hint="Use a longer text.window or a shorter canary.",
         )
-    key, sets, trials, references = _dealt(plan, settings)
+    key, sets, trials, references = drawn_of(plan, settings)
     count = sets * plan.canaries + trials * references
     extra = trials * neighbours
     if settings.kind == "text":
@@ -213,25 +212,6 @@ def validation_bits(planted: PlantedTokens, models: LogitModels) -> NDArray[np.f
     )
     bits: NDArray[np.float64] = signals[:, 0].mean(1).cpu().numpy() / window
     return bits
-
-
-def _dealt(
-    plan: InjectPlan | PoisonPlan | StaggeredPlan, settings: SequenceSettings | TextCanarySettings
-) -> tuple[tuple[int, ...], int, int, int]:
-    """Return the key of everything drawn, and how many sets, trials and references of each.
-
-    One run has one set, and its canaries that are never planted are its references. It draws them
-    by another key than its plan draws who is planted when: what a canary is must not depend on it.
-    """
-    if isinstance(plan, StaggeredPlan):
-        return (plan.seed, SEQUENCES), 1, 1, 0
-    references = settings.references if isinstance(settings, TextCanarySettings) else 0
-    return (
-        (plan.seed, COHORTS),
-        plan.trials if plan.fresh_canaries else 1,
-        plan.trials,
-        references,
-    )
 
 
 def _passages(held_out: Ids, count: int, rng: np.random.Generator) -> tuple[Ids, Ids]:

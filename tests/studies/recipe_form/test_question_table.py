@@ -21,6 +21,7 @@ from remnant.studies.recipe_form.template import recipe_template
 from remnant.studies.registry import QUESTIONS, RECIPES, task_of
 from remnant.tasks.task import Task
 
+ONE_RUNS = [name for name, question in QUESTIONS.items() if question.asks == "one-run"]
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "which-measure.md"
 
 
@@ -59,7 +60,7 @@ def test_a_network_of_ones_own_is_taken_where_the_table_says_so(name, tmp_path):
         assert read_recipe(path).model.maker == "mine:net"
 
 
-@pytest.mark.parametrize("name", ["one-run", "text-one-run", "speech-one-run"])
+@pytest.mark.parametrize("name", ONE_RUNS)
 def test_a_room_over_tasks_finds_its_task(name, tmp_path):
     path = tmp_path / "recipe.toml"
     path.write_text(recipe_template(name), encoding="utf-8")

@@ -38,6 +38,7 @@ from remnant.studies.one_run.result import (
     OneRunParts,
     SpeechOneRunResult,
     TextOneRunResult,
+    TranslationOneRunResult,
 )
 from remnant.studies.shared.curves import Point
 from remnant.studies.shared.pages import (
@@ -50,11 +51,18 @@ from remnant.studies.shared.pages import (
 )
 from remnant.studies.shared.result_parts import LanguageTask, SpeechTask
 from remnant.studies.shared.wording import listed
-from remnant.tasks.score_words import LOG_ODDS, SEQUENCE_COST, TRANSCRIPT_COST, ScoreWords
+from remnant.tasks.score_words import (
+    LOG_ODDS,
+    SEQUENCE_COST,
+    TARGET_COST,
+    TRANSCRIPT_COST,
+    ScoreWords,
+)
 
 TITLE = "One-run forgetting"
 TEXT_TITLE = "One-run forgetting of text"
 SPEECH_TITLE = "One-run forgetting of speech"
+PAIR_TITLE = "One-run forgetting in translation"
 TITLES = {
     "PASS": "Within the limit at the end of this one run",
     "FAIL": "Still found beyond the limit at the end of this one run",
@@ -72,6 +80,7 @@ _MOST_ROWS = 30
 _SCORES: dict[type[OneRunParts], ScoreWords] = {
     TextOneRunResult: SEQUENCE_COST,
     SpeechOneRunResult: TRANSCRIPT_COST,
+    TranslationOneRunResult: TARGET_COST,
 }
 _PLANTED: dict[type[OneRunParts], dict[str, str]] = {  # by kind of canary
     TextOneRunResult: {
@@ -81,6 +90,10 @@ _PLANTED: dict[type[OneRunParts], dict[str, str]] = {  # by kind of canary
     SpeechOneRunResult: {
         "spoken": "Canaries are sentences of random words, spoken by synthetic voices.",
         "wrong": "Canaries are recordings with random words as a wrong transcript.",
+    },
+    TranslationOneRunResult: {
+        "random": "Canaries are pairs of random words, so that no source predicts its target.",
+        "held-out": "Canaries are held-out pairs of sentences.",
     },
 }
 _WHAT = {

@@ -320,6 +320,13 @@ class SpeechOneRunResult(OneRunParts):
     task: SpeechTask | Absent
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class TranslationOneRunResult(OneRunParts):
+    """What a run of the question ``translation-one-run`` recorded."""
+
+    task: LanguageTask | Absent
+
+
 def _gap(point: Point, other: Point) -> float:
     """How far two intervals are apart; not at all where one is not known."""
     if point.low is None or point.high is None or other.low is None or other.high is None:

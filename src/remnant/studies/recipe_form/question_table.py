@@ -34,7 +34,6 @@ NOT_WRITTEN = "not written"
 _CLASSES = f"{NOT_WRITTEN}: PSMI and the logit gap need classes, which these data have not"
 _MARKS = "the feature is a mark on an image; of text ask `exposure`"
 EMPTY = {
-    ("one-run", "pairs"): NOT_WRITTEN,
     ("prediction", "speech"): _CLASSES,
     ("prediction", "pairs"): _CLASSES,
     ("features", "text"): _MARKS,

@@ -91,22 +91,31 @@ class TranslatorStudy(SectionedStudy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairCanarySettings(Section, name="canaries"):
-    """Which pairs are planted, and among how many they are ranked.
+class DrawnPairSettings(Section, name="canaries"):
+    """Which pairs are planted.
 
     Attributes:
         kind: ``random``: words drawn at random on both sides, so that no source predicts its
             target; ``held-out``: pairs that are taken from the held-out ones.
         tokens: Words of each side of a random pair.
-        references: Pairs of each trial that are drawn the same way and never planted.
         commonest: Draw random words uniformly from this many of the most frequent ones. Not set:
             from the whole vocabulary.
     """
 
     kind: Annotated[str, one_of(PAIR_KINDS)] = "random"
     tokens: Count = 8
-    references: Count = 200
     commonest: Annotated[int, at_least(2)] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairCanarySettings(DrawnPairSettings, name="canaries"):
+    """Which pairs are planted, and among how many they are ranked.
+
+    Attributes:
+        references: Pairs of each trial that are drawn the same way and never planted.
+    """
+
+    references: Count = 200
 
 
 class PairPlantingStudy(TranslatorStudy):
@@ -115,10 +124,12 @@ class PairPlantingStudy(TranslatorStudy):
     Attributes:
         plan: Who sees what, and when.
         canaries: Which pairs are planted.
+        attack: Of one run, whether scores from before a window are subtracted, in ``calibrate``.
     """
 
     plan: Any
-    canaries: PairCanarySettings
+    attack: Any
+    canaries: DrawnPairSettings
 
     @property
     @abstractmethod
