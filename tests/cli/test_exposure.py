@@ -213,7 +213,7 @@ def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, plante
             ["--method", "sampled", "--references", 80],
             3,
             "INCONCLUSIVE: canary 1 of set 1 (planted 16 times) may have up to 6.64 bits, and the "
-            "limit is 6.5; draw 340 references or more.",
+            "limit is 6.5; draw 670 references or more.",
         ),
         (2, ["--set", 1], 1, "FAIL: canary 1 of set 1"),
         (
@@ -304,7 +304,7 @@ def test_a_gate_passes_where_planted_canaries_are_found(command, planted):
     assert first == (
         "PASS: The one canary planted once, canary 1 of set 1, has 15.61 bits, under the limit of "
         "19; those planted 60 times were found. 1 of 1 canary planted once was under 19 bits in "
-        "this model; yet detectably memorised, p = 2e-05; up to 95 % of such secrets may be above "
+        "this model; yet detectably memorised, p < 0.001; up to 95 % of such secrets may be above "
         "it (95 % confidence). One training: another may differ."
     )
 
