@@ -225,6 +225,12 @@ def test_the_same_file_twice_and_the_same_model_twice_are_refused(home):
     assert "is the model under audit" in message(run(home, reference="tuned"))
 
 
+def test_a_file_that_is_no_model_is_named_by_its_option(home):
+    said = message(run(home, model="seen.jsonl", reference=None))
+    assert said.startswith("--model ")
+    assert "seen.jsonl is not a model. Pass a folder that save_pretrained wrote" in said
+
+
 def test_missing_files_and_folders_are_named(home, tmp_path):
     said = message(run(home, seen="nothing.jsonl"))
     assert said.startswith("--seen ")

@@ -28,6 +28,11 @@ def test_it_names_versions_extras_and_devices(command):
     assert "dev" not in names
 
 
+def test_one_thread_is_not_printed_in_the_plural(command, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    assert ", 1 thread\n" in command("doctor").out
+
+
 def test_it_prints_the_command_of_a_missing_extra(command, monkeypatch):
     def without(package):
         if package in ("phonenumbers", "transformers"):

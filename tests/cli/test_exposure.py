@@ -213,7 +213,7 @@ def test_a_skew_normal_law_is_shown_with_its_test_when_asked_for(command, plante
             ["--method", "sampled", "--references", 80],
             3,
             "INCONCLUSIVE: canary 1 of set 1 (planted 16 times) may have up to 6.64 bits, and the "
-            "limit is 6.5; draw 340 references or more.",
+            "limit is 6.5; draw 670 references or more.",
         ),
         (2, ["--set", 1], 1, "FAIL: canary 1 of set 1"),
         (

@@ -279,8 +279,10 @@ def test_runs_are_listed_with_their_state_and_a_damaged_one_does_not_hide_them(c
     ]
     assert "record.sqlite is damaged" in (runs[3].fault or "")
     json.dumps([run.as_dict() for run in runs])
-    with pytest.raises(RecordError, match="cannot be listed"):
+    with pytest.raises(RecordError, match="Pass the folder that holds runs"):
         list_runs(tmp_path / "nowhere")
+    with pytest.raises(RecordError, match="cannot be listed: Not a directory"):
+        list_runs(tmp_path / "d" / "record.sqlite")
 
 
 def test_a_shadow_pool_is_listed_as_one_and_never_as_interrupted(create, tmp_path):

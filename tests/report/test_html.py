@@ -106,11 +106,11 @@ def test_every_run_of_a_report_can_be_repeated_or_names_the_command_that_made_it
     document = Document(render([make_page(), *others, old], name="audit"))
     for words in (
         "To repeat it with keys.toml: remnant run keys.toml --out audit",
-        "Command of features, scan: remnant demo --out audit",
-        "Command of old: it is in no record",
+        "To repeat features, scan, which have no recipe here: remnant demo --out audit",
+        "To repeat old, which has no recipe here: its command is in no record",
     ):
         assert words in document.text, words
-    assert "Command of" not in Document(render([make_page()] * 2, name="both")).text
+    assert "no recipe here" not in Document(render([make_page()] * 2, name="both")).text
 
 
 def test_headings_go_down_a_level_at_a_time(make_page):

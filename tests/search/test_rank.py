@@ -352,7 +352,7 @@ def test_progress_reaches_its_end(table_model):
         secrets=["123"],
         progress=lambda *what: told.append(what),
     )
-    assert told[-1] == ("walk", 1000, 1000)
+    assert told[-1] == ("search", 1000, 1000)
     assert [done for _, done, _ in told] == sorted(done for _, done, _ in told)
 
 

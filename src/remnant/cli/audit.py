@@ -289,8 +289,14 @@ def model_kind(path: Path) -> Kind:
     """Return the kind of a model, by its file or by what its folder says.
 
     Raises:
-        InvalidInput: Its configuration cannot be read.
+        InvalidInput: It is a file of another kind, or its configuration cannot be read.
     """
+    if path.is_file() and path.suffix not in _FILES:
+        raise InvalidInput(
+            f"--model {path} is not a model.",
+            hint="Pass a folder that save_pretrained wrote, weights (.safetensors) or a program "
+            "(.pt2).",
+        )
     if path.is_file() or (not path.exists() and path.suffix in _FILES):
         return "image classifier"
     config = path / "config.json"

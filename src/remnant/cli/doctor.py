@@ -195,14 +195,17 @@ def _is_writable(folder: str | None) -> bool:
 
 
 def _lines(found: Findings) -> list[str]:
+    from remnant.studies.shared.wording import counted
+
     lines = [f"{name:<12} {number or 'missing'}" for name, number in found.versions.items()]
     lines += ["", "Extras"]
     for extra in found.extras:
         state = f"missing ({', '.join(extra.missing)}): {extra.install}"
         lines.append(f"  {extra.name:<10} {state if extra.missing else 'installed'}")
     lines += ["", "Devices"]
-    threads = "" if found.threads is None else f", {found.threads} threads"
-    lines.append(f"  cpu        {found.processors} processors{threads}")
+    cpu = counted(found.processors, "processor")
+    cpu += "" if found.threads is None else f", {counted(found.threads, 'thread')}"
+    lines.append(f"  cpu        {cpu}")
     lines += [f"  cuda:{place}     {name}" for place, name in enumerate(found.gpus)]
     lines += [] if found.gpus else ["  cuda       none"]
     lines += [f"  --device auto takes {found.device}.", "", "Programs"]

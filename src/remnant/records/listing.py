@@ -55,6 +55,8 @@ def list_runs(parent: str | Path) -> list[RunSummary]:
         RecordError: ``parent`` is no folder or cannot be read.
     """
     parent = Path(parent)
+    if not parent.exists():
+        raise RecordError(f"There is no folder {parent}.", hint="Pass the folder that holds runs.")
     try:
         folders = sorted(path for path in parent.iterdir() if (path / RECORD_FILE).is_file())
     except OSError as error:

@@ -317,6 +317,6 @@ def _other_commands(pages: Sequence[Page]) -> Iterator[Markup]:
         if not page.recipe:
             made.setdefault(page.command, []).append(page.name)
     for command, names in made.items():
-        which = ", ".join(names)
-        said = code(command) if command else "it is in no record"
-        yield Markup("<p>Command of {}: {}</p>\n").format(which, said)
+        which, have = ", ".join(names), "has" if len(names) == 1 else "have"
+        said = code(command) if command else "its command is in no record"
+        yield Markup("<p>To repeat {}, which {} no recipe here: {}</p>\n").format(which, have, said)

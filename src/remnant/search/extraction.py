@@ -91,7 +91,7 @@ def extract(
         max_seconds: After which it is ended; it also binds while the prefix is encoded and read.
         memory: Bytes that the search may hold; half of what is free, on a CPU at most 1 GiB.
         beam: Width of the beam.
-        progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
+        progress: Called with ``"search"``, thousandths of the space settled, and 1000.
 
     Guarantees:
         * With ``certified`` the candidates are the cheapest secrets of the whole space; which of

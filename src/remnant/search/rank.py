@@ -153,7 +153,7 @@ def exact_exposure(
             always scored.
         max_seconds: After which it is ended; it also binds while the prefix is encoded and read.
         memory: Bytes that the walk may hold; half of what is free, on a CPU at most 1 GiB.
-        progress: Called with ``"walk"``, thousandths of the space settled, and 1000.
+        progress: Called with ``"search"``, thousandths of the space settled, and 1000.
 
     Guarantees:
         * ``rank_low <= true rank <= rank_high``, also where a budget ended the walk.

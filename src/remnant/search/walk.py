@@ -139,7 +139,7 @@ class Walk:
         Args:
             visitor: Takes the leaves and sets the bound.
             since: When the time budget began, by ``time.monotonic``.
-            progress: Called with ``"walk"`` and how many thousandths of the space are settled.
+            progress: Called with ``"search"`` and how many thousandths of the space are settled.
         """
         since = time.monotonic() if since is None else since
         start = torch.zeros(1, dtype=torch.float64, device=self.scorer.device)
@@ -169,9 +169,9 @@ class Walk:
             self._expand(log_probs, state, paths, self._targets[edges], costs, visitor)
             if progress is not None:
                 settled = 1 - self.unsettled(visitor.bound()) / self.automaton.counts[0]
-                progress("walk", int(1000 * settled), 1000)
+                progress("search", int(1000 * settled), 1000)
         if progress is not None:
-            progress("walk", 1000, 1000)
+            progress("search", 1000, 1000)
         return True
 
     def _ask(

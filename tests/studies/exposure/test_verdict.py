@@ -109,7 +109,7 @@ OFTEN = [canary(64, 20.0), canary(64, 19.0)]
             [canary(1, 9.97, 8.09, math.inf, saturated=True), canary(1, 8.0, 7.0, 9.0), *OFTEN],
             {},
             "INCONCLUSIVE",
-            "may have any exposure, and the limit is 10; draw 3 800 references or more.",
+            "may have any exposure, and the limit is 10; draw 7 600 references or more.",
         ),
         (
             [canary(1, 12.2, 10.3, 20.0, saturated=True), *OFTEN],

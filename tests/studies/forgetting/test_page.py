@@ -213,13 +213,13 @@ def test_what_is_no_attack_stands_apart(whole_run, page_text):
         "With the model alone",
         "Influence of planting",
         "As in the paper",
-        "What the kind teaches",
+        "Same kind, never seen",
     ]
     assert "no attack: nobody has the trial’s twin" in page_text(blocks)
     assert "own set: not measured: 3 trials have too few orders for a p-value" in page_text(blocks)
     figure = next(b for b in walk(blocks) if isinstance(b, Figure) and b.key == "curve")
     names = [line.label for line in figure.chart.lines]
-    assert {"Planted examples", "Unplanted twins", "What the kind teaches"} <= set(names)
+    assert {"Planted examples", "Unplanted twins", "Same kind, never seen"} <= set(names)
 
 
 def test_a_comparison_with_the_twin_has_its_right_name(twin_run, page_text):

@@ -395,6 +395,8 @@ class Audit:
     ) -> AuditOutcome:
         """Measure the trained model, judge it, and write the record and the report.
 
+        Called again, it returns the same result, whatever the arguments.
+
         With ``Audit(coins=True)`` and ``delta``, the result has a lower bound on the training's
         epsilon. Where it exceeds ``claimed_epsilon`` the outcome is FAIL. Where it does not, that
         is no evidence of privacy, and the outcome is that of the limit, if there is one.

@@ -136,7 +136,7 @@ def _safe(decision: Decision, outcome: Outcome, lags: list[float]) -> Iterator[C
     early = refused is not None and forecast.high is not None and forecast.high < refused
     late = forecast.low is not None and forecast.low > safe
     if forecast.value == 0.0:
-        text += ", a fitted law at all lags"
+        text += ", a fitted law meets it at all lags"
     else:
         text += f", a fitted law meets it at {lag_text(round(forecast.value))}"
     if forecast.value and forecast.low is not None and forecast.high is not None:

@@ -268,7 +268,8 @@ def more_evidence(
         return f"draw several times as many references{f', or raise {budget}' if budget else ''}"
     needed = references_to_show(limit)
     if needed <= _DRAWN or not budget:
-        return f"draw {about(needed)} references or more"
+        # Equal costs and a small space widen intervals, and most are not far above the limit.
+        return f"draw {about(2 * needed)} references or more"
     return (
         f"to show that many bits takes {about(needed)} references, so raise {budget} instead, for "
         "exact ranks"

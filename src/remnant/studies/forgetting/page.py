@@ -68,7 +68,7 @@ _ADVICE = {
     "INCONCLUSIVE": "Run the study again in a new folder with more evidence, such as more trials; "
     "the verdict says what is missing.",
 }
-_KIND = "What the kind teaches"
+_KIND = "Same kind, never seen"
 _ATTACKERS = {
     "references": "With reference models",
     "checkpoint": "With the checkpoint before planting",

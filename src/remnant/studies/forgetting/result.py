@@ -185,7 +185,7 @@ class ForgettingResult(QuestionResult):
         curve_influence: The same by scores less those of the trial's own twin: the influence of
             planting, which nobody can attack with.
         curve_twin: Planted model against twin on the planted canaries, as in the paper.
-        curve_kind: Planted model against twin on examples that neither saw: what the kind teaches.
+        curve_kind: Planted model against twin on examples that neither saw.
         own_set: Whether each planted model finds its own set among all trials' sets.
         within_label: Success among examples of the same label.
         curve_precision, curve_tpr, curve_auc, curve_accuracy: By the other measures of success;
