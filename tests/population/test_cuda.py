@@ -12,6 +12,7 @@ from remnant.models.recogniser import PackedRecogniser, backend_for, ctc_loss, p
 from remnant.population import Augmentation, EarlyStop, fused
 from remnant.population.optimizers import make_optimizer
 from remnant.population.state import State
+from remnant.population.update_rules import attach, update
 
 pytestmark = pytest.mark.cuda
 SHAPE = (1, 8, 8)
@@ -98,7 +99,7 @@ def test_the_fused_update_equals_its_slow_twin(name, options, monkeypatch):
                 "clocks": {"lifetime": torch.zeros(members, dtype=torch.int64, device="cuda")},
             }
         )
-        rule.attach(state)
+        attach(rule, state)
         if not usable:
             monkeypatch.setattr(fused, "usable", lambda *_: False)
         for _ in range(3):
@@ -108,7 +109,7 @@ def test_the_fused_update_equals_its_slow_twin(name, options, monkeypatch):
             }
             if usable:
                 assert fused.usable(state["params"]["w"], grads["w"])
-            rule.update(state, grads, torch.ones(members, device="cuda", dtype=torch.float64))
+            update(rule, state, grads, torch.ones(members, device="cuda", dtype=torch.float64))
         return state["params"]
 
     fast, slow = run(True), run(False)

@@ -54,8 +54,8 @@ def test_both_devices_answer_alike(name):
     )
     module = make()
     module.load_state_dict(here.state_dict(0))
-    on_cpu = fired(module, stamps, 30)
-    np.testing.assert_allclose(fired(module.cuda(), stamps, 30), on_cpu, atol=0.05)
+    on_cpu = fired(module, stamps, 30, layer=None)
+    np.testing.assert_allclose(fired(module.cuda(), stamps, 30, layer=None), on_cpu, atol=0.05)
 
 
 def test_a_study_runs_from_end_to_end(tmp_path):
