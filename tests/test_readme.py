@@ -101,8 +101,8 @@ def test_the_demo_prints_and_writes_what_its_pages_promise(tmp_path, scripts):
     lines = done.stdout.splitlines()
     assert lines[-1] == "1 FAIL  4 PASS  2 findings  →  demo/report.html"
     assert lines[-1] in README
-    runs = [line.split(",")[0].split()[1] for line in lines if line.startswith("  run ")]
-    assert runs == [*sorted(SECONDS, key=SECONDS.get)[:-1], "demo"], "the quickest first"
+    studies = re.findall(r"^  study (\S+): ", done.stdout, flags=re.MULTILINE)
+    assert studies == [*sorted(SECONDS, key=SECONDS.get)[:-1], "demo"], "the quickest first"
     begun = [line.split(", about")[0] for line in done.stderr.splitlines() if " of 7" in line]
     assert (begun[0], begun[-1]) == ("one-run, 1 of 7", "forgetting, 7 of 7")
     assert (tmp_path / "demo" / "report.html").stat().st_size > 20_000
