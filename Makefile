@@ -9,7 +9,7 @@ DOCS_INSTALLED := $(VENV)/.installed-docs
 SITE := $(shell $(PYTHON) -c 'import sys; print("docs" * (sys.version_info >= (3, 11)))')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: install demo docs test test-gpu lint reference wheel pins browser voices bench factors papers clean
+.PHONY: install demo docs docs-images test test-gpu lint reference wheel pins browser voices bench factors papers clean
 
 install: $(INSTALLED)
 
@@ -53,6 +53,10 @@ docs: $(DOCS_INSTALLED)
 	@$(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "The site needs Python 3.11 or newer: make clean, then make docs PYTHON=python3.11."; exit 1; }
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -d docs/_build/doctrees docs docs/_build/html
+
+# The pictures of the README and of the demo's page, drawn from reports.
+docs-images: install browser demo
+	$(BIN)/python docs/make_images.py demo
 
 # Write the table of questions times tasks from the code.
 reference: install
