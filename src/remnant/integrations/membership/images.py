@@ -107,6 +107,28 @@ def audit_images(
         InvalidInput: Images, labels, models or settings are not what they should be.
         NotEnoughEvidence: A side has fewer than 20 different images.
         MissingExtra: Pillow or transformers is not installed.
+
+    Example:
+        >>> from tempfile import mkdtemp
+        >>> from safetensors.torch import save_file
+        >>> from remnant.models import mlp1
+        >>> folder, rng = Path(mkdtemp()), np.random.default_rng(0)
+        >>> for side in ("seen", "unseen"):  # a model that was trained on neither
+        ...     images = rng.random((60, 1, 8, 8), dtype=np.float32)
+        ...     np.savez(folder / f"{side}.npz", images=images, labels=rng.integers(3, size=60))
+        >>> torch.manual_seed(0)  # doctest: +ELLIPSIS
+        <...>
+        >>> save_file(mlp1((1, 8, 8), 3).state_dict(), folder / "model.safetensors")
+        >>> audit = audit_images(
+        ...     folder / "model.safetensors",
+        ...     seen=folder / "seen.npz",
+        ...     unseen=folder / "unseen.npz",
+        ...     network=Network(architecture="mlp1"),
+        ...     limit=0.6,
+        ...     rng=rng,
+        ... )
+        >>> audit.outcome
+        'INCONCLUSIVE'
     """
     settings = Settings(
         attack=attack or ("loss" if reference_model is None else "ratio"),
