@@ -225,6 +225,7 @@ def test_checkpoints_that_a_kill_left_in_a_complete_run_are_removed(recipe, whol
 # Sends itself a signal when a module is asked for a function.
 SIGNALLED = """
 import os, signal, importlib
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 module, name = {where!r}.rsplit(".", 1)
 module = importlib.import_module(module)
 def stop(*arguments, **options):

@@ -222,7 +222,7 @@ def test_a_logged_run(tmp_path):
     first = curves.first[0].curve
     assert first.start.value > 0.95
     assert first.end.value < 0.75
-    assert "How fast it forgets" in ended.report.read_text(encoding="utf-8")
+    assert "Every window and checkpoint (10 rows)" in ended.report.read_text(encoding="utf-8")
     assert Record.open(ended.folder).status == "complete"
 
 

@@ -426,7 +426,7 @@ def test_own_files_are_trained_on(tmp_path):
     assert record.execution["reveal"] is True
     assert (tmp_path / "run").stat().st_mode & 0o077 == 0
     data = dict(read_page(record).audited)["Data"]
-    assert data.startswith(f"name files, path {home}, validation 4, voices ")
+    assert data.startswith(f"files, path {home}, validation 4, voices ")
     assert "standard-library" not in data
 
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from remnant.cli.output import page_text
+from remnant.cli.output import command_page
 from remnant.measures import cross_entropy, logit_gap
 from remnant.records.typed import plain
 from remnant.report.blocks import Table, walk
+from remnant.report.terminal import detail
 from remnant.studies.prediction.early_measure import (
     ListRule,
     SampleAnswers,
@@ -90,7 +91,7 @@ def test_what_is_not_known_has_a_reason():
 def test_the_page_shows_every_number_of_the_summary():
     given = answers(start=0.1)
     result = early_result(prediction(given, top=4, truth=np.arange(N) < 12))
-    text = page_text(TITLE, early_blocks(result))
+    text = detail(command_page(TITLE, early_blocks(result)))
     lines = text.splitlines()
     assert lines[0].startswith(f"{N} samples, 3 classes; the model gives ")
     for layer in result.layers:
@@ -117,8 +118,8 @@ def test_without_a_list_the_riskiest_are_shown():
     result = early_result(prediction(answers(logits=False)))
     none = replace(result, listed=0)
     assert len(none.shown) == 10
-    assert UNKNOWN in page_text(TITLE, early_blocks(none))
-    assert "–" in page_text(TITLE, early_blocks(none)), "losses are not known"
+    assert UNKNOWN in detail(command_page(TITLE, early_blocks(none)))
+    assert "–" in detail(command_page(TITLE, early_blocks(none))), "losses are not known"
 
 
 @pytest.mark.parametrize(
